@@ -1,0 +1,1 @@
+"""One typed error model, and the runtime that acts on it."""

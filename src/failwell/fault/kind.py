@@ -1,0 +1,33 @@
+"""What one kind is: a stable name and everything that follows from it."""
+
+from dataclasses import dataclass
+
+from failwell.fault.axes import ActionKind, Blame, Category, Certainty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One stable name for one way to fail, and what follows from it."""
+
+    name: str
+    category: Category
+    certainty: Certainty
+    """What is assumed about the work when the evidence says nothing more."""
+    blame: Blame
+    title: str
+    """Three or four words, for a heading."""
+    summary: str
+    """One sentence a person can read; it names no value."""
+    action: ActionKind
+    advice: str
+    """The next step as one sentence to that person."""
+    status: int
+    """The HTTP status this failure answers with."""
+    policy: str = "none"
+    """Name of the retry policy that applies unless somebody says otherwise."""
+    resubmit: bool
+    """Whether a person may usefully hand in the same work again."""
+    model_keys: tuple[str, ...] = ()
+    """Keys of `details` that a model may see."""
+    owned: bool = False
+    """Whether the runtime owns it."""

@@ -1,0 +1,138 @@
+"""Kind → everything that follows from it: the one place that derivation happens.
+
+The runtime's own kinds come from `failwell.fault.catalogue`. Authors add theirs with
+`register_kind`; the runtime's prefixes are refused, and so is a second, different meaning
+for a name that is already taken, because a kind is API.
+"""
+
+import re
+
+from failwell.fault.axes import ActionKind, Blame, Category, Certainty
+from failwell.fault.catalogue import CATALOGUE
+from failwell.fault.kind import Kind
+
+KIND_PATTERN = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+")
+
+OWNED_PREFIXES = (
+    "internal.",
+    "provider.",
+    "subworkflow.",
+    "retry.",
+    "halt.",
+    "tool.",
+    "resource.",
+    "worker.",
+    "cancel.",
+    "limit.",
+    "session.",
+    "validation.",
+    "extension.",
+)
+"""Kinds under these belong to the runtime; no author and no script may claim one."""
+
+
+class KindError(ValueError):
+    """A kind was declared or looked up in a way the registry cannot accept."""
+
+
+_kinds: dict[str, Kind] = {made.name: made for made in CATALOGUE}
+
+
+def is_kind(name: object) -> bool:
+    """Whether `name` is spelled like a kind (it need not be registered)."""
+    return isinstance(name, str) and KIND_PATTERN.fullmatch(name) is not None
+
+
+def is_owned(name: str) -> bool:
+    """Whether `name` lies under a prefix that belongs to the runtime."""
+    return name.startswith(OWNED_PREFIXES)
+
+
+def kind(name: str) -> Kind:
+    """The registered kind called `name`.
+
+    Raises:
+        KindError: nobody registered it; the message names the nearest ones.
+    """
+    found = _kinds.get(name)
+    if found is None:
+        raise KindError(_not_registered(name))
+    return found
+
+
+def find_kind(name: str) -> Kind | None:
+    """The registered kind called `name`, or `None` for one from a newer peer."""
+    return _kinds.get(name)
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every registered kind, ordered by name."""
+    return tuple(_kinds[name] for name in sorted(_kinds))
+
+
+def near_kinds(name: str, most: int = 3) -> list[str]:
+    """Registered kinds spelled most like `name`."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _kinds, n=most, cutoff=0.6)
+    if not near:
+        near = [known for known in sorted(_kinds) if known.split(".")[-1] == name.split(".")[-1]]
+    return near[:most]
+
+
+def register_kind(
+    name: str,
+    *,
+    category: Category | str,
+    certainty: Certainty | str = Certainty.UNKNOWN,
+    blame: Blame | str = Blame.WORKFLOW,
+    title: str | None = None,
+    summary: str | None = None,
+    action: ActionKind | str = ActionKind.UNKNOWN,
+    advice: str = "",
+    policy: str | None = None,
+    model_keys: tuple[str, ...] = (),
+) -> Kind:
+    """Give an author's kind its category and words; the same call twice is harmless.
+
+    Raises:
+        KindError: the name is malformed, belongs to the runtime, or already means
+            something else.
+    """
+    if not is_kind(name):
+        raise KindError(
+            f"{name!r} is not a kind: use lower-case words joined by dots, such as `external.git.drift`"
+        )
+    if is_owned(name):
+        prefix = name.split(".", 1)[0]
+        raise KindError(
+            f"`{name}` lies under `{prefix}.`, which belongs to the runtime; "
+            f"choose a prefix of your own, such as `external.{name.split('.', 1)[1]}`"
+        )
+    category = Category(category)
+    words = name.rsplit(".", 1)[-1].replace("_", " ").strip() or name
+    made = Kind(
+        name=name,
+        category=category,
+        certainty=Certainty(certainty),
+        blame=Blame(blame),
+        title=title or words.capitalize(),
+        summary=summary or f"The work reported {words}.",
+        action=ActionKind(action),
+        advice=advice,
+        status=category.status,
+        policy=policy or ("server" if category.retryable else "none"),
+        resubmit=category.resubmit,
+        model_keys=model_keys,
+    )
+    known = _kinds.get(name)
+    if known is not None and known != made:
+        raise KindError(f"`{name}` is already registered with another meaning ({known.category})")
+    _kinds[name] = made
+    return made
+
+
+def _not_registered(name: str) -> str:
+    near = near_kinds(name)
+    hint = f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
+    return f"no kind is called {name!r}{hint}"
