@@ -1,0 +1,5 @@
+"""The roof: programs that choose implementations and wire the rooms together.
+
+May import every room. No room imports it, and neither does the package root, so a library
+user never pays for a command line.
+"""
