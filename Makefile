@@ -1,0 +1,73 @@
+# Every target makes what it needs: a virtual environment in .venv, the project in it, the tools.
+# Stamps in .venv remember what is installed, so the second run starts at once.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# One environment is shared by all targets, so they take turns.
+.NOTPARALLEL:
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+WORKERS ?= 2
+
+# The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
+
+.PHONY: help demo test check bench docs clean
+
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.project ## one failure, shown the way each of its readers sees it
+	@$(PY) examples/one_failure_every_view.py
+
+test: $(VENV)/.test ## run the tests
+	@$(PY) -m pytest -n $(WORKERS)
+
+check: $(VENV)/.dev ## everything a change must pass beside the tests
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(VENV)/bin/pyright --pythonpath $(PY)
+	@$(VENV)/bin/lint-imports --no-logo --no-cache
+	@$(VENV)/bin/deptry --no-ansi src
+	@$(PY) -m tools.docs --check
+	@$(PY) -m tools.acceptance --check
+
+bench: $(VENV)/.test ## measure start-up and the error path
+	@for file in bench/[!_]*.py; do $(PY) "$$file"; done
+
+docs: $(VENV)/.project ## write docs/reference again from the code
+	@$(PY) -m tools.docs
+
+clean: ## remove what make and the tools made
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "error: failwell needs Python 3.11 or newer, and none was found" >&2; \
+		echo "hint: install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
+		exit 1; \
+	fi
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/test.txt
+	@echo "installing failwell into $(VENV)"
+	@$(PIP) install --constraint requirements/test.txt --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.project requirements/test.txt
+	@echo "installing what the tests need"
+	@$(PIP) install --requirement requirements/test.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test requirements/dev.txt
+	@echo "installing the tools"
+	@$(PIP) install --requirement requirements/dev.txt
+	@touch $@
