@@ -1,0 +1,113 @@
+"""The acceptance table is complete, current, and notices what is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.acceptance import ROOT, BadMark, acceptance_page, main, problems, read_items, read_marks
+
+
+def a_tree(root: Path, tests: str, *, file: str = "test_some.py") -> Path:
+    (root / "docs").mkdir()
+    (root / "tests/room").mkdir(parents=True)
+    (root / "docs/acceptance-items.toml").write_text('[system]\n1 = "it stands"\n2 = "it falls"\n')
+    (root / "tests/room" / file).write_text(tests)
+    return root
+
+
+def test_every_listed_item_has_a_test_and_every_mark_an_item() -> None:
+    assert problems(read_items(ROOT), read_marks(ROOT)) == []
+
+
+def test_the_published_table_is_current() -> None:
+    published = (ROOT / "docs/reference/acceptance.md").read_text(encoding="utf-8")
+
+    assert published == acceptance_page(), "run `make docs`"
+
+
+def test_marks_are_found_on_functions_classes_and_methods(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path,
+        "import pytest\n"
+        '@pytest.mark.acceptance("system 1", "system 2")\n'
+        "async def test_both(): ...\n"
+        '@pytest.mark.acceptance("system 1")\n'
+        "class TestMany:\n"
+        '    @pytest.mark.acceptance("system 2")\n'
+        "    def test_inner(self): ...\n",
+    )
+
+    found = [(mark.item, mark.test) for mark in read_marks(tree)]
+
+    assert found == [
+        ("system 1", "tests/room/test_some.py::test_both"),
+        ("system 2", "tests/room/test_some.py::test_both"),
+        ("system 1", "tests/room/test_some.py::TestMany"),
+        ("system 2", "tests/room/test_some.py::TestMany::test_inner"),
+    ]
+
+
+def test_an_item_without_a_test_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = a_tree(tmp_path, 'import pytest\n@pytest.mark.acceptance("system 1")\ndef test_it(): ...\n')
+
+    status = main(["--check", "--root", str(tree)])
+
+    assert status == 1
+    assert capsys.readouterr().err == "system 2: no test shows that it falls\n"
+
+
+def test_a_mark_for_an_item_that_nobody_listed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = a_tree(
+        tmp_path,
+        'import pytest\n@pytest.mark.acceptance("system 1", "system 2", "system 3")\ndef test_it(): ...\n',
+    )
+
+    status = main(["--check", "--root", str(tree)])
+
+    assert status == 1
+    assert (
+        capsys.readouterr().err == "tests/room/test_some.py::test_it claims `system 3`, which is not listed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "function"), [("test_some.py", "check_it"), ("builders.py", "test_it")], ids=["name", "file"]
+)
+def test_a_mark_on_something_pytest_does_not_run_shows_nothing(
+    tmp_path: Path, file: str, function: str
+) -> None:
+    tree = a_tree(
+        tmp_path, f'import pytest\n@pytest.mark.acceptance("system 1")\ndef {function}(): ...\n', file=file
+    )
+
+    found = problems(read_items(tree), read_marks(tree))
+
+    assert "system 1: no test shows that it stands" in found
+    assert f"tests/room/{file}::{function} claims `system 1`, but pytest would not run it" in found
+
+
+@pytest.mark.parametrize("arguments", ["", "()", "(ITEM)", "(7)", '(item="system 1")'])
+def test_a_mark_that_must_be_run_to_be_read_is_refused(tmp_path: Path, arguments: str) -> None:
+    tree = a_tree(tmp_path, f"import pytest\n@pytest.mark.acceptance{arguments}\ndef test_it(): ...\n")
+
+    with pytest.raises(BadMark, match="write the items as plain strings"):
+        read_marks(tree)
+
+
+def test_a_complete_table_passes_and_lists_every_test(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path,
+        "import pytest\n"
+        '@pytest.mark.acceptance("system 1")\ndef test_one(): ...\n'
+        '@pytest.mark.acceptance("system 1", "system 2")\ndef test_two(): ...\n',
+    )
+
+    status = main(["--check", "--root", str(tree)])
+
+    assert status == 0
+    assert (
+        "| 1 | it stands | `tests/room/test_some.py::test_one`<br>`tests/room/test_some.py::test_two` |"
+        in acceptance_page(tree)
+    )
