@@ -48,6 +48,7 @@ _CHECK = ActionKind.CHECK_OUTCOME
 _INPUT = ActionKind.CHANGE_INPUT
 _MODEL = ActionKind.CHANGE_MODEL
 _CONFIG = ActionKind.FIX_CONFIGURATION
+_BILLING = ActionKind.CHECK_BILLING
 _KEYS = ActionKind.CHECK_CREDENTIALS
 _ACCESS = ActionKind.REQUEST_ACCESS
 _FREE = ActionKind.FREE_RESOURCES
@@ -84,7 +85,7 @@ _PROVIDER = (
           _CHECK, "Check whether the work was done or billed before repeating it."),
     _kind("provider.quota_exhausted", "capacity rejected account", "Quota used up",
           "The account's quota, credit or spending limit is used up.",
-          ActionKind.CHECK_BILLING, "Check the plan and the balance of the account, or wait for the quota to renew.",
+          _BILLING, "Check the plan and the balance of the account, or wait for the quota to renew.",
           policy="park"),
     _kind("provider.auth", "configuration rejected account", "Credentials refused",
           "The provider did not accept the credentials.",
@@ -166,6 +167,9 @@ _RESOURCE = (
     _kind("resource.file_handles", "resource unknown host", "Too many open files",
           "The process or the machine has no file handle left.",
           _FREE, "Close what is open, or raise the limit on open files."),
+    _kind("resource.exhausted", "resource unknown host", "Resource used up",
+          "Something the work needs is used up on this machine.",
+          _FREE, "Free what the details name, or make the work smaller."),
     _kind("resource.never_fits", "resource not_sent host", "Will never fit",
           "The work needs more than the whole machine has.",
           _CONFIG, "Make the work smaller, or run it on a larger machine.", policy="none", resubmit=False),
@@ -181,6 +185,12 @@ _WORKER = (
     _kind("worker.stalled", "transient unknown worker", "Worker stalled",
           "The worker showed no progress for longer than it may.",
           _WAIT, "Repeat the work, or allow longer silence."),
+    _kind("worker.transient", "transient unknown worker", "Capability hiccup",
+          "The capability reported a failure that a repeat may cure.",
+          _WAIT, "Repeat the job."),
+    _kind("worker.fatal", "fatal unknown worker", "Capability gave up",
+          "The capability reported a failure that no repeat will cure.",
+          _SUPPORT, "Look at the capability's own message, then correct it or its installation."),
     _kind("worker.start_failed", "configuration not_sent worker", "Worker did not start",
           "The worker process could not be made ready.",
           _CONFIG, "Check the capability's environment and its import errors."),

@@ -1,0 +1,37 @@
+"""What a doorway reads off somebody else's exception: a kind, the rule, and safe facts.
+
+A reading never holds the exception's own text. SDKs render bodies, prompts and headers into
+`str(exc)`, so a doorway composes a sentence from the facts it recognises or says nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from failwell.fault.axes import Blame, Certainty
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One classification with the evidence for it. Unset fields follow from the kind."""
+
+    kind: str
+    rule: str
+    """Which rule spoke, e.g. `python.FileNotFoundError`."""
+    basis: str = "type"
+    saw: str = ""
+    message: str | None = None
+    certainty: Certainty | None = None
+    blame: Blame | None = None
+    provider: str | None = None
+    model: str | None = None
+    provider_metadata: ProviderMetadata | None = None
+    not_before: NotBefore | None = None
+    fields_invalid: tuple[str, ...] | None = None
+    resource_shortfall: ResourceShortfall | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+Doorway = Callable[[BaseException], Reading | None]
+"""Reads one exception, or returns `None` to let its base classes try."""

@@ -1,0 +1,82 @@
+"""Which doorway reads which exception, found by name and never by importing a vendor.
+
+An exception class is looked up as (top-level module, class name) along its MRO, nearest class
+first. The file with a vendor's rules is loaded when the first exception of that vendor is met.
+Results are kept per class, so the walk is paid once.
+"""
+
+from importlib import import_module
+
+from failwell.adapters.reading import Doorway, Reading
+
+Entry = Reading | Doorway
+Table = dict[str, Entry]
+
+HOMES: dict[str, str] = {
+    "builtins": "python",
+    "asyncio": "python",
+    "concurrent": "python",
+    "json": "python",
+    "queue": "python",
+    "socket": "python",
+    "ssl": "python",
+    "zoneinfo": "python",
+    "subprocess": "process",
+    "sqlite3": "sqlite",
+    "pydantic": "pydantic",
+    "pydantic_core": "pydantic",
+    "yaml": "yaml",
+    "jsonschema": "jsonschema",
+    "jsonschema_rs": "jsonschema",
+    "urllib": "urllib",
+    "http": "urllib",
+}
+"""Top-level module of an exception class → the file here that knows it."""
+
+_MOST_TYPES = 4096
+_tables: dict[str, dict[str, Table]] = {}
+_entries: dict[type, tuple[tuple[Entry, bool], ...]] = {}
+
+
+def find(module: str, name: str) -> Entry | None:
+    """The entry for a class that is known by its names alone, as in a pasted traceback."""
+    top = module.partition(".")[0]
+    home = HOMES.get(top)
+    return None if home is None else _table(home, top).get(name)
+
+
+def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
+    """What may speak for exceptions of `cls`, nearest class first, each with "is it exact?"."""
+    found = _entries.get(cls)
+    if found is None:
+        found = tuple(
+            (entry, above is cls)
+            for above in cls.__mro__
+            if (entry := find(above.__module__, above.__name__)) is not None
+        )
+        if len(_entries) >= _MOST_TYPES:
+            # Programs that make exception classes on the fly must not make this grow for ever.
+            _entries.clear()
+        _entries[cls] = found
+    return found
+
+
+def read(error: BaseException) -> Reading | None:
+    """The first reading that any doorway gives, or `None` when no class of it is known."""
+    for entry, exact in entries(type(error)):
+        if isinstance(entry, Reading):
+            if exact or entry.basis != "exact_type":
+                return entry
+        else:
+            reading = entry(error)
+            if reading is not None:
+                return reading
+    return None
+
+
+def _table(home: str, top: str) -> Table:
+    tables = _tables.get(home)
+    if tables is None:
+        tables = import_module(f"failwell.adapters.{home}").TABLES
+        _tables[home] = tables
+    return tables.get(top, {})

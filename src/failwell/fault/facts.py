@@ -1,0 +1,62 @@
+"""Small frozen records that a fault may carry and a report keeps: what is known, not told.
+
+None of them holds a live object, a body or a request, so each may be stored as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from failwell.fault.axes import ActionKind
+
+ResourceName = Literal["gpu_vram_mb", "system_ram_mb", "disk_mb"]
+Confidence = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserAction:
+    """The next step for a person: typed, and in one sentence."""
+
+    kind: ActionKind
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceShortfall:
+    """The gap between what the work needed and what there was, in megabytes."""
+
+    resource: ResourceName
+    needed: float
+    available: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderMetadata:
+    """What the provider's reply and its SDK said, without any of its prose.
+
+    Every field is optional and inherits separately: a wrapper that knows only the SDK's name
+    does not hide the status that its cause knows.
+    """
+
+    sdk: str | None = None
+    exception_type: str | None = None
+    status_code: int | None = None
+    code: str | None = None
+    request_id: str | None = None
+    retry_after: float | None = None
+    """Seconds the provider asked us to wait."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Allow-listed reply headers only; see `failwell.report.redact.SAFE_HEADERS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotBefore:
+    """When a repeat may make sense, and how far that statement can be trusted."""
+
+    after: float
+    """Seconds from `occurred_at`."""
+    at: datetime | None = None
+    source: str = "declared"
+    """Which header, field or phrase said so."""
+    confidence: Confidence = "high"

@@ -1,0 +1,203 @@
+"""`ErrorReport`: what happened, once, in a form that outlives the process it happened in.
+
+It holds no live object: no exception, traceback, request or reply. Every text in it was
+redacted and capped before it got here, so a sink may store any of it; what may be *shown*, and
+to whom, is `failwell.report.views`' business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from failwell.fault.axes import Blame, Category, Certainty, Domain
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.registry import find_kind
+
+SCHEMA = "failwell.error/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Where it happened: as much of the run, the job and the session as was known."""
+
+    run: str | None = None
+    workflow: str | None = None
+    node: str | None = None
+    item: str | None = None
+    job: str | None = None
+    capability: str | None = None
+    instance: str | None = None
+    session: str | None = None
+    turn: str | None = None
+    tool: str | None = None
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One exception below the reported one. The list is a tree, written in order with levels."""
+
+    type: str
+    kind: str | None = None
+    message: str | None = None
+    via: Literal["cause", "context", "member"] = "cause"
+    """Raised from it, raised while handling it, or one of a group's members."""
+    level: int = 1
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One boundary that the failure crossed on its way up."""
+
+    boundary: str
+    """What was crossed: `node`, `tool`, `workflow`, `job`, …"""
+    name: str
+    workflow: str | None = None
+    type: str | None = None
+    kind: str | None = None
+    iteration: int | None = None
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try, with what it cost and how it ended. A failed try is priced like any other."""
+
+    number: int
+    kind: str | None = None
+    """How it failed; `None` for the one that succeeded."""
+    certainty: Certainty | None = None
+    provider: str | None = None
+    model: str | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    cost: int | None = None
+    """Micro-cents; `None` when the model has no known price."""
+    wait: float | None = None
+    """Seconds waited before the next try."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Which rule spoke for a classification, and on what it went."""
+
+    rule: str
+    basis: str
+    """`declared`, `code`, `type`, `status`, `header`, `message`, `errno`, `cause` or `default`."""
+    saw: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Internal:
+    """For developers only: the original's repr and traceback, as far as the policy allows."""
+
+    repr: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorReport:
+    """One failure as data. Made by `failwell.describe`, carried unchanged from there on."""
+
+    id: str
+    kind: str
+    category: Category
+    certainty: Certainty
+    blame: Blame
+    retryable: bool
+    """Whether the runtime may repeat the same call by itself, after a wait."""
+    message: str
+    title: str
+    error_type: str
+    """The original class, by its short name."""
+    user_action: UserAction
+    fingerprint: str
+    """The same for every occurrence of the same failure, whatever its ids and numbers."""
+    occurred_at: datetime
+    """Always aware, always UTC."""
+    caller_facing: bool = False
+    """Whether `message` was written for whoever made the request."""
+    scene: Scene = Scene()
+    provider: str | None = None
+    model: str | None = None
+    provider_metadata: ProviderMetadata | None = None
+    not_before: NotBefore | None = None
+    fields_invalid: tuple[str, ...] | None = None
+    resource_shortfall: ResourceShortfall | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    causes: tuple[Cause, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    internal: Internal | None = None
+    schema: str = SCHEMA
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Keys of a newer peer that this version does not know, kept so they can be passed on."""
+
+    def __post_init__(self) -> None:
+        known = find_kind(self.kind)
+        if known is not None and known.category is not self.category:
+            raise ValueError(f"`{self.kind}` is {known.category}, not {self.category}: the kind decides")
+        if self.retryable and not self.category.retryable:
+            raise ValueError(f"a {self.category} failure cannot be retryable")
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.kind))
+
+    @property
+    def domain(self) -> Domain:
+        """Who can make it succeed: the caller, the operator, or the running system."""
+        return self.category.domain
+
+    @property
+    def http_status(self) -> int:
+        """The status an HTTP server should answer with."""
+        known = find_kind(self.kind)
+        return self.category.status if known is None else known.status
+
+    @property
+    def resubmit(self) -> bool:
+        """Whether a person may usefully hand in the same work again."""
+        known = find_kind(self.kind)
+        return self.category.resubmit if known is None else known.resubmit
+
+    def to_dict(self) -> dict[str, Any]:
+        """This report as JSON-safe values, without nulls."""
+        from failwell.report.wire import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """This report as one line of JSON, at most 64 KiB."""
+        from failwell.report.wire import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ErrorReport":
+        """The exact inverse of `to_dict`; anything it would not write is refused by name."""
+        from failwell.report.wire import from_dict
+
+        return from_dict(data)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "ErrorReport":
+        """The exact inverse of `to_json`."""
+        from failwell.report.wire import from_json
+
+        return from_json(text)
+
+    @classmethod
+    def read(cls, source: Mapping[str, Any] | str | bytes) -> "ErrorReport":
+        """Read a report of any version: what is known is kept, the rest is set aside."""
+        from failwell.report.wire import read
+
+        return read(source)
+
+    def view(self, audience: Literal["user", "model", "operator", "audit"], **options: Any) -> dict[str, Any]:
+        """What one audience may see of this report, as JSON-safe values."""
+        from failwell.report.views import view
+
+        return view(self, audience, **options)
