@@ -1,0 +1,103 @@
+"""The command-line pages: the help of every command, and the exit codes with their reasons.
+
+Help is laid out here rather than by the terminal, and in one way for every release of
+Python, so that the pages do not depend on who writes them.
+"""
+
+import argparse
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+COLUMNS = 100
+HELP_COLUMN = 28
+CLI = Path(__file__).resolve().parents[2] / "src/failwell/apps/cli"
+
+
+def cli_page() -> str:
+    """The help of `failwell` and of each of its commands."""
+    from failwell.apps.cli.main import parser
+
+    lines = ["# The command line", "", "What `failwell COMMAND --help` prints."]
+    for made in _with_commands(parser()):
+        lines += ["", f"## {made.prog}", "", "```text", _help(made), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def exit_codes_page() -> str:
+    """Every exit code and what it means, from the enum the commands use."""
+    enum = _exit_enum()
+    lines = [
+        "# Exit codes",
+        "",
+        ast.get_docstring(enum) or "",
+        "",
+        "| code | name | meaning |",
+        "| --: | --- | --- |",
+    ]
+    for name, code, meaning in _members(enum):
+        lines.append(f"| {code} | `{name}` | {' '.join(meaning.split())} |")
+    return "\n".join(lines) + "\n"
+
+
+class _Steady(argparse.HelpFormatter):
+    """Help in one shape: a fixed column, and an option's value named once, as newer Pythons do."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=HELP_COLUMN, width=COLUMNS)
+        self._action_max_length = HELP_COLUMN
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+class _SteadyAsWritten(_Steady, argparse.RawDescriptionHelpFormatter):
+    """The same, for a parser whose description keeps its own line breaks."""
+
+
+def _help(made: argparse.ArgumentParser) -> str:
+    as_written = made.formatter_class is argparse.RawDescriptionHelpFormatter
+    made.formatter_class = _SteadyAsWritten if as_written else _Steady
+    # Colour came with Python 3.14; older releases do not look at this.
+    made.color = False  # pyright: ignore[reportAttributeAccessIssue]
+    return made.format_help().rstrip()
+
+
+def _with_commands(made: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """`made` and every command below it, each once even if it has a second name."""
+    yield made
+    for action in made._actions:  # noqa: SLF001
+        if isinstance(action.choices, dict):
+            below = cast("dict[str, object]", action.choices)
+            for command in dict.fromkeys(below.values()):
+                if isinstance(command, argparse.ArgumentParser):
+                    yield from _with_commands(command)
+
+
+def _exit_enum() -> ast.ClassDef:
+    for path in sorted(CLI.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and any(
+                ast.unparse(base).endswith("IntEnum") for base in node.bases
+            ):
+                return node
+    raise FileNotFoundError(f"no IntEnum of exit codes in {CLI.relative_to(CLI.parents[3])}")
+
+
+def _members(enum: ast.ClassDef) -> Iterator[tuple[str, int, str]]:
+    """Name, value and docstring of each member; the docstring is the string beneath it."""
+    for node, after in zip(enum.body, [*enum.body[1:], None], strict=True):
+        match node, after:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(code))),
+                ast.Expr(value=ast.Constant(value=str(meaning))),
+            ):
+                yield name, code, meaning
+            case ast.Assign(targets=[ast.Name(id=name)]), _:
+                raise ValueError(f"`{enum.name}.{name}` has no docstring beneath it to say what it means")
+            case _:
+                pass

@@ -1,0 +1,48 @@
+"""Which page of docs/reference is written by which function, and whether it is still true."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PAGES = {
+    "kinds.md": "tools.docs.kinds:kinds_page",
+    "rosetta.md": "tools.docs.kinds:rosetta_page",
+    "acceptance.md": "tools.acceptance:acceptance_page",
+    "cli.md": "tools.docs.cli:cli_page",
+    "exit-codes.md": "tools.docs.cli:exit_codes_page",
+    "wire.md": "tools.docs.wire:wire_page",
+}
+"""Page to the function that writes it. Looked up by name, so that a missing source names itself."""
+
+NOTE = "<!-- Written by `make docs`. Change the code or tools/docs, not this file. -->\n\n"
+
+
+class NoSource(Exception):
+    """A page cannot be written because what it is written from is not there."""
+
+
+def page_text(page: str) -> str:
+    """The text `docs/reference/<page>` should have now.
+
+    Raises:
+        NoSource: the code that the page describes is missing; the message says which.
+    """
+    module, _, function = PAGES[page].partition(":")
+    try:
+        write: Callable[[], str] | None = getattr(import_module(module), function, None)
+        if write is None:
+            raise NoSource(f"docs/reference/{page} has no source: {module} has no `{function}`")
+        return NOTE + write()
+    except (ImportError, FileNotFoundError) as missing:
+        raise NoSource(f"docs/reference/{page} has no source: {missing}") from missing
+
+
+def stale_pages(folder: Path) -> list[str]:
+    """The pages in `folder` that differ from what the code says now."""
+    return [page for page in PAGES if not _same(folder / page, page_text(page))]
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
