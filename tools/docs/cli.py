@@ -71,8 +71,9 @@ def _with_commands(made: argparse.ArgumentParser) -> Iterator[argparse.ArgumentP
     """`made` and every command below it, each once even if it has a second name."""
     yield made
     for action in made._actions:  # noqa: SLF001
-        if isinstance(action.choices, dict):
-            below = cast("dict[str, object]", action.choices)
+        choices: object = action.choices
+        if isinstance(choices, dict):
+            below = cast("dict[str, object]", choices)
             for command in dict.fromkeys(below.values()):
                 if isinstance(command, argparse.ArgumentParser):
                     yield from _with_commands(command)

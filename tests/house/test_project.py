@@ -1,0 +1,144 @@
+"""The papers around the code: short, true, and free of the machine they were written on."""
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import failwell._version
+
+ROOT = Path(__file__).resolve().parents[2]
+DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
+PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+SECTIONS = ["Status", "Context", "Decision", "Price", "What would change our minds"]
+
+# Put together here, so that this file does not hold what it looks for.
+_HOMES = "|".join(["wo" + "rk", "ro" + "ot"])
+MACHINE_PATH = re.compile(rf"(?<![\w./$-])/(?:{_HOMES})/")
+REGISTRY = re.compile(
+    "|".join(["pythonhosted" + r"\.org", r"https?://\S+/sim" + "ple", "--extra-index" + "-url"])
+)
+
+
+def tracked_texts() -> Iterator[tuple[Path, str]]:
+    """Every text file of the project that a clone would hold."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\0")
+    # An unpacked source archive is no repository; there every file counts.
+    paths = [ROOT / name for name in listed if name] or [path for path in ROOT.rglob("*") if path.is_file()]
+    for path in paths:
+        if path.is_file() and ".venv" not in path.parts:
+            content = path.read_bytes()
+            if b"\0" not in content:
+                yield path, content.decode("utf-8", errors="replace")
+
+
+def places(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path, text in tracked_texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def headings(path: Path) -> list[str]:
+    return re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def project_table() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_readme_can_be_read_in_one_sitting() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+
+    assert 20 <= len(lines) <= 120
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    assert places(MACHINE_PATH) == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    assert places(REGISTRY) == []
+
+
+@pytest.mark.parametrize("planted", ["see /" + "work/main/x.py", 'open("/' + 'root/.cache/y")'])
+def test_the_search_for_machine_paths_finds_one(planted: str) -> None:
+    assert MACHINE_PATH.search(planted)
+
+
+@pytest.mark.parametrize("honest", ["src/work/x", "https://example.org/work/", "$HOME/work/", "./root/x"])
+def test_the_search_for_machine_paths_leaves_other_paths_alone(honest: str) -> None:
+    assert not MACHINE_PATH.search(honest)
+
+
+def test_the_licence_is_apache_2() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+    assert "Apache License\n" in text
+    assert "Version 2.0, January 2004" in text
+    assert project_table()["license"] == "Apache-2.0"
+
+
+def test_the_base_install_brings_rich_and_nothing_else() -> None:
+    dependencies = cast("list[str]", project_table()["dependencies"])
+
+    assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == ["rich"]
+
+
+def test_the_changelog_knows_the_version_or_calls_it_unreleased() -> None:
+    entries = headings(ROOT / "CHANGELOG.md")
+
+    assert entries[0] == "Unreleased" or entries[0].startswith(failwell._version.__version__)
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "test.txt"])
+def test_requirements_hold_versions_and_nothing_else(name: str) -> None:
+    lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+
+    odd = [
+        line
+        for line in lines
+        if line and not re.fullmatch(r"#.*|-r [a-z]+\.txt|[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9a-z.]*", line)
+    ]
+
+    assert odd == []
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    numbers = [int(path.name[:4]) for path in DECISIONS]
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 21
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name[:4])
+def test_a_decision_says_what_it_costs_and_what_would_change_it(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)
+    assert lines[0].startswith(f"# {int(path.name[:4])}. ")
+    assert headings(path) == SECTIONS
+    assert len(lines) <= 60
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_between_the_papers_leads_somewhere(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+
+    broken = [
+        target
+        for target in targets
+        if target.split("#")[0] and not (path.parent / target.split("#")[0]).exists()
+    ]
+
+    assert broken == []

@@ -1,0 +1,190 @@
+"""Every room keeps the rules of the house."""
+
+import ast
+import io
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src/failwell"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+BANNED_WORDS = {"Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Service", "Processor"}
+BANNED_FIRST = {"Base"}
+BANNED_LAST = {"Info", "Data", "Exception"}
+BANNED_FUNCTIONS = {"handle", "process"}
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def place(path: Path, node: ast.stmt | ast.expr | ast.excepthandler) -> str:
+    return f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a CamelCase or snake_case name, each with a capital."""
+    return [word.capitalize() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
+
+
+def is_banned(name: str) -> bool:
+    words = words_of(name)
+    return bool(words) and (
+        bool(BANNED_WORDS & set(words))
+        or words[0] in BANNED_FIRST
+        or (len(words) > 1 and words[-1] in BANNED_LAST)
+    )
+
+
+def names_in(path: Path) -> Iterator[tuple[str, ast.stmt]]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, node
+
+
+def catch_alls(path: Path) -> Iterator[ast.ExceptHandler]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ExceptHandler) and node.type is not None:
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            if {"Exception", "BaseException"} & {ast.unparse(one) for one in caught}:
+                yield node
+
+
+def comments_of(path: Path) -> dict[int, str]:
+    """Line → comment, with the instructions to tools taken out."""
+    readline = io.StringIO(path.read_text(encoding="utf-8")).readline
+    found: dict[int, str] = {}
+    for token in tokenize.generate_tokens(readline):
+        if token.type == tokenize.COMMENT:
+            said = re.sub(r"noqa(:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?|pyright: ignore(\[.*?\])?", "", token.string)
+            found[token.start[0]] = said
+    return found
+
+
+def test_every_module_says_what_it_does() -> None:
+    silent = [str(path.relative_to(ROOT)) for path in MODULES if not ast.get_docstring(tree_of(path))]
+
+    assert silent == []
+
+
+def test_the_sign_of_a_room_is_a_docstring_and_nothing_else() -> None:
+    signs = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("apps/*/__init__.py")]
+
+    crowded = [str(path.relative_to(ROOT)) for path in signs if len(tree_of(path).body) != 1]
+
+    assert signs
+    assert crowded == []
+
+
+def test_every_folder_of_modules_has_a_sign() -> None:
+    folders = {path.parent for path in MODULES}
+
+    assert [
+        str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file()
+    ] == []
+
+
+def test_no_class_has_a_name_that_says_nothing() -> None:
+    vague = [
+        f"{place(path, node)} {name}" for path in MODULES for name, node in names_in(path) if is_banned(name)
+    ]
+
+    assert vague == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    vague = [str(path.relative_to(ROOT)) for path in MODULES if BANNED_WORDS & set(words_of(path.stem))]
+
+    assert vague == []
+
+
+def test_no_function_is_called_handle_or_process() -> None:
+    vague = [
+        f"{place(path, node)} {node.name}"
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in BANNED_FUNCTIONS
+    ]
+
+    assert vague == []
+
+
+@pytest.mark.parametrize("name", ["JobManager", "ErrorHandler", "BaseFault", "ReportData", "WorkerInfo"])
+def test_the_rule_for_names_sees_the_names_it_is_for(name: str) -> None:
+    assert is_banned(name)
+
+
+@pytest.mark.parametrize("name", ["Fault", "Database", "Handled", "Information", "Report", "DataLoss"])
+def test_the_rule_for_names_leaves_honest_names_alone(name: str) -> None:
+    assert not is_banned(name)
+
+
+def test_nothing_is_caught_without_saying_what() -> None:
+    bare = [
+        place(path, node)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ExceptHandler) and node.type is None
+    ]
+
+    assert bare == []
+
+
+def test_nothing_is_swallowed_in_silence() -> None:
+    suppressed = [
+        place(path, node)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "contextlib.suppress"
+    ]
+    imported = [
+        place(path, node)
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "contextlib"
+        and any(alias.name == "suppress" for alias in node.names)
+    ]
+
+    assert suppressed + imported == []
+
+
+def test_whoever_catches_everything_says_why() -> None:
+    unexplained: list[str] = []
+    for path in MODULES:
+        comments = comments_of(path)
+        for caught in catch_alls(path):
+            nearby = range(caught.lineno - 1, caught.body[0].lineno + 1)
+            said = " ".join(comments.get(line, "") for line in nearby)
+            if len(re.findall(r"[A-Za-z]{2,}", said)) < 3:
+                unexplained.append(place(path, caught))
+
+    assert unexplained == []
+
+
+def test_imports_only_go_down_the_stairs() -> None:
+    pytest.importorskip("importlinter", reason="import-linter comes with `make check`")
+
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command as run; run()",
+            "--no-cache",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

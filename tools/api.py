@@ -1,0 +1,66 @@
+"""The promised API as text: one line per name, so that a change to it shows in a diff.
+
+`python -m tools.api` prints it; the copy in tests/house/api.txt is what we promised.
+"""
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from importlib import import_module
+from typing import cast
+
+PROMISED = ("failwell", "failwell.capability")
+"""Modules whose `__all__` is API. Names elsewhere may move between releases."""
+
+
+def api_text() -> str:
+    """Every promised name with what a caller depends on: parameters, fields or members."""
+    return "".join(f"{line}\n" for module in PROMISED for line in _lines(module))
+
+
+def _lines(module_name: str) -> Iterator[str]:
+    module = import_module(module_name)
+    for name in sorted(module.__all__):
+        yield f"{module_name}.{name}{_shape(getattr(module, name))}"
+
+
+def _shape(value: object) -> str:
+    if isinstance(value, type):
+        return _class_shape(cast("type[object]", value))
+    return _parameters(value) if callable(value) else f": {type(value).__name__}"
+
+
+def _class_shape(value: type[object]) -> str:
+    if issubclass(value, Enum):
+        return " = " + " | ".join(str(member.value) for member in value)
+    if dataclasses.is_dataclass(value):
+        fields = ", ".join(
+            field.name for field in dataclasses.fields(value) if not field.name.startswith("_")
+        )
+        return f": record({fields})"
+    parents = ", ".join(parent.__name__ for parent in value.__bases__)
+    return f": {parents}{_parameters(value)}"
+
+
+def _parameters(value: object) -> str:
+    """Names and order of the parameters, with the marks for positional- and keyword-only."""
+    try:
+        given = inspect.signature(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        return ""
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter))
+        for parameter in given.parameters.values()
+    ]
+    return str(given.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+def _default(parameter: inspect.Parameter) -> object:
+    # That there is a default is a promise; its repr may hold an address or a long text.
+    return inspect.Parameter.empty if parameter.default is inspect.Parameter.empty else ...
+
+
+if __name__ == "__main__":
+    sys.stdout.write(api_text())
