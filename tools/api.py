@@ -1,4 +1,4 @@
-"""The promised API as text: one line per name, so that a change to it shows in a diff.
+"""The promised API as text: one line per name or kind, so that a change to it shows in a diff.
 
 `python -m tools.api` prints it; the copy in tests/house/api.txt is what we promised.
 """
@@ -11,13 +11,21 @@ from enum import Enum
 from importlib import import_module
 from typing import cast
 
+from failwell.fault.catalogue import CATALOGUE
+
 PROMISED = ("failwell", "failwell.capability")
 """Modules whose `__all__` is API. Names elsewhere may move between releases."""
 
 
 def api_text() -> str:
-    """Every promised name with what a caller depends on: parameters, fields or members."""
-    return "".join(f"{line}\n" for module in PROMISED for line in _lines(module))
+    """Every promised name with what a caller depends on: parameters, fields, members, axes."""
+    lines = [line for module in PROMISED for line in _lines(module)]
+    return "".join(f"{line}\n" for line in [*lines, *_kinds()])
+
+
+def _kinds() -> Iterator[str]:
+    for kind in CATALOGUE:
+        yield f"kind {kind.name}: {kind.category} {kind.certainty} {kind.blame} {kind.status}"
 
 
 def _lines(module_name: str) -> Iterator[str]:
