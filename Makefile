@@ -10,7 +10,7 @@ SHELL := bash
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet
+PIP := $(PY) -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
