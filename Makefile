@@ -45,7 +45,7 @@ docs: $(VENV)/.project ## write docs/reference again from the code
 
 clean: ## remove what make and the tools made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
 	@if [ -z "$(PYTHON)" ]; then \
