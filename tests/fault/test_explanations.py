@@ -1,0 +1,170 @@
+"""Every kind of the runtime is explained, and its example is code that means that kind."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import pytest
+import yaml
+
+from failwell.fault import capability, classes, explanations
+from failwell.fault.base import Fault
+from failwell.fault.catalogue import CATALOGUE
+from failwell.fault.explanations import Explanation, explanation
+from failwell.fault.facts import ResourceShortfall
+from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+NAMES = [kind.name for kind in CATALOGUE]
+FAULTS: dict[str, Any] = {
+    **{made.__name__: made for made in classes.FAMILIES},
+    **{
+        name: made
+        for name, made in vars(capability).items()
+        if isinstance(made, type) and issubclass(made, Fault)
+    },
+    "Fault": Fault,
+}
+
+
+def words_for(name: str) -> Explanation:
+    words = explanation(name)
+    assert words is not None, f"{name} has no explanation"
+    return words
+
+
+def names_with(language: str) -> list[str]:
+    return [name for name in NAMES if words_for(name).language == language]
+
+
+def faults_in(example: str) -> list[Fault]:
+    """The faults that an example builds, built."""
+    found: list[Fault] = []
+    for node in ast.walk(ast.parse(example)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("failwell.") in FAULTS:
+            built = ast.unparse(node).removeprefix("failwell.")
+            found.append(eval(built, {**FAULTS, "ResourceShortfall": ResourceShortfall}))
+    return found
+
+
+def routes_of(workflow: Any) -> list[dict[str, Any]]:
+    return [route for step in workflow["agents"] for route in step.get("routes", [])]
+
+
+def kinds_of(route: dict[str, Any]) -> list[str]:
+    """The kinds that a route names; none for a success route and for a catch-all."""
+    asked: Any = route.get("on_error", True)
+    if asked is True:
+        return []
+    return [asked] if isinstance(asked, str) else asked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_says_why_what_to_do_and_how_it_looks(name: str) -> None:
+    words = words_for(name)
+
+    assert 2 <= len(re.findall(r"[.!?](?= |$)", words.cause)) <= 5
+    steps = words.remedy.splitlines()
+    assert [step.split(" ")[0] for step in steps] == [f"{n}." for n in range(1, len(steps) + 1)]
+    assert all(step.endswith(".") for step in steps)
+    assert name in words.example
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_words_mention_only_kinds_that_exist(name: str) -> None:
+    words = words_for(name)
+
+    mentioned = {
+        said
+        for said in re.findall(r"`([^`]+)`", f"{words.cause} {words.remedy}")
+        if KIND_PATTERN.fullmatch(said) and said.startswith(OWNED_PREFIXES)
+    }
+
+    assert [said for said in mentioned if find_kind(said) is None] == []
+    assert name not in mentioned, "an explanation sets its kind apart from others"
+
+
+def test_no_explanation_is_left_over_from_a_kind_that_is_gone() -> None:
+    modules = [
+        import_module(f"{explanations.__name__}.{m.name}") for m in iter_modules(explanations.__path__)
+    ]
+
+    written = [name for module in modules for name in getattr(module, "EXPLANATIONS", ())]
+
+    assert sorted(written) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", names_with("python"))
+def test_a_python_example_compiles(name: str) -> None:
+    compile(words_for(name).example, name, "exec")
+
+
+@pytest.mark.parametrize("name", names_with("python"))
+def test_a_fault_in_an_example_can_be_raised_and_has_the_kind_it_shows(name: str) -> None:
+    assert {fault.kind for fault in faults_in(words_for(name).example)} <= {name}
+
+
+def test_most_python_examples_raise_a_fault() -> None:
+    plain = {name for name in names_with("python") if not faults_in(words_for(name).example)}
+
+    assert plain == {
+        "internal.io_error",
+        "internal.unknown",
+        "provider.connection",
+        "resource.disk",
+        "resource.file_handles",
+        "resource.system_memory",
+        "validation.path_denied",
+        "validation.path_not_found",
+        "validation.path_wrong_type",
+    }
+
+
+@pytest.mark.parametrize("name", names_with("yaml"))
+def test_a_yaml_example_is_a_workflow_whose_routes_name_known_kinds(name: str) -> None:
+    workflow = yaml.safe_load(words_for(name).example)
+
+    routed = [kind for route in routes_of(workflow) for kind in kinds_of(route)]
+    unknown = [kind for kind in routed if kind.startswith(OWNED_PREFIXES) and find_kind(kind) is None]
+    assert [step["name"] for step in workflow["agents"]]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("name", names_with("yaml"))
+def test_each_route_of_a_yaml_example_has_exactly_one_action(name: str) -> None:
+    workflow = yaml.safe_load(words_for(name).example)
+
+    actions = [{"to", "retry", "halt", "propagate"} & set(route) for route in routes_of(workflow)]
+
+    assert [len(action) for action in actions] == [1] * len(actions)
+
+
+@pytest.mark.parametrize("name", ["external.git.drift", "provider.no_such_kind", "provider", ""])
+def test_a_kind_that_the_runtime_does_not_own_has_no_explanation(name: str) -> None:
+    assert explanation(name) is None
+
+
+def test_the_words_are_not_loaded_until_somebody_asks() -> None:
+    program = (
+        "import sys, failwell.fault.registry, failwell.fault.classes, failwell.fault.capability\n"
+        "assert not [m for m in sys.modules if m.startswith('failwell.fault.explanations')]\n"
+        "from failwell.fault.explanations import explanation\n"
+        "explanation('tool.busy')\n"
+        "print(*sorted(m.rpartition('.')[2] for m in sys.modules if '.explanations.' in m))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )
+
+    assert done.stdout.split() == ["entry", "tool"], done.stderr
