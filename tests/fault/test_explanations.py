@@ -19,6 +19,7 @@ from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.explanations import Explanation, explanation
 from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
+from tools.docs.kinds import kinds_page
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 NAMES = [kind.name for kind in CATALOGUE]
@@ -168,3 +169,13 @@ def test_the_words_are_not_loaded_until_somebody_asks() -> None:
     )
 
     assert done.stdout.split() == ["entry", "tool"], done.stderr
+
+
+def test_every_link_on_the_page_of_kinds_leads_to_a_heading() -> None:
+    page = kinds_page()
+
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert set(re.findall(r"\(#([^)]+)\)", page)) <= set(anchors)
+    assert len(anchors) == len(set(anchors))
+    assert [name for name in NAMES if name not in headings] == []

@@ -6,6 +6,7 @@ from failwell.fault.axes import ActionKind, Category
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import find_kind, kind
 from failwell.fault.rosetta import ROSETTA, stud_class, translate_name
+from tools.docs.kinds import rosetta_page
 
 CLASSED = ("provider.", "tool.", "session.", "validation.", "cancel.", "extension.")
 STUD_CLASSES = {
@@ -214,3 +215,13 @@ def test_the_exact_name_comes_before_those_it_is_short_for() -> None:
 @pytest.mark.parametrize("name", ["", "/", "nothing like it", "Limited"])
 def test_a_name_that_nobody_uses_means_nothing(name: str) -> None:
     assert translate_name(name) == []
+
+
+def test_the_page_shows_every_name_in_the_row_of_its_kind_and_the_column_of_its_system() -> None:
+    rows = [line.split(" | ") for line in rosetta_page().splitlines() if line.startswith("| [")]
+
+    shown = {cells[0].split("`")[1]: [cell.removesuffix(" |") for cell in cells[1:]] for cells in rows}
+
+    for column, table in enumerate(ROSETTA.values()):
+        for name, theirs in table.items():
+            assert shown[name][column] == "<br>".join(f"`{one}`" for one in theirs)

@@ -199,10 +199,11 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "internal.io_error": explain(
         """
-        The operating system could not carry out an operation, and the error number says nothing
-        more useful: `EIO`, a busy device, an interrupted call, a broken pipe. Paths have their own
-        kinds (`validation.path_not_found` and its siblings), as do full disks, memory and file
-        handles (`resource.disk` and its siblings). It may pass, so it is repeated.
+        The operating system could not carry out an operation, and its error number says nothing
+        more useful: `EIO`, a stale handle of a network volume. Paths have their own kinds
+        (`validation.path_not_found` and its siblings), as do full disks, memory and file handles
+        (`resource.disk` and its siblings). Something that is held by someone else is `tool.busy`, a
+        lost connection `provider.outcome_unknown`. What is left may pass, so it is repeated.
         """,
         """
         1. Let the runtime repeat it.
