@@ -1,0 +1,26 @@
+"""One answer for every optional library that is not there: its name, and the command that brings it."""
+
+from importlib import import_module
+from types import ModuleType
+
+
+class MissingExtra(ImportError):
+    """A way out was asked for whose library is not installed."""
+
+
+def need(module: str, extra: str) -> ModuleType:
+    """The module called `module`, which `failwell[extra]` brings.
+
+    Raises:
+        MissingExtra: it is not installed. A library that is installed and fails to load raises
+            its own error, because installing it again would not help.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        if module != missing and not module.startswith(f"{missing}."):
+            raise
+        top = module.partition(".")[0]
+        message = f"`{top}` is not installed; pip install 'failwell[{extra}]'"
+        raise MissingExtra(message, name=top) from None

@@ -1,0 +1,76 @@
+"""One failure for a program that reads a command's error output: JSON or Markdown.
+
+Both say the same. Causes are named by their type and kind; what a foreign exception said about
+itself is not repeated.
+"""
+
+from collections.abc import Iterable
+from json import dumps
+from typing import Any, cast
+
+from failwell.delivery.markdown import code, escaped, fenced
+from failwell.delivery.plain import neutral, one_line
+from failwell.report.record import ErrorReport
+from failwell.report.redact import redact_value
+
+_SAID_ELSEWHERE = frozenset({"error", "error_type", "message", "hint", "error_source"})
+
+
+def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
+    """The failure as one flat object; `extras` of the command are added and win.
+
+    `retryable` is there only when it is true, so its absence never reads as an answer.
+    """
+    said: dict[str, Any] = {
+        "error": True,
+        "error_type": one_line(report.error_type),
+        "kind": report.kind,
+        "message": neutral(report.message),
+    }
+    if report.user_action.detail:
+        said["hint"] = neutral(report.user_action.detail)
+    if report.retryable:
+        said["retryable"] = True
+    said |= {"error_domain": report.domain.value, "error_category": report.category.value}
+    if report.model is not None:
+        said["model"] = one_line(report.model)
+    if report.provider is not None:
+        said["provider"] = one_line(report.provider)
+    if "not_before" in (view := report.view("user")):
+        said["not_before"] = view["not_before"]
+    said |= {"id": report.id, "error_source": list(_source(report))}
+    return said | {name: redact_value(value) for name, value in extras.items()}
+
+
+def agent_markdown(report: ErrorReport, **extras: Any) -> str:
+    """The failure as a short document: heading, message, hint, details, causes."""
+    said = agent_json(report, **extras)
+    parts = [f"# Error: {escaped(str(said['error_type']))}", escaped(str(said["message"]))]
+    if said.get("hint"):
+        parts.append(f"> 💡 {escaped(str(said['hint']))}")
+    details = [_bullet(name, value) for name, value in said.items() if name not in _SAID_ELSEWHERE]
+    parts += ["## Details", "\n".join(details)]
+    parts += ["## Error source", fenced(_lines(said["error_source"]))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _source(report: ErrorReport) -> Iterable[str]:
+    yield one_line(f"{report.error_type} @ {report.kind}")
+    for cause in report.causes:
+        yield one_line(f"{cause.type} @ {cause.kind or 'unclassified'}")
+
+
+def _lines(source: object) -> str:
+    # A command may have put something of its own in the place of the list.
+    if not isinstance(source, list):
+        return dumps(source, ensure_ascii=False)
+    return "\n".join(map(str, cast("list[object]", source)))
+
+
+def _bullet(name: str, value: object) -> str:
+    label = escaped(name)
+    if isinstance(value, str):
+        return f"- {label}: {code(value)}" if value else f"- {label}:"
+    if value is None or isinstance(value, bool | int | float):
+        return f"- {label}: {dumps(value)}"
+    return f"- {label}:\n\n{fenced(dumps(value, ensure_ascii=False, indent=2), 'json', indent='  ')}\n"

@@ -1,0 +1,129 @@
+"""Failures in the standard `logging`: as fields, without the text that tracebacks carry.
+
+A traceback ends in `str(exc)`, and that is where SDKs put bodies, prompts and keys. So an
+exception that was logged is described, its fields are attached to the record, and its own
+text is taken off.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from json import dumps
+from typing import Any, cast
+
+from failwell.delivery.plain import one_line
+from failwell.delivery.text import render_text
+from failwell.fault.axes import Domain
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.report.redact import TEXT_CAP, redact_text, redact_value
+
+_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "failwell"}
+"""What every record has; anything else was put there by `extra=`."""
+
+MESSAGE_CAP = 16_000
+"""Characters of a log message; the texts inside a report have their own, smaller cap."""
+
+
+def log_report(logger: logging.Logger, report: ErrorReport, *, level: int | None = None) -> None:
+    """Write one line about `report`, with the operator's view as `record.failwell`.
+
+    The caller's mistakes are warnings; everything else is an error.
+    """
+    chosen = level_of(report) if level is None else level
+    logger.log(chosen, "%s", said(report), extra={"failwell": report.view("operator")}, stacklevel=2)
+
+
+def level_of(report: ErrorReport) -> int:
+    """`WARNING` when the caller can put it right, else `ERROR`."""
+    return logging.WARNING if report.domain is Domain.INPUT else logging.ERROR
+
+
+def said(report: ErrorReport) -> str:
+    """The line that a log shows for `report`."""
+    return one_line(f"{report.kind}: {report.message} [{report.id}]", TEXT_CAP)
+
+
+class ReportFilter(logging.Filter):
+    """Puts a report where an exception was logged; made for a handler or a logger.
+
+    It changes the record itself, so that no handler after it prints the exception's own text.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        report = report_of(record)
+        message = message_of(record)
+        if message != _unchanged(record):
+            record.msg, record.args = message, ()
+        record.exc_info = None
+        if report is not None:
+            record.failwell = report.view("operator")
+            record.exc_text = render_text(report, "operator")
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: when, level, logger, message, what `extra=` gave, and the error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": message_of(record),
+        }
+        line |= {key: redact_value(value) for key, value in vars(record).items() if key not in _ORDINARY}
+        attached = getattr(record, "failwell", None)
+        if isinstance(attached, Mapping):
+            line["error"] = attached
+        elif (report := report_of(record)) is not None:
+            line["error"] = report.view("operator")
+        # `default` is for what another filter may have attached: its type is named, not its repr.
+        return dumps(line, ensure_ascii=False, default=lambda value: f"<{type(value).__name__}>")
+
+
+def report_of(record: logging.LogRecord) -> ErrorReport | None:
+    """The report of the exception that was logged with `record`, if there is one."""
+    error = error_in(record.exc_info)
+    if error is None and isinstance(record.msg, BaseException):
+        error = record.msg
+    return None if error is None else describe(error)
+
+
+def error_in(exc_info: object) -> BaseException | None:
+    """The exception in whatever form of `exc_info` somebody passed: tuple, exception or `True`."""
+    if isinstance(exc_info, tuple):
+        exc_info = cast("tuple[object, ...]", exc_info)[1]
+    elif exc_info is True:
+        exc_info = sys.exc_info()[1]
+    return exc_info if isinstance(exc_info, BaseException) else None
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """The record's message, redacted; exceptions among its arguments are named, not quoted."""
+    arguments: Any = record.args
+    if isinstance(arguments, Mapping):
+        arguments = {key: named(value) for key, value in cast("Mapping[str, Any]", arguments).items()}
+    elif arguments:
+        arguments = tuple(named(value) for value in arguments)
+    template = str(named(record.msg))
+    try:
+        return redact_text(template % arguments if arguments else template, MESSAGE_CAP)
+    except Exception:  # noqa: BLE001  (an argument's own `__str__` may raise anything, and a log call must not)
+        return redact_text(template, MESSAGE_CAP)
+
+
+def _unchanged(record: logging.LogRecord) -> str | None:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001  (as above; then the message is replaced, and nobody formats it again)
+        return None
+
+
+def named(value: object) -> object:
+    """`value`, or for an exception its type and kind in place of what it says."""
+    if not isinstance(value, BaseException):
+        return value
+    report = describe(value)
+    return f"{report.error_type} ({report.kind})"

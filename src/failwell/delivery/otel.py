@@ -1,0 +1,102 @@
+"""One failure as OpenTelemetry: a log record, or a span event for backends that know only those.
+
+Attributes hold names and numbers. `exception.message` and the stack trace are left out: they
+would carry what foreign exceptions say about themselves.
+"""
+
+import os
+from typing import Literal
+
+from failwell._extras import need
+from failwell._version import __version__
+from failwell.fault.axes import Domain
+from failwell.fault.registry import find_kind
+from failwell.report.record import ErrorReport
+
+Signal = Literal["logs", "span", "both"]
+Attributes = dict[str, str | bool | int | float]
+
+OPT_IN = "OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN"
+EVENT = "failwell.error"
+PROVIDER_EVENT = "gen_ai.client.operation.exception"
+
+
+def emit(report: ErrorReport, *, signal: Signal | None = None) -> None:
+    """Send `report` to the configured OpenTelemetry pipeline.
+
+    Without `signal` the environment decides: `logs/dup` sends both, anything else a log record.
+
+    Raises:
+        MissingExtra: `opentelemetry` is not installed.
+    """
+    need("opentelemetry._logs", "otel")
+    chosen = _opted() if signal is None else signal
+    if chosen != "span":
+        _emit_log(report)
+    if chosen != "logs":
+        _emit_span_event(report)
+
+
+def attributes(report: ErrorReport) -> Attributes:
+    """What OpenTelemetry is told about `report`."""
+    reply = report.provider_metadata
+    scene = report.scene
+    told = {
+        "error.type": report.kind,
+        "exception.type": report.error_type,
+        "gen_ai.provider.name": report.provider,
+        "gen_ai.request.model": report.model,
+        "http.response.status_code": reply.status_code if reply else None,
+        "failwell.id": report.id,
+        "failwell.category": report.category.value,
+        "failwell.domain": report.domain.value,
+        "failwell.certainty": report.certainty.value,
+        "failwell.blame": report.blame.value,
+        "failwell.retryable": report.retryable,
+        "failwell.fingerprint": report.fingerprint,
+        "failwell.wait": report.not_before.after if report.not_before else None,
+        "failwell.provider.code": reply.code if reply else None,
+        "failwell.provider.request_id": reply.request_id if reply else None,
+        "failwell.run": scene.run,
+        "failwell.workflow": scene.workflow,
+        "failwell.node": scene.node,
+        "failwell.job": scene.job,
+        "failwell.session": scene.session,
+        "failwell.tool": scene.tool,
+        "failwell.attempt": scene.attempt,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _opted() -> Signal:
+    return "both" if "logs/dup" in os.environ.get(OPT_IN, "").replace(" ", "").split(",") else "logs"
+
+
+def _emit_log(report: ErrorReport) -> None:
+    from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
+
+    of_provider = report.kind.startswith("provider.")
+    # The convention for model calls asks for a warning: whether the operation failed with the
+    # call is for its caller to say.
+    warn = of_provider or report.domain is Domain.INPUT
+    known = find_kind(report.kind)
+    record = LogRecord(
+        timestamp=int(report.occurred_at.timestamp() * 1_000_000_000),
+        severity_number=SeverityNumber.WARN if warn else SeverityNumber.ERROR,
+        severity_text="WARN" if warn else "ERROR",
+        body=report.kind if known is None else known.summary,
+        attributes=attributes(report),
+        event_name=PROVIDER_EVENT if of_provider else EVENT,
+    )
+    get_logger("failwell", __version__).emit(record)
+
+
+def _emit_span_event(report: ErrorReport) -> None:
+    from opentelemetry.trace import Status, StatusCode, get_current_span
+
+    span = get_current_span()
+    if not span.is_recording():
+        return
+    span.add_event("exception", attributes(report))
+    span.set_attribute("error.type", report.kind)
+    span.set_status(Status(StatusCode.ERROR, report.kind))

@@ -1,0 +1,120 @@
+"""Sentry's `before_send`: our fingerprint and fields in, everybody else's text out.
+
+Sentry keeps messages, local variables, request bodies and headers, and its scrubber knows keys,
+not sentences. Here an exception's value becomes the composed message, local variables go, and
+of a request only what is on a list stays.
+
+    sentry_sdk.init(dsn=..., before_send=before_send)
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from failwell.delivery.log import error_in
+from failwell.fault.registry import find_kind
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.report.redact import redact_text, redact_value
+
+Event = Any
+"""Sentry's event: a dictionary, typed differently in each of its versions."""
+
+REQUEST_KEYS = frozenset({"method", "url"})
+REQUEST_HEADERS = frozenset(
+    {"accept", "content-length", "content-type", "host", "traceparent", "user-agent", "x-request-id"}
+)
+_FREE_FORM = ("breadcrumbs", "extra", "message", "tags", "transaction")
+_WITHHELD = "withheld"
+
+
+def before_send(event: Event, hint: dict[str, Any]) -> Event:
+    """The event as it may leave. Never raises and never returns more than it was given."""
+    try:
+        return _prepared(event, _report(hint))
+    except Exception:  # noqa: BLE001  (the error path must not raise, and must not send what it could not check)
+        kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
+        return {**kept, "message": "failwell could not check this event, so its content was withheld"}
+
+
+def _report(hint: dict[str, Any]) -> ErrorReport | None:
+    error = error_in(hint.get("exc_info"))
+    return None if error is None else describe(error)
+
+
+def _prepared(event: Event, report: ErrorReport | None) -> Event:
+    for key in _FREE_FORM:
+        if key in event:
+            event[key] = redact_value(event[key])
+    _keep_template(event)
+    _keep_request(event)
+    for stack in _stacks(event):
+        for frame in stack.get("frames") or ():
+            frame.pop("vars", None)
+    contexts = event.setdefault("contexts", {})
+    for name in contexts.keys() - {"trace"}:
+        contexts[name] = redact_value(contexts[name])
+
+    values = _values(event.get("exception"))
+    told = _told(report)
+    for value in values:
+        value["value"] = told(value.get("type"), value is values[-1])
+        if isinstance(mechanism := value.get("mechanism"), dict):
+            cast("dict[str, Any]", mechanism).pop("data", None)
+    if report is not None:
+        _say(event, report)
+    return event
+
+
+def _say(event: Event, report: ErrorReport) -> None:
+    event["fingerprint"] = [report.fingerprint]
+    tags = {"kind": report.kind, "category": report.category.value, "provider": report.provider}
+    event["tags"] = dict(event.get("tags") or {}) | {k: v for k, v in tags.items() if v is not None}
+    event["contexts"]["failwell"] = report.view("operator")
+
+
+def _told(report: ErrorReport | None) -> Callable[[object, bool], str]:
+    """What to say for an exception of the chain, given its type and whether it is the outermost."""
+    kinds = {} if report is None else {cause.type: cause.kind for cause in report.causes}
+
+    def told(name: object, outermost: bool) -> str:
+        if report is None:
+            return _WITHHELD
+        if outermost:
+            return report.message
+        known = find_kind(kinds.get(str(name)) or "")
+        return _WITHHELD if known is None else known.summary
+
+    return told
+
+
+def _keep_template(event: Event) -> None:
+    # The template is the program's own; parameters and the formatted line may quote exceptions.
+    if isinstance(entry := event.get("logentry"), dict):
+        template = cast("dict[str, Any]", entry).get("message")
+        event["logentry"] = {"message": redact_text(str(template or ""))}
+
+
+def _keep_request(event: Event) -> None:
+    if not isinstance(event.get("request"), dict):
+        return
+    request = cast("dict[str, Any]", event["request"])
+    headers = cast("dict[str, Any]", request.get("headers") or {})
+    kept = {key: redact_value(request[key]) for key in REQUEST_KEYS if key in request}
+    kept["headers"] = {
+        name: redact_value(value) for name, value in headers.items() if name.lower() in REQUEST_HEADERS
+    }
+    event["request"] = kept
+
+
+def _stacks(event: Event) -> Iterator[dict[str, Any]]:
+    for place in ("exception", "threads"):
+        for value in _values(event.get(place)):
+            yield from (value[key] for key in ("stacktrace", "raw_stacktrace") if value.get(key))
+    if event.get("stacktrace"):
+        yield event["stacktrace"]
+
+
+def _values(holder: Any) -> list[dict[str, Any]]:
+    # Sentry's documents allow a bare list where its SDK writes `{"values": [...]}`.
+    inner = cast("dict[str, Any]", holder).get("values") if isinstance(holder, dict) else holder
+    return [value for value in cast("list[Any]", inner or []) if isinstance(value, dict)]

@@ -1,0 +1,36 @@
+"""A structlog step that turns exceptions into fields. Needs nothing from structlog to load."""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from failwell.delivery.log import error_in, named
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+
+
+def report_exception(
+    logger: object, name: str, event_dict: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Put the operator's view under `error` in place of `report`, `exc_info` or `exception`.
+
+    Place it before any step that renders tracebacks. A traceback that was already rendered is
+    dropped, because it ends in the exception's own text; so is the text of any exception among
+    the other values.
+    """
+    del logger, name
+    report = _report(event_dict.pop("report", None), event_dict.pop("exc_info", None))
+    rendered = event_dict.pop("exception", None)
+    if report is None and isinstance(rendered, BaseException):
+        report = describe(rendered)
+    for key, value in event_dict.items():
+        event_dict[key] = named(value)
+    if report is not None:
+        event_dict["error"] = report.view("operator")
+    return event_dict
+
+
+def _report(given: object, exc_info: object) -> ErrorReport | None:
+    if isinstance(given, ErrorReport):
+        return given
+    error = given if isinstance(given, BaseException) else error_in(exc_info)
+    return None if error is None else describe(error)
