@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.explanations import Explanation, explanation
 from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
+from failwell.report.describe import describe
 from tools.docs.kinds import kinds_page
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -52,6 +54,15 @@ def faults_in(example: str) -> list[Fault]:
             built = ast.unparse(node).removeprefix("failwell.")
             found.append(eval(built, {**FAULTS, "ResourceShortfall": ResourceShortfall}))
     return found
+
+
+def printed_by(example: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What an example prints. The front door's names are given from the rooms they live in."""
+    source = example.replace("import failwell\n", "").replace(
+        "failwell.capability", "failwell.fault.capability"
+    )
+    exec(compile(source, "example", "exec"), {"failwell": SimpleNamespace(describe=describe, Fault=Fault)})
+    return capsys.readouterr().out.splitlines()
 
 
 def routes_of(workflow: Any) -> list[dict[str, Any]]:
@@ -109,6 +120,17 @@ def test_a_python_example_compiles(name: str) -> None:
 @pytest.mark.parametrize("name", names_with("python"))
 def test_a_fault_in_an_example_can_be_raised_and_has_the_kind_it_shows(name: str) -> None:
     assert {fault.kind for fault in faults_in(words_for(name).example)} <= {name}
+
+
+@pytest.mark.parametrize("name", names_with("python"))
+def test_an_example_prints_what_it_says_it_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    example = words_for(name).example
+    promised = re.findall(r"print\(.*\)  # (.*)", example)
+
+    printed = printed_by(example, capsys)
+
+    assert printed, "an example shows something"
+    assert [line for line in promised if line not in printed] == []
 
 
 def test_most_python_examples_raise_a_fault() -> None:

@@ -35,8 +35,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "extension.dependency_cycle": explain(
         """
         Extensions depend on each other in a circle, so there is no order in which to start them.
-        The details list the circle from end to end. None of them was started; the others were. A
-        dependency that is simply absent is `extension.dependency_missing`.
+        The details list the circle from end to end. None of them was started. A dependency that is
+        simply absent is `extension.dependency_missing`.
         """,
         """
         1. Remove one of the dependencies in the list; the weakest is usually the one needed only at

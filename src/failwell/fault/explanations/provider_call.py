@@ -130,12 +130,12 @@ EXPLANATIONS: dict[str, Explanation] = {
         3. Otherwise let the runtime repeat the call after 1 and 2 s with jitter.
         """,
         """
-        import urllib.request
+        import socket
 
         import failwell
 
         try:
-            urllib.request.urlopen("http://127.0.0.1:9/v1/models", timeout=2)
+            socket.create_connection(("127.0.0.1", 9), timeout=2)
         except OSError as exc:
             report = failwell.describe(exc)
             print(report.kind, report.certainty)  # provider.connection not_sent

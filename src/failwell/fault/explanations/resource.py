@@ -138,7 +138,6 @@ EXPLANATIONS: dict[str, Explanation] = {
         1. Compare needed and available in the report.
         2. Make the work smaller: another model, a smaller batch, a lower precision.
         3. Run it on a larger machine.
-        4. Clear the recorded peak if it was measured under conditions that no longer hold.
         """,
         """
         import failwell

@@ -140,7 +140,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
         """
         1. Go on in the process that has it, or end that process.
-        2. Then repeat the command. The lock goes with its process; no file needs to be deleted.
+        2. Then repeat the command.
         """,
         """
         import failwell

@@ -132,10 +132,12 @@ EXPLANATIONS: dict[str, Explanation] = {
         2. Check each part of the path.
         """,
         """
+        import errno
+
         import failwell
 
         try:
-            open("/")
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", "reports")
         except IsADirectoryError as exc:
             print(failwell.describe(exc).kind)  # validation.path_wrong_type
         """,
