@@ -5,9 +5,9 @@ itself is not repeated.
 """
 
 from collections.abc import Iterable
-from json import dumps
 from typing import Any, cast
 
+from failwell.delivery.json_text import json_text
 from failwell.delivery.markdown import code, escaped, fenced
 from failwell.delivery.plain import neutral, one_line
 from failwell.report.record import ErrorReport
@@ -49,7 +49,7 @@ def agent_markdown(report: ErrorReport, **extras: Any) -> str:
     if said.get("hint"):
         parts.append(f"> 💡 {escaped(str(said['hint']))}")
     details = [_bullet(name, value) for name, value in said.items() if name not in _SAID_ELSEWHERE]
-    parts += ["## Details", "\n".join(details)]
+    parts += ["## Details", "\n".join(details).rstrip()]
     parts += ["## Error source", fenced(_lines(said["error_source"]))]
     return "\n\n".join(parts) + "\n"
 
@@ -63,7 +63,7 @@ def _source(report: ErrorReport) -> Iterable[str]:
 def _lines(source: object) -> str:
     # A command may have put something of its own in the place of the list.
     if not isinstance(source, list):
-        return dumps(source, ensure_ascii=False)
+        return json_text(source)
     return "\n".join(map(str, cast("list[object]", source)))
 
 
@@ -72,5 +72,5 @@ def _bullet(name: str, value: object) -> str:
     if isinstance(value, str):
         return f"- {label}: {code(value)}" if value else f"- {label}:"
     if value is None or isinstance(value, bool | int | float):
-        return f"- {label}: {dumps(value)}"
-    return f"- {label}:\n\n{fenced(dumps(value, ensure_ascii=False, indent=2), 'json', indent='  ')}\n"
+        return f"- {label}: {json_text(value)}"
+    return f"- {label}:\n\n{fenced(json_text(value, indent=2), 'json', indent='  ')}\n"

@@ -8,12 +8,14 @@ does everything that is not an HTTP request.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
 from failwell.delivery.log import log_report
 from failwell.delivery.problem import MEDIA_TYPE, Disclosure, problem, problem_json, retry_after_header
+from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
@@ -76,7 +78,7 @@ class FailwellMiddleware:
         try:
             await self.app(scope, receive, tracked)
         except Exception as error:
-            report = describe(error)
+            report = report_for_caller(error)
             tell(self.on_report, report)
             if started:
                 raise
@@ -96,6 +98,19 @@ class FailwellMiddleware:
         }
         await send(start)
         await send({"type": "http.response.body", "body": body})
+
+
+def report_for_caller(error: BaseException) -> ErrorReport:
+    """The report of what a route raised.
+
+    A `ValueError` or an unreadable file inside the server is not the caller's mistake: only a
+    fault can say that the request was at fault.
+    """
+    report = describe(error, untyped="internal.bug")
+    if isinstance(error, Fault) or not report.kind.startswith("validation."):
+        return report
+    bug = Fault.wrap(error, kind="internal.bug", caller_facing=False)
+    return replace(describe(bug), error_type=report.error_type)
 
 
 def answer_headers(report: ErrorReport) -> Headers:

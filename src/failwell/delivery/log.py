@@ -9,9 +9,9 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from json import dumps
 from typing import Any, cast
 
+from failwell.delivery.json_text import json_text
 from failwell.delivery.plain import one_line
 from failwell.delivery.text import render_text
 from failwell.fault.axes import Domain
@@ -79,8 +79,7 @@ class JsonFormatter(logging.Formatter):
             line["error"] = attached
         elif (report := report_of(record)) is not None:
             line["error"] = report.view("operator")
-        # `default` is for what another filter may have attached: its type is named, not its repr.
-        return dumps(line, ensure_ascii=False, default=lambda value: f"<{type(value).__name__}>")
+        return json_text(line)
 
 
 def report_of(record: logging.LogRecord) -> ErrorReport | None:

@@ -4,7 +4,8 @@ import re
 
 from failwell.delivery.plain import neutral, one_line
 
-_MARKS = re.compile(r"[\\`*_\[\]<>#|~&!$^@]")
+# An underscore inside a word is only an underscore, and names are full of them.
+_MARKS = re.compile(r"[\\`*\[\]<>#|~&!$^@]|(?<![^\W_])_|_(?![^\W_])")
 _BLOCK_START = re.compile(r"^(?P<number>\d{1,9})?(?P<mark>[-+=.):])", re.ASCII)
 # A scheme or a `www.` makes a link of a bare address in GitHub's dialect.
 _ADDRESS = re.compile(r"(?P<head>\bwww|https?|ftp|mailto|xmpp)(?P<mark>[.:])", re.IGNORECASE)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
     """A panel for `console.print`; colour carries no meaning that the words do not."""
-    from rich.console import Group
+    from rich.console import Group, RenderableType
+    from rich.padding import Padding
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -27,9 +28,10 @@ def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
     for label, value in said.rows:
         rows.add_row(Text(label, style="dim"), Text(value, overflow="fold"))
 
-    parts = [Text(said.message, style="bold", overflow="fold"), Text(""), rows]
+    parts: list[RenderableType] = [Text(said.message, style="bold", overflow="fold"), Text(""), rows]
     for label, lines in said.blocks:
-        parts += [Text(""), Text(label, style="dim"), Text("\n".join(f"  {line}" for line in lines))]
+        block = Text("\n".join(lines), overflow="fold")
+        parts += [Text(""), Text(label, style="dim"), Padding(block, (0, 0, 0, 2))]
     if said.hint:
         hint = Text("hint: ", style="bold green", overflow="fold")
         parts += [Text(""), hint.append(said.hint, style="not bold green")]

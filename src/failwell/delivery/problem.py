@@ -5,20 +5,16 @@ they answered, for callers who run the service themselves. Neither holds foreign
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from json import dumps, loads
+from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ProviderMetadata
+from failwell.delivery.json_text import finite, json_text
 from failwell.fault.registry import find_kind, is_kind
-from failwell.report.describe import describe
 from failwell.report.fingerprint import fingerprint
-from failwell.report.record import ErrorReport, Evidence
-from failwell.report.redact import redact_text, safe_headers
+from failwell.report.record import ErrorReport
+from failwell.report.redact import redact_text
+from failwell.report.reply import SavedReply, describe_reply
 
 Disclosure = Literal["strict", "verbose"]
 
@@ -28,24 +24,14 @@ _LONGEST_WAIT = 2**31 - 1
 _REPLY = ("status_code", "code", "request_id", "retry_after")
 _CAUSE = ("type", "kind", "via", "level")
 
-_BY_STATUS = {
-    400: "provider.bad_request",
-    401: "provider.auth",
-    402: "provider.quota_exhausted",
-    403: "provider.permission",
-    408: "provider.outcome_unknown",
-    409: "provider.unavailable",
-    413: "provider.bad_request",
-    422: "provider.bad_request",
-    425: "provider.unavailable",
-    429: "provider.rate_limited",
-    504: "provider.outcome_unknown",
-}
-"""What a status means when the document says nothing that we know."""
-
-
-class ProblemReply(Fault):
-    """Another service answered with a problem."""
+_OURS = (
+    "schema", "id", "kind", "category", "certainty", "retryable", "user_action", "not_before", "fields_invalid",
+    "resource_shortfall", "scene", "occurred_at", "error_type", "provider", "model", "provider_metadata", "causes",
+)  # fmt: skip
+"""What a document of ours may say about the failure, beside its title and detail."""
+_CODES = ("code", "error", "reason")
+"""Where other services put an error code; it counts only if it is spelled like one."""
+_ERROR_TYPE = "ProblemReply"
 
 
 def problem(
@@ -69,12 +55,12 @@ def problem(
     if request_id is not None:
         document["request_id"] = request_id
     document |= view
-    return document | _for_insiders(report) if disclosure == "verbose" else document
+    return finite(document | _for_insiders(report) if disclosure == "verbose" else document)
 
 
 def problem_json(document: Mapping[str, Any]) -> bytes:
     """`document` as the bytes of a reply; a number that JSON cannot write is never among them."""
-    return dumps(_finite(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json_text(document).encode()
 
 
 def retry_after_header(report: ErrorReport) -> str | None:
@@ -102,8 +88,7 @@ def from_problem(
     given = _parsed(document)
     if str(given.get("schema", "")).startswith("failwell.error/") and is_kind(given.get("kind")):
         return _ours(given)
-    told = given.get("status") if status is None else status
-    return _theirs(told if isinstance(told, int) else None, headers, given.get("type"))
+    return _theirs(given, status, headers)
 
 
 def _for_insiders(report: ErrorReport) -> dict[str, Any]:
@@ -123,62 +108,27 @@ def _for_insiders(report: ErrorReport) -> dict[str, Any]:
 def _ours(given: Mapping[str, Any]) -> ErrorReport:
     kind = str(given["kind"])
     known = find_kind(kind)
-    record = {
-        # What a view leaves out, so that the reader does not have to guess.
+    record: dict[str, Any] = {
+        # What a view leaves out.
         "blame": "provider" if known is None else known.blame.value,
-        "error_type": ProblemReply.__name__,
-        "fingerprint": fingerprint(kind, ProblemReply.__name__),
-        **given,
-        "message": given.get("detail", ""),
-        "caller_facing": True,
+        "error_type": _ERROR_TYPE,
+        "fingerprint": fingerprint(kind, _ERROR_TYPE),
     }
-    for key in ("type", "status", "detail", "instance", "request_id", "domain"):
-        record.pop(key, None)
+    record |= {key: given[key] for key in _OURS if key in given}
+    record |= {
+        "title": redact_text(str(given.get("title", kind)), 200),
+        "message": redact_text(str(given.get("detail", ""))),
+        "caller_facing": True,
+        "evidence": [{"rule": "problem.kind", "basis": "declared", "saw": kind}],
+    }
     return ErrorReport.read(record)
 
 
-def _theirs(status: int | None, headers: Mapping[str, str] | None, uri: object) -> ErrorReport:
-    kept = safe_headers(headers)
-    wait = _wait(kept.get("retry-after"))
-    reply = ProviderMetadata(
-        status_code=status,
-        request_id=kept.get("x-request-id"),
-        retry_after=wait,
-        headers=kept,
-    )
-    told = {"problem_type": redact_text(uri, 200)} if isinstance(uri, str) and uri != "about:blank" else None
-    report = describe(
-        ProblemReply(
-            kind=_kind_of(status),
-            caller_facing=False,
-            provider_metadata=reply,
-            not_before=None if wait is None else NotBefore(after=wait, source="retry-after"),
-            details=told,
-        )
-    )
-    return replace(report, evidence=(Evidence(rule="problem.status", basis="status", saw=str(status)),))
-
-
-def _kind_of(status: int | None) -> str:
-    if status is None or not 400 <= status < 600:
-        return "provider.unknown"
-    return _BY_STATUS.get(status, "provider.unavailable" if status >= 500 else "provider.rejected")
-
-
-def _wait(value: str | None) -> float | None:
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        # A date without a zone is meant as GMT, which the format prescribes.
-        aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
-        return max(0.0, (aware - datetime.now(UTC)).total_seconds())
-    return seconds if isfinite(seconds) and seconds >= 0 else None
+def _theirs(given: Mapping[str, Any], status: int | None, headers: Mapping[str, str] | None) -> ErrorReport:
+    told = given.get("status") if status is None else status
+    lower = {name.lower(): value for name, value in (headers or {}).items()}
+    body = json_text({key: given[key] for key in _CODES if isinstance(given.get(key), str)})
+    return describe_reply(SavedReply(told if type(told) is int else 0, lower, body))
 
 
 def _parsed(document: Mapping[str, Any] | str | bytes) -> Mapping[str, Any]:
@@ -190,13 +140,3 @@ def _parsed(document: Mapping[str, Any] | str | bytes) -> Mapping[str, Any]:
         # A gateway's HTML page, or bytes of no encoding: the status still speaks.
         return {}
     return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else {}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in cast("list[Any]", value)]
-    return value

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from failwell.delivery.log import error_in
+from failwell.fault.base import Fault
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
+from failwell.report.links import links
 from failwell.report.record import ErrorReport
-from failwell.report.redact import redact_text, redact_value
+from failwell.report.redact import MARK, redact_text, redact_value
 
 Event = Any
 """Sentry's event: a dictionary, typed differently in each of its versions."""
@@ -23,28 +25,29 @@ REQUEST_KEYS = frozenset({"method", "url"})
 REQUEST_HEADERS = frozenset(
     {"accept", "content-length", "content-type", "host", "traceparent", "user-agent", "x-request-id"}
 )
-_FREE_FORM = ("breadcrumbs", "extra", "message", "tags", "transaction")
+_FREE_FORM = ("extra", "message", "tags", "transaction")
 _WITHHELD = "withheld"
+_SHORTEST_QUOTE = 8
 
 
 def before_send(event: Event, hint: dict[str, Any]) -> Event:
     """The event as it may leave. Never raises and never returns more than it was given."""
     try:
-        return _prepared(event, _report(hint))
+        return _prepared(event, error_in(hint.get("exc_info")))
     except Exception:  # noqa: BLE001  (the error path must not raise, and must not send what it could not check)
         kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
         return {**kept, "message": "failwell could not check this event, so its content was withheld"}
 
 
-def _report(hint: dict[str, Any]) -> ErrorReport | None:
-    error = error_in(hint.get("exc_info"))
-    return None if error is None else describe(error)
-
-
-def _prepared(event: Event, report: ErrorReport | None) -> Event:
+def _prepared(event: Event, error: BaseException | None) -> Event:
+    report = None if error is None else describe(error)
+    spoken = _spoken(error)
     for key in _FREE_FORM:
         if key in event:
-            event[key] = redact_value(event[key])
+            event[key] = redact_value(_without(event[key], spoken))
+    crumbs = _values(event.get("breadcrumbs"))
+    if crumbs:
+        event["breadcrumbs"] = {"values": [redact_value(_without(crumb, spoken)) for crumb in crumbs]}
     _keep_template(event)
     _keep_request(event)
     for stack in _stacks(event):
@@ -63,6 +66,32 @@ def _prepared(event: Event, report: ErrorReport | None) -> Event:
     if report is not None:
         _say(event, report)
     return event
+
+
+def _spoken(error: BaseException | None) -> list[str]:
+    """What the exceptions said about themselves, so that quotes of it elsewhere can be masked."""
+    chain = [] if error is None else [error, *(link.error for link in links(error)[0])]
+    said = {_text(link) for link in chain if not isinstance(link, Fault)}
+    return sorted((text for text in said if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (a foreign `__str__` may raise anything; then nobody could quote it)
+        return ""
+
+
+def _without(value: Any, spoken: list[str]) -> Any:
+    if isinstance(value, str):
+        for text in spoken:
+            value = value.replace(text, MARK)
+        return value
+    if isinstance(value, dict):
+        return {key: _without(inner, spoken) for key, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_without(inner, spoken) for inner in cast("list[Any]", value)]
+    return value
 
 
 def _say(event: Event, report: ErrorReport) -> None:

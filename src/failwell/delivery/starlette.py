@@ -15,6 +15,7 @@ from failwell.delivery.asgi import (
     OnReport,
     answer_headers,
     instance_of,
+    report_for_caller,
     request_id_of,
     tell,
 )
@@ -85,7 +86,7 @@ def install(
         return reply
 
     async def any_failure(request: "Request", error: Exception) -> "Response":
-        return answer(request, describe(error))
+        return answer(request, report_for_caller(error))
 
     async def refusal(request: "Request", error: Exception) -> "Response":
         assert isinstance(error, HTTPException)

@@ -3,9 +3,10 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from failwell.delivery.log import error_in, named
+from failwell.delivery.log import MESSAGE_CAP, error_in, named
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
+from failwell.report.redact import redact_text
 
 
 def report_exception(
@@ -14,8 +15,8 @@ def report_exception(
     """Put the operator's view under `error` in place of `report`, `exc_info` or `exception`.
 
     Place it before any step that renders tracebacks. A traceback that was already rendered is
-    dropped, because it ends in the exception's own text; so is the text of any exception among
-    the other values.
+    dropped, because it ends in the exception's own text. Exceptions among the other values are
+    named, not quoted, and secrets in texts are masked.
     """
     del logger, name
     report = _report(event_dict.pop("report", None), event_dict.pop("exc_info", None))
@@ -23,7 +24,7 @@ def report_exception(
     if report is None and isinstance(rendered, BaseException):
         report = describe(rendered)
     for key, value in event_dict.items():
-        event_dict[key] = named(value)
+        event_dict[key] = redact_text(value, MESSAGE_CAP) if isinstance(value, str) else named(value)
     if report is not None:
         event_dict["error"] = report.view("operator")
     return event_dict

@@ -6,10 +6,10 @@ holds back cannot be said here by mistake.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from json import dumps
 from math import ceil, isfinite
 from typing import Any, Literal
 
+from failwell.delivery.json_text import json_text
 from failwell.delivery.plain import one_line
 from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
 from failwell.report.redact import TEXT_CAP
@@ -40,6 +40,8 @@ def words(report: ErrorReport, audience: Audience = "user") -> Words:
 
 def span(seconds: float) -> str:
     """A length of time for a person, never shorter than it is."""
+    if not isfinite(seconds):
+        return "an unknown time"
     if seconds < 120:
         return f"{_up(seconds, 0.1):g} s"
     if seconds < 7_200:
@@ -166,7 +168,7 @@ def _evidence(evidence: Evidence) -> str:
 
 
 def _plain(value: object) -> str:
-    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _up(value: float, step: float) -> float:
