@@ -1,1 +1,97 @@
-"""One typed error model, and the runtime that acts on it."""
+"""Everything fails. Fail well: one typed error model, and the runtime that acts on it.
+
+Importing this package imports nothing else: each name below is loaded when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from failwell._version import __version__ as __version__
+    from failwell.fault.axes import Blame as Blame
+    from failwell.fault.axes import Category as Category
+    from failwell.fault.axes import Certainty as Certainty
+    from failwell.fault.axes import Domain as Domain
+    from failwell.fault.base import Fault as Fault
+    from failwell.fault.facts import NotBefore as NotBefore
+    from failwell.fault.facts import ProviderMetadata as ProviderMetadata
+    from failwell.fault.facts import ResourceShortfall as ResourceShortfall
+    from failwell.fault.facts import UserAction as UserAction
+    from failwell.fault.registry import kind as kind
+    from failwell.fault.registry import kinds as kinds
+    from failwell.fault.registry import register_kind as register_kind
+    from failwell.report.describe import describe as describe
+    from failwell.report.policy import TracebackPolicy as TracebackPolicy
+    from failwell.report.record import ErrorReport as ErrorReport
+    from failwell.report.record import Scene as Scene
+    from failwell.report.redact import register_secret as register_secret
+    from failwell.report.revive import revive as revive
+    from failwell.report.revive import translate as translate
+    from failwell.report.scene import scene as scene
+    from failwell.runtime.observer import observe as observe
+    from failwell.runtime.suppress import suppress as suppress
+
+_HOMES = {
+    "Blame": "failwell.fault.axes",
+    "Category": "failwell.fault.axes",
+    "Certainty": "failwell.fault.axes",
+    "Domain": "failwell.fault.axes",
+    "ErrorReport": "failwell.report.record",
+    "Fault": "failwell.fault.base",
+    "NotBefore": "failwell.fault.facts",
+    "ProviderMetadata": "failwell.fault.facts",
+    "ResourceShortfall": "failwell.fault.facts",
+    "Scene": "failwell.report.record",
+    "TracebackPolicy": "failwell.report.policy",
+    "UserAction": "failwell.fault.facts",
+    "__version__": "failwell._version",
+    "describe": "failwell.report.describe",
+    "kind": "failwell.fault.registry",
+    "kinds": "failwell.fault.registry",
+    "observe": "failwell.runtime.observer",
+    "register_kind": "failwell.fault.registry",
+    "register_secret": "failwell.report.redact",
+    "revive": "failwell.report.revive",
+    "scene": "failwell.report.scene",
+    "suppress": "failwell.runtime.suppress",
+    "translate": "failwell.report.revive",
+}
+
+__all__ = [
+    "Blame",
+    "Category",
+    "Certainty",
+    "Domain",
+    "ErrorReport",
+    "Fault",
+    "NotBefore",
+    "ProviderMetadata",
+    "ResourceShortfall",
+    "Scene",
+    "TracebackPolicy",
+    "UserAction",
+    "__version__",
+    "describe",
+    "kind",
+    "kinds",
+    "observe",
+    "register_kind",
+    "register_secret",
+    "revive",
+    "scene",
+    "suppress",
+    "translate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

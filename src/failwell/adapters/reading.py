@@ -5,14 +5,15 @@ A reading never holds the exception's own text. SDKs render bodies, prompts and 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from failwell.fault.axes import Blame, Certainty
+from failwell.fault.frozen import frozen
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reading:
     """One classification with the evidence for it. Unset fields follow from the kind."""
 

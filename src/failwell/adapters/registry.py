@@ -18,6 +18,7 @@ HOMES: dict[str, str] = {
     "concurrent": "python",
     "json": "python",
     "queue": "python",
+    "_queue": "python",
     "socket": "python",
     "ssl": "python",
     "zoneinfo": "python",
@@ -35,6 +36,7 @@ HOMES: dict[str, str] = {
 
 _MOST_TYPES = 4096
 _tables: dict[str, dict[str, Table]] = {}
+_rows: set[int] = set()
 _entries: dict[type, tuple[tuple[Entry, bool], ...]] = {}
 
 
@@ -74,9 +76,15 @@ def read(error: BaseException) -> Reading | None:
     return None
 
 
+def is_constant(reading: Reading) -> bool:
+    """Whether `reading` is a row of a table, rather than made for one exception."""
+    return id(reading) in _rows
+
+
 def _table(home: str, top: str) -> Table:
     tables = _tables.get(home)
     if tables is None:
         tables = import_module(f"failwell.adapters.{home}").TABLES
         _tables[home] = tables
+        _rows.update(id(e) for table in tables.values() for e in table.values() if isinstance(e, Reading))
     return tables.get(top, {})

@@ -50,8 +50,9 @@ class Fault(_Fields):
         kind = _KindField()
     message: str | None = None
     """What happened, for a person. Left out, `summary()` composes it."""
-    caller_facing: bool = True
-    """Whether the message was written for whoever made the request."""
+    caller_facing: bool | None = None
+    """Whether the message was written for whoever made the request. Left open, it was if the fault
+    names its kind itself; a wrapper that inherits its kind speaks of its own insides."""
     certainty: Certainty | None = None
     blame: Blame | None = None
     retryable: bool | None = None

@@ -40,6 +40,8 @@ class CapabilityError(Fault, kind="worker.fatal"):
     def __init__(self, *args: object, **fields: Any) -> None:
         if args:
             fields["message"] = str(args[0]) if len(args) == 1 else str(args)
+        if not self.default_retriable:
+            fields.setdefault("retryable", False)
         super().__init__(**fields)
         self.args = args or ((self.message,) if self.message is not None else ())
 

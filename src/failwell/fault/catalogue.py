@@ -225,7 +225,8 @@ _LIMIT_KINDS = (
 
 _CANCEL = tuple(
     _kind(f"cancel.{scope}", "cancelled unknown request", f"{scope.capitalize()} cancelled",
-          f"The {scope} was stopped on purpose.", _AGAIN, "Start it again if it is still wanted.")
+          f"The {scope} was stopped on purpose.", _AGAIN, "Start it again if it is still wanted.",
+          resubmit=scope != "job")
     for scope in ("session", "turn", "stage", "tool", "job", "run")
 )  # fmt: skip
 

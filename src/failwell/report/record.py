@@ -6,18 +6,19 @@ to whom, is `failwell.report.views`' business.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
+from failwell.fault.frozen import frozen
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.registry import find_kind
 
 SCHEMA = "failwell.error/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scene:
     """Where it happened: as much of the run, the job and the session as was known."""
 
@@ -34,7 +35,10 @@ class Scene:
     attempt: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+NOWHERE = Scene()
+
+
+@frozen
 class Cause:
     """One exception below the reported one. The list is a tree, written in order with levels."""
 
@@ -47,7 +51,7 @@ class Cause:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """One boundary that the failure crossed on its way up."""
 
@@ -61,7 +65,7 @@ class Frame:
     item: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attempt:
     """One try, with what it cost and how it ended. A failed try is priced like any other."""
 
@@ -79,7 +83,7 @@ class Attempt:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evidence:
     """Which rule spoke for a classification, and on what it went."""
 
@@ -89,7 +93,7 @@ class Evidence:
     saw: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Internal:
     """For developers only: the original's repr and traceback, as far as the policy allows."""
 
@@ -97,7 +101,7 @@ class Internal:
     traceback: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ErrorReport:
     """One failure as data. Made by `failwell.describe`, carried unchanged from there on."""
 
@@ -119,7 +123,7 @@ class ErrorReport:
     """Always aware, always UTC."""
     caller_facing: bool = False
     """Whether `message` was written for whoever made the request."""
-    scene: Scene = Scene()
+    scene: Scene = NOWHERE
     provider: str | None = None
     model: str | None = None
     provider_metadata: ProviderMetadata | None = None

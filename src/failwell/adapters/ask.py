@@ -1,0 +1,37 @@
+"""Reading from objects that may bite.
+
+Attributes of foreign exceptions can be properties that raise, do I/O or lie about their type.
+Every doorway reads through here, so none of them can turn one failure into two.
+"""
+
+from typing import Any
+
+
+def ask(thing: object, *names: str, default: Any = None) -> Any:
+    """The first of `names` that `thing` answers with something other than `None`."""
+    for name in names:
+        try:
+            value = getattr(thing, name, None)
+        except BaseException:  # noqa: BLE001, S112  (a property of a foreign object may raise anything at all)
+            continue
+        if value is not None:
+            return value
+    return default
+
+
+def ask_str(thing: object, *names: str, limit: int = 200) -> str | None:
+    """The first of `names` that holds a non-empty string, cut to `limit`."""
+    for name in names:
+        value = ask(thing, name)
+        if isinstance(value, str) and value.strip():
+            return str.__str__(value)[:limit]
+    return None
+
+
+def ask_int(thing: object, *names: str) -> int | None:
+    """The first of `names` that holds a whole number."""
+    for name in names:
+        value = ask(thing, name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return int(value)
+    return None

@@ -1,0 +1,42 @@
+"""JSON Schema violations: the path and the keyword, never the instance."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+
+
+def _read(error: BaseException) -> Reading:
+    path = _path(ask(error, "absolute_path", "instance_path", "path"))
+    rule = ask_str(error, "validator") or _keyword(ask(error, "kind"))
+    broken = f" breaks `{rule}`" if rule else " is not valid"
+    return Reading(
+        kind="validation.shape_invalid",
+        rule="jsonschema.ValidationError",
+        saw="ValidationError",
+        message=f"The data does not fit its schema: `{path}`{broken}.",
+        fields_invalid=(path,),
+        details={"fields": {path: rule or "invalid"}},
+    )
+
+
+def _path(parts: Any) -> str:
+    if not isinstance(parts, Iterable) or isinstance(parts, str):
+        return "(whole)"
+    return ".".join(str(part)[:60] for part in list(cast("Iterable[Any]", parts))[:20]) or "(whole)"
+
+
+def _keyword(kind: Any) -> str | None:
+    # jsonschema-rs names the keyword by a class such as `ValidationErrorKind_MinItems`.
+    name = type(kind).__name__ if kind is not None else ""
+    return name.partition("_")[2] or None
+
+
+_SCHEMA = Reading(kind="validation.config_invalid", rule="jsonschema.SchemaError", saw="SchemaError")
+
+TABLES: dict[str, Table] = {
+    "jsonschema": {"ValidationError": _read, "SchemaError": _SCHEMA},
+    "jsonschema_rs": {"ValidationError": _read},
+}

@@ -1,0 +1,75 @@
+"""Subprocesses that failed: read by signal and exit code, never by what they printed."""
+
+import signal
+
+from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+
+_BY_EXIT: dict[int, tuple[str, str]] = {
+    124: ("internal.script_timeout", "its time limit ended it"),
+    125: ("internal.spawn_failed", "the launcher could not run it"),
+    126: ("internal.spawn_failed", "it may not be executed"),
+    127: ("internal.spawn_failed", "it was not found"),
+}
+"""Exit codes that shells and `timeout` give a meaning of their own."""
+
+_BY_SIGNAL: dict[str, tuple[str, str]] = {
+    "SIGKILL": ("worker.oom", "most likely for want of memory"),
+    "SIGINT": ("cancel.run", "it was interrupted"),
+    "SIGTERM": ("worker.crashed", "it was told to stop"),
+    "SIGXCPU": ("limit.run_timeout", "it used up its processor time"),
+    "SIGXFSZ": ("resource.disk", "it wrote more than it may"),
+}
+
+
+def read_exit(code: int) -> Reading:
+    """What an exit code says: negative or above 128, the signal that ended the process."""
+    number = -code if code < 0 else code - 128 if 128 < code <= 192 else 0
+    name = _signal_name(number)
+    if name is not None:
+        kind, why = _BY_SIGNAL.get(name, ("worker.crashed", "it crashed"))
+        return Reading(
+            kind=kind,
+            rule=f"process.{name}",
+            basis="code",
+            saw=f"exit code {code}",
+            message=f"A process was ended by {name}: {why}.",
+            details={"exit_code": code, "signal": name},
+        )
+    kind, why = _BY_EXIT.get(code, ("internal.script_error", "it reported a failure"))
+    return Reading(
+        kind=kind,
+        rule=f"process.exit_{code}" if code in _BY_EXIT else "process.exit",
+        basis="code",
+        saw=f"exit code {code}",
+        message=f"A process ended with exit code {code}: {why}.",
+        details={"exit_code": code},
+    )
+
+
+def _signal_name(number: int) -> str | None:
+    try:
+        return signal.Signals(number).name if number else None
+    except ValueError:
+        return None
+
+
+def _called(error: BaseException) -> Reading | None:
+    code = ask_int(error, "returncode")
+    return None if code is None else read_exit(code)
+
+
+def _expired(error: BaseException) -> Reading:
+    limit = ask(error, "timeout")
+    known = isinstance(limit, int | float)
+    return Reading(
+        kind="internal.script_timeout",
+        rule="process.TimeoutExpired",
+        saw="TimeoutExpired",
+        message=f"A process did not finish within {limit:g} s and was ended." if known else None,
+        details={"timeout_seconds": limit} if known else {},
+    )
+
+
+TABLES: dict[str, Table] = {"subprocess": {"CalledProcessError": _called, "TimeoutExpired": _expired}}

@@ -1,0 +1,102 @@
+"""Python's own exceptions, and those of the standard library's plumbing.
+
+The built-in classes follow the four job categories they have always projected to; operating
+system errors are read by errno, because the class alone calls a full disk a passing blip.
+"""
+
+from failwell.adapters.oserror import read_oserror
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.fault.axes import Certainty
+
+
+def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | None = None) -> Table:
+    return {
+        name: Reading(kind=kind, rule=f"{module}.{name}", saw=name, certainty=certainty) for name in names
+    }
+
+
+def _json(error: BaseException) -> Reading:
+    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
+    where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
+    at = f" at line {line}, column {column}" if where else ""
+    return Reading(
+        kind="validation.shape_invalid",
+        rule="python.JSONDecodeError",
+        saw="JSONDecodeError",
+        message=f"The text is not valid JSON{at}.",
+        details=where,
+    )
+
+
+def _missing_module(error: BaseException) -> Reading:
+    name = getattr(error, "name", None)
+    known = isinstance(name, str) and name.replace(".", "").replace("_", "").isalnum()
+    return Reading(
+        kind="extension.dependency_missing",
+        rule="python.ModuleNotFoundError",
+        saw="ModuleNotFoundError",
+        message=f"The Python module `{name}` is not installed." if known else None,
+        details={"module": name} if known else {},
+    )
+
+
+def _exit(error: BaseException) -> Reading:
+    code = getattr(error, "code", None)
+    if code is None or code == 0:
+        return Reading(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
+    number = code if isinstance(code, int) else 1
+    return Reading(
+        kind="internal.script_error",
+        rule="python.SystemExit",
+        saw=f"SystemExit({number})",
+        message=f"The program ended itself with exit code {number}.",
+        details={"exit_code": number},
+    )
+
+
+# `RuntimeError` itself is what Python raises when it is misused. A library's subclass of it may be
+# anything, so only the exact class is read as a program error.
+_MISUSE = Reading(kind="internal.bug", rule="python.RuntimeError", basis="exact_type", saw="RuntimeError")
+
+TABLES: dict[str, Table] = {
+    "builtins": {
+        **_is("validation.input_invalid", "ValueError", "TypeError", "KeyError"),
+        **_is(
+            "internal.bug",
+            "AssertionError", "AttributeError", "NameError", "ImportError", "NotImplementedError", "IndexError",
+            "LookupError", "ArithmeticError", "StopIteration", "StopAsyncIteration", "RecursionError",
+            "SystemError", "EOFError", "BufferError", "ReferenceError", "SyntaxError", "GeneratorExit",
+        ),
+        **_is("resource.system_memory", "MemoryError"),
+        **_is("provider.outcome_unknown", "TimeoutError"),
+        **_is("cancel.run", "KeyboardInterrupt"),
+        "RuntimeError": _MISUSE,
+        "ModuleNotFoundError": _missing_module,
+        "SystemExit": _exit,
+        "OSError": read_oserror,
+    },
+    "asyncio": {
+        **_is("cancel.run", "CancelledError"),
+        **_is("tool.busy", "QueueFull", "QueueEmpty"),
+        **_is("provider.stream_interrupted", "IncompleteReadError", "LimitOverrunError"),
+        **_is("internal.bug", "InvalidStateError"),
+    },
+    "concurrent": {
+        **_is("cancel.run", "CancelledError"),
+        **_is("worker.crashed", "BrokenExecutor"),
+        **_is("internal.bug", "InvalidStateError"),
+    },
+    "queue": _is("tool.busy", "Full", "Empty"),
+    "json": {"JSONDecodeError": _json},
+    "socket": {
+        **_is("provider.connection", "gaierror", "herror"),
+    },
+    "ssl": {
+        **_is("provider.tls_failed", "SSLCertVerificationError", "CertificateError"),
+        **_is("provider.connection", "SSLError"),
+        **_is("provider.outcome_unknown", "SSLEOFError", "SSLZeroReturnError", "SSLSyscallError"),
+    },
+    "zoneinfo": _is("validation.input_invalid", "ZoneInfoNotFoundError"),
+}  # fmt: skip
+TABLES["_queue"] = TABLES["queue"]

@@ -1,0 +1,42 @@
+"""SQLite's errors, read by their symbolic code; the message may quote a statement."""
+
+from failwell.adapters.ask import ask_str
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+
+_BY_CODE = {
+    "SQLITE_BUSY": "tool.busy",
+    "SQLITE_LOCKED": "tool.busy",
+    "SQLITE_FULL": "resource.disk",
+    "SQLITE_NOMEM": "resource.system_memory",
+    "SQLITE_IOERR": "session.store_unavailable",
+    "SQLITE_CANTOPEN": "session.store_unavailable",
+    "SQLITE_PROTOCOL": "session.store_unavailable",
+    "SQLITE_READONLY": "validation.path_denied",
+    "SQLITE_PERM": "validation.path_denied",
+    "SQLITE_AUTH": "validation.path_denied",
+    "SQLITE_CORRUPT": "session.store_corrupt",
+    "SQLITE_NOTADB": "session.store_corrupt",
+    "SQLITE_CONSTRAINT": "validation.input_invalid",
+    "SQLITE_MISMATCH": "validation.input_invalid",
+    "SQLITE_TOOBIG": "validation.input_invalid",
+    "SQLITE_SCHEMA": "tool.busy",
+    "SQLITE_INTERRUPT": "cancel.run",
+}
+
+
+def _read(error: BaseException) -> Reading:
+    code = ask_str(error, "sqlite_errorname")
+    if code is not None:
+        # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
+        primary = "_".join(code.split("_")[:2])
+        kind = _BY_CODE.get(primary)
+        if kind is not None:
+            return Reading(
+                kind=kind, rule=f"sqlite.{primary}", basis="code", saw=code, details={"sqlite_code": code}
+            )
+    saw = code or type(error).__name__
+    return Reading(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
+
+
+TABLES: dict[str, Table] = {"sqlite3": {"Error": _read, "Warning": _read}}

@@ -1,0 +1,50 @@
+"""The table of commands: a name, a line of help, the module that does it.
+
+A module is imported when its command runs (or its options are shown), never to list the commands,
+so `failwell --help` stays as fast as the interpreter allows.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple, cast
+
+TEXT, JSON, MARKDOWN = "text", "json", "markdown"
+FORMATS = (TEXT, JSON, MARKDOWN)
+
+
+class Command(NamedTuple):
+    """One subcommand. `formats` are those its data can take, the default one first."""
+
+    name: str
+    summary: str
+    module: str
+    formats: tuple[str, ...] = FORMATS
+
+    @property
+    def for_agents(self) -> str:
+        """The format of its data and its errors when an agent did not name one."""
+        return MARKDOWN if MARKDOWN in self.formats else JSON
+
+    def add_options(self, parser: ArgumentParser) -> None:
+        """Declare what this command takes."""
+        cast("Callable[[ArgumentParser], None]", self._part("add_options"))(parser)
+
+    def run(self, asked: Namespace) -> int:
+        """Do it; the exit code comes back, and anything that goes wrong is raised."""
+        return cast("Callable[[Namespace], int]", self._part("run"))(asked)
+
+    def _part(self, name: str) -> object:
+        return getattr(import_module(f"failwell.apps.cli.{self.module}"), name)
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
+        Command("explain", "explain a kind: cause, remedy, example", "explain"),
+        Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
+        Command("schema", "print the JSON Schema of a report or a problem document", "schema", (JSON,)),
+        Command("completion", "print a completion script for a shell", "completion", (TEXT,)),
+    )
+}

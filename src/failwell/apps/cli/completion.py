@@ -1,0 +1,86 @@
+"""`failwell completion`: print a completion script, written from the argument parser itself.
+
+The script holds every word it can offer, so pressing Tab never starts Python.
+"""
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say
+from failwell.apps.cli.usage import Parser
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+class Option(NamedTuple):
+    """One option as it is typed, and the words that may follow it."""
+
+    flags: tuple[str, ...]
+    help: str
+    takes_value: bool
+    choices: tuple[str, ...] = ()
+
+
+class Words(NamedTuple):
+    """What may be typed after a command (after none, for the program itself)."""
+
+    command: str
+    help: str
+    options: tuple[Option, ...]
+    places: tuple[str, ...] = ()
+    """Words for its argument."""
+    takes_file: bool = False
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare which shell."""
+    parser.usage = "%(prog)s bash|zsh|fish [options]"
+    parser.add_argument("shell", choices=_SHELLS, help="the shell that will read the script")
+    parser.epilog = 'try it: eval "$(failwell completion bash)"'
+
+
+def run(asked: Namespace) -> int:
+    """Print the script."""
+    from failwell.apps.cli import completion_scripts
+    from failwell.apps.cli.main import parser
+
+    say(getattr(completion_scripts, asked.shell)(grammar(parser())))
+    return Exit.DONE
+
+
+def grammar(parser: Parser) -> list[Words]:
+    """Everything that can be typed: first the program's own words, then those of each command."""
+    from failwell.apps.cli.commands import COMMANDS
+
+    below = parser.commands()
+    program = Words("", "", _options(parser), tuple(below))
+    return [program, *(_command(name, COMMANDS[name].summary, made) for name, made in below.items())]
+
+
+def _command(name: str, summary: str, made: Parser) -> Words:
+    words: list[str] = []
+    takes_file = False
+    for action in made.arguments():
+        if action.option_strings:
+            continue
+        if action.metavar == "KIND":
+            from failwell.fault.registry import kinds
+
+            words += [kind.name for kind in kinds()]
+        takes_file = takes_file or action.metavar == "FILE"
+        words += _choices(action)
+    return Words(name, summary, _options(made), tuple(words), takes_file)
+
+
+def _options(made: Parser) -> tuple[Option, ...]:
+    return tuple(
+        Option(tuple(action.option_strings), action.help or "", action.nargs != 0, _choices(action))
+        for action in made.arguments()
+        if action.option_strings
+    )
+
+
+def _choices(action: Action) -> tuple[str, ...]:
+    return tuple(str(choice) for choice in cast("Iterable[object]", action.choices or ()))

@@ -1,0 +1,139 @@
+"""`failwell explain KIND`: what a kind means, what follows from it, what to do about it.
+
+A name that another system has for a failure is answered with the kinds it corresponds to.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import bold, say, say_json, wrapped
+from failwell.apps.cli.usage import wrong
+from failwell.fault.axes import Category, Repeat
+from failwell.fault.kind import Kind
+
+_RETRY = {
+    Repeat.AFTER_WAITING: "yes, after a wait",
+    Repeat.AFTER_FREEING: "yes, once something was freed",
+    Repeat.AFTER_CHECKING: "only if the work is known to be safe to repeat",
+    Repeat.NEVER: "no",
+}
+_WHO_ACTS = {
+    Category.TRANSIENT: "the runtime: it waits and repeats",
+    Category.RESOURCE: "the runtime: it frees what is in the way",
+    Category.AMBIGUOUS: "a reconcile hook, or a person who checks what happened",
+    Category.CAPACITY: "whoever pays for the account",
+    Category.CONFIGURATION: "the operator",
+    Category.CONTENT: "the caller, with other content",
+    Category.USER_INPUT: "the caller, with other input",
+    Category.DENIED: "the owner of the policy",
+    Category.LIMIT: "a person, who raises the limit and resumes",
+    Category.CANCELLED: "nobody: it was stopped on purpose",
+    Category.FATAL: "a developer",
+    Category.UNKNOWN: "a developer",
+}
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare the one argument."""
+    parser.usage = "%(prog)s KIND [options]"
+    parser.add_argument(
+        "kind",
+        metavar="KIND",
+        help="a kind, such as `provider.rate_limited`, or another system's name for one",
+    )
+
+
+def run(asked: Namespace) -> int:
+    """Print the explanation of one kind, or of each that a foreign name corresponds to."""
+    from failwell.fault.registry import find_kind
+
+    known = find_kind(asked.kind)
+    meanings = {known.name: ()} if known is not None else _foreign(asked.kind)
+    told = [(find_kind(name), systems) for name, systems in meanings.items()]
+    found = [(kind, systems) for kind, systems in told if kind is not None]
+    if asked.format == "json":
+        objects = [_object(kind, asked.kind, systems) for kind, systems in found]
+        say_json(objects[0] if len(objects) == 1 else objects)
+    elif asked.format == "markdown":
+        say("\n\n".join(_markdown(kind, asked.kind, systems) for kind, systems in found))
+    else:
+        say("\n\n\n".join(_text(kind, systems, asked) for kind, systems in found))
+    return Exit.DONE
+
+
+def _foreign(name: str) -> dict[str, tuple[str, ...]]:
+    """Kind → the systems that call it `name`."""
+    from failwell.fault.registry import kinds, near_kinds
+    from failwell.fault.rosetta import translate_name
+
+    meanings: dict[str, tuple[str, ...]] = {}
+    for system, kind in translate_name(name):
+        meanings[kind] = (*meanings.get(kind, ()), system)
+    if not meanings:
+        near = near_kinds(name.lower()) or [kind.name for kind in kinds() if name.lower() in kind.name][:5]
+        if not near:
+            raise wrong(f"nothing is called `{name}`", see="failwell kinds")
+        raise wrong(f"no kind is called `{name}`", given=near[0], valid=near, see="failwell kinds")
+    return meanings
+
+
+def _follows(kind: Kind) -> list[tuple[str, str]]:
+    policy = "" if kind.policy == "none" else f" (policy `{kind.policy}`)"
+    repeat = Repeat.NEVER if kind.policy == "none" else kind.category.repeat
+    return [
+        ("category", kind.category.value),
+        ("retry", f"{_RETRY[repeat]}{policy}"),
+        ("resubmit", "yes" if kind.resubmit else "no"),
+        ("HTTP status", str(kind.status)),
+        ("who acts", _WHO_ACTS[kind.category]),
+        ("blame", kind.blame.value),
+        ("certainty", kind.certainty.value),
+        ("next step", kind.advice),
+    ]
+
+
+def _sections(kind: Kind) -> list[tuple[str, str]]:
+    from failwell.fault.explanations import explanation
+
+    words = explanation(kind.name)
+    if words is None:
+        return []
+    return [("Cause", words.cause), ("Remedy", words.remedy), ("Example", words.example)]
+
+
+def _object(kind: Kind, asked: str, systems: tuple[str, ...]) -> dict[str, Any]:
+    from failwell.apps.cli.kinds import summary
+
+    made = summary(kind) | {name.lower(): text for name, text in _sections(kind)}
+    return made | ({"asked": asked, "known_there_as": list(systems)} if systems else {})
+
+
+def _text(kind: Kind, systems: tuple[str, ...], asked: Namespace) -> str:
+    lines = [bold(f"{kind.name}: {kind.title}", asked)]
+    if systems:
+        lines.append(f"`{asked.kind}` in {' and '.join(systems)}")
+    lines += ["", wrapped(kind.summary), ""]
+    lines += [f"  {label.ljust(11)}  {value}" for label, value in _follows(kind) if value]
+    for heading, text in _sections(kind):
+        body = (
+            "\n".join(f"  {line}" for line in text.splitlines())
+            if heading == "Example"
+            else wrapped(text, "  ")
+        )
+        lines += ["", bold(heading, asked), body]
+    return "\n".join(lines)
+
+
+def _markdown(kind: Kind, asked: str, systems: tuple[str, ...]) -> str:
+    from failwell.fault.explanations import explanation
+
+    parts = [f"# {kind.name}: {kind.title}"]
+    if systems:
+        parts.append(f"`{asked}` in {' and '.join(systems)}.")
+    parts += [kind.summary, "\n".join(f"- {label}: {value}" for label, value in _follows(kind) if value)]
+    words = explanation(kind.name)
+    if words is not None:
+        parts += ["## Cause", words.cause, "## Remedy", words.remedy]
+        parts += ["## Example", f"```{words.language}\n{words.example}\n```"]
+    return "\n\n".join(parts)

@@ -1,0 +1,99 @@
+"""The `failwell` program: finds the command, runs it, and turns whatever happens into an exit code.
+
+Nothing is imported before it is needed: the version is told without an argument parser, and a
+command's own modules are loaded when it runs.
+"""
+
+import sys
+
+# `typing.TYPE_CHECKING`, without paying for `typing` to tell the version.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from failwell.apps.cli.usage import Parser
+
+
+def entry() -> int:
+    """The console script: `main`, with the streams made safe for whatever is printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that cannot show a character shows its code instead of an error.
+            stream.reconfigure(errors="backslashreplace")
+    code = main()
+    _let_go()
+    return code
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line and return its exit code. Never raises, never exits."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments in (["--version"], ["-V"]):
+        from failwell._version import __version__
+
+        print(f"failwell {__version__}")
+        return 0
+    try:
+        code = _run(arguments)
+        if sys.stdout is not None:
+            # What could not be written must come up here, where it can still be told.
+            sys.stdout.flush()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except BaseException as error:
+        from failwell.apps.cli.errors import tell
+
+        return tell(error, arguments)
+    return code
+
+
+def parser(only: "Collection[str] | None" = None) -> "Parser":
+    """The whole argument parser; with `only`, the options of just these commands are declared."""
+    from failwell.apps.cli.commands import COMMANDS
+    from failwell.apps.cli.options import add_shared, program
+
+    made = program()
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in COMMANDS.values():
+        below = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+        )
+        if only is None or command.name in only:
+            command.add_options(below)
+            add_shared(below, command.formats)
+    add_shared(made)
+    return made
+
+
+def _run(arguments: list[str]) -> int:
+    from failwell.apps.cli.commands import COMMANDS
+    from failwell.apps.cli.options import settle
+
+    made = parser([name for name in arguments if name in COMMANDS])
+    if not arguments:
+        from failwell.apps.cli.exits import Exit
+
+        made.print_help(sys.stderr)
+        return Exit.ASKED_WRONGLY
+    asked = made.understand(arguments)
+    command = COMMANDS.get(asked.command or "")
+    if command is None:
+        from failwell.apps.cli.usage import wrong
+
+        raise wrong("no command was given", valid=COMMANDS, see="failwell")
+    settle(asked, command)
+    return command.run(asked)
+
+
+def _let_go() -> None:
+    """Give up on output that nobody takes, so the interpreter does not complain about it at exit."""
+    import os
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

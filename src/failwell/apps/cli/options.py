@@ -1,0 +1,86 @@
+"""The options that every command shares, and what they settle."""
+
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+
+from failwell._version import __version__
+from failwell.apps.cli.commands import FORMATS, Command
+from failwell.apps.cli.usage import Parser, wrong
+
+COLORS = ("auto", "always", "never")
+
+_DESCRIPTION = """\
+Say what failed, whose turn it is, and whether a repeat helps.
+Data goes to stdout, errors to stderr."""
+
+_EPILOG = """\
+exit codes:
+  0    done
+  1    failed
+  2    asked wrongly: usage, input or configuration
+  3    halted on a typed error
+  4    waiting for a person
+  130  interrupted
+
+examples:
+  python job.py 2>&1 | failwell describe
+  failwell explain provider.rate_limited
+
+`failwell COMMAND --help` shows the options of a command."""
+
+
+def program() -> Parser:
+    """The parser of the program itself, without its commands."""
+    made = Parser(
+        prog="failwell",
+        usage="failwell COMMAND [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    made.add_argument("-V", "--version", action="version", version=f"failwell {__version__}")
+    return made
+
+
+def add_shared(parser: ArgumentParser, formats: tuple[str, ...] = FORMATS) -> None:
+    """Declare the shared options; they may stand before or after the command."""
+    # Without a default nothing that is left out after the command hides what stood before it.
+    shared = parser.add_argument_group("output")
+    shared.add_argument("--format", choices=formats, default=SUPPRESS, help="format of the data")
+    if "json" in formats:
+        shared.add_argument(
+            "--json",
+            dest="format",
+            action="store_const",
+            const="json",
+            default=SUPPRESS,
+            help="--format json",
+        )
+    shared.add_argument(
+        "--error-format", choices=FORMATS, default=SUPPRESS, help="format of errors (default: as the data)"
+    )
+    shared.add_argument(
+        "--agent", action="store_true", default=SUPPRESS, help="formats for an agent: Markdown, or else JSON"
+    )
+    shared.add_argument(
+        "--color",
+        choices=COLORS,
+        default=SUPPRESS,
+        help="colour on stdout (default: auto; NO_COLOR is respected)",
+    )
+    shared.add_argument(
+        "--traceback", action="store_true", default=SUPPRESS, help="show this program's own stack on an error"
+    )
+
+
+def settle(asked: Namespace, command: Command) -> None:
+    """Fill in what was left open: the format, and whether there may be colour."""
+    agent: bool = getattr(asked, "agent", False)
+    default = command.for_agents if agent and command.for_agents in command.formats else command.formats[0]
+    asked.format = getattr(asked, "format", default)
+    asked.color = getattr(asked, "color", "auto")
+    if asked.format not in command.formats:
+        raise wrong(
+            f"`{command.name}` has no {asked.format} format",
+            valid=command.formats,
+            see=f"failwell {command.name}",
+        )

@@ -1,0 +1,76 @@
+"""Argument parsing whose mistakes are faults: what was wrong, what would be right, what is near it."""
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+if TYPE_CHECKING:
+    from failwell.apps.cli.mistakes import Usage
+
+
+def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
+    """A fault that says `what` was wrong, what is near to `given`, and which help to read."""
+    # Loaded only for a mistake: the faults cost more than all of argparse.
+    from difflib import get_close_matches
+
+    from failwell.apps.cli.mistakes import Usage
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    known = list(valid)
+    near = next(iter(get_close_matches(given, known, n=1, cutoff=0.6)), None) if given else None
+    meant = f"; did you mean `{near}`?" if near else ""
+    offered = [near] if near else known
+    choices = f"write {' or '.join(f'`{name}`' for name in offered)}, or " if offered else ""
+    return Usage(
+        message=f"{what}{meant}",
+        valid=known or None,
+        near=near,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, f"{choices}run `{see} --help`"),
+    )
+
+
+class Parser(ArgumentParser):
+    """An argument parser that raises `Usage` where argparse would print and exit."""
+
+    def __init__(self, **settings: Any) -> None:
+        # An abbreviation that works today breaks when a second option begins like it.
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found wrong, in the words of this program."""
+        raise wrong(message.replace("the following arguments are required: ", "missing "), see=self.prog)
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        valid = [str(choice) for choice in cast("Iterable[object]", action.choices or ())]
+        if valid and value not in valid:
+            name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
+            raise wrong(f"unknown {name} `{value}`", given=str(value), valid=valid, see=self.prog)
+
+    def understand(self, arguments: Sequence[str]) -> Namespace:
+        """Parse everything; what is left over is a mistake and is named with its nearest option."""
+        asked, extra = self.parse_known_args(arguments)
+        if not extra:
+            return asked
+        command = cast("str | None", getattr(asked, "command", None))
+        below = self.commands().get(command or "", self)
+        options = [option for option in below.options() if option != "-h"]
+        if extra[0].startswith("-"):
+            name = extra[0].split("=", 1)[0]
+            raise wrong(f"unknown option `{name}`", given=name, valid=options, see=below.prog)
+        raise wrong(f"unexpected argument `{extra[0]}`", see=below.prog)
+
+    def options(self) -> list[str]:
+        """Every option this parser takes, as it is typed."""
+        return [option for action in self._actions for option in action.option_strings]
+
+    def arguments(self) -> list[Action]:
+        """Everything this parser takes, options and places alike."""
+        return [action for action in self._actions if action.dest != "command"]
+
+    def commands(self) -> dict[str, "Parser"]:
+        """The parsers of its commands, by name."""
+        for action in self._actions:
+            if action.dest == "command":
+                return cast("dict[str, Parser]", action.choices)
+        return {}

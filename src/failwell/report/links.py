@@ -1,0 +1,77 @@
+"""The exceptions below an exception: causes, contexts and group members, walked once, safely.
+
+The slots are read through `BaseException` itself, so a property that shadows `__cause__` can
+neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is said.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+MOST_LINKS = 24
+DEEPEST = 12
+
+_cause: Any = BaseException.__dict__["__cause__"].__get__
+_context: Any = BaseException.__dict__["__context__"].__get__
+_suppressed: Any = BaseException.__dict__["__suppress_context__"].__get__
+_traceback: Any = BaseException.__dict__["__traceback__"].__get__
+_name: Any = type.__dict__["__name__"].__get__
+_members: Any = BaseExceptionGroup.__dict__["exceptions"].__get__
+
+
+class Link(NamedTuple):
+    """One exception below another, and how it hangs there."""
+
+    error: BaseException
+    via: Literal["cause", "context", "member"]
+    level: int
+
+
+def below(error: BaseException) -> tuple[BaseException, Literal["cause", "context"]] | None:
+    """What a traceback would print above `error`: its cause, or else its unsuppressed context."""
+    cause = _cause(error)
+    if cause is not None:
+        return cause, "cause"
+    context = _context(error)
+    return None if context is None or _suppressed(error) else (context, "context")
+
+
+def members(error: BaseException) -> tuple[BaseException, ...]:
+    """The members of a group; nothing for any other exception."""
+    return _members(error) if isinstance(error, BaseExceptionGroup) else ()
+
+
+def traceback_of(error: BaseException) -> Any:
+    """The exception's own traceback, whatever its class pretends."""
+    return _traceback(error)
+
+
+def type_name(error: BaseException) -> str:
+    """The short name of the exception's class, whatever its metaclass pretends."""
+    return _name(type(error))[:200]
+
+
+def links(error: BaseException) -> tuple[list[Link], bool]:
+    """Everything below `error`, depth first in printing order, and whether some was left out."""
+    if _cause(error) is None and _context(error) is None and not isinstance(error, BaseExceptionGroup):
+        return [], False
+    found: list[Link] = []
+    seen = {id(error)}
+    waiting = list(_under(error, 1))
+    while waiting:
+        link = waiting.pop(0)
+        if id(link.error) in seen:
+            continue
+        if len(found) >= MOST_LINKS or link.level > DEEPEST:
+            return found, True
+        seen.add(id(link.error))
+        found.append(link)
+        waiting[:0] = _under(link.error, link.level + 1)
+    return found, False
+
+
+def _under(error: BaseException, level: int) -> Iterator[Link]:
+    for member in members(error)[: MOST_LINKS + 1]:
+        yield Link(member, "member", level)
+    under = below(error)
+    if under is not None:
+        yield Link(under[0], under[1], level)

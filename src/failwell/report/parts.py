@@ -1,0 +1,347 @@
+"""How each part of a report is written and read: one table a part, for strict and tolerant alike."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, cast
+
+from failwell.fault.axes import ActionKind, Blame, Category, Certainty, Domain
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.report.record import NOWHERE, SCHEMA, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
+
+_MOST_SHARED = 1024
+Decode = Callable[[Any, str, bool], Any]
+"""A value, its place and whether to be strict → the value we keep; raises `Wrong`."""
+
+
+class Wrong(Exception):  # noqa: N818  (a finding inside this room, never raised out of it)
+    """A value is not what its place needs."""
+
+    def __init__(self, where: str, expected: str) -> None:
+        super().__init__(where, expected)
+        self.where = where
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One record of the report: its class, and how each of its fields is read."""
+
+    made: type[Any]
+    decode: Mapping[str, Decode]
+    required: tuple[str, ...]
+    optional: "tuple[tuple[str, Part | None], ...]" = ()
+    is_list: bool = False
+
+
+def dump(part: Part | None, value: Any) -> Any:
+    """A part's value as JSON-safe data."""
+    if part is None:
+        return value
+    if part.is_list:
+        return [_record(part, one) for one in value]
+    return _record(part, value)
+
+
+def load(
+    part: Part, data: dict[str, Any], path: str, *, strict: bool, aside: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Keyword arguments for `part.made`. Strictly, or dropping (and setting aside) what is unknown."""
+    made: dict[str, Any] = {}
+    decode = part.decode
+    for key, value in data.items():
+        reader = decode.get(key)
+        if reader is None:
+            if strict:
+                raise Wrong(f"{path}{key}", "absent: this version does not know it")
+            if aside is not None and value is not None:
+                aside[key] = value
+            continue
+        try:
+            made[key] = reader(value, f"{path}{key}", strict)
+        except Wrong:
+            if strict:
+                raise
+    return made
+
+
+def _record(part: Part, value: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name in part.decode:
+        one = getattr(value, name)
+        if one is None or one == () or one == {}:
+            continue
+        if isinstance(one, StrEnum):
+            one = one._value_
+        elif isinstance(one, datetime):
+            one = one.isoformat()
+        elif isinstance(one, tuple):
+            one = list(cast("tuple[Any, ...]", one))
+        made[name] = one
+    return made
+
+
+def _text(value: Any, where: str, _strict: bool) -> str:
+    if type(value) is not str:
+        raise Wrong(where, "a text")
+    return value
+
+
+def _flag(value: Any, where: str, _strict: bool) -> bool:
+    if type(value) is not bool:
+        raise Wrong(where, "true or false")
+    return value
+
+
+def _whole(value: Any, where: str, _strict: bool) -> int:
+    if type(value) is not int:
+        raise Wrong(where, "a whole number")
+    return value
+
+
+def _number(value: Any, where: str, _strict: bool) -> float:
+    if type(value) not in (int, float) or value - value != 0:
+        raise Wrong(where, "a finite number")
+    return value
+
+
+def _time(value: Any, where: str, _strict: bool) -> datetime:
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise Wrong(where, "a time such as `2026-01-31T12:00:00+00:00`") from None
+    if at.tzinfo is None:
+        raise Wrong(where, "a time with its zone")
+    return at if at.tzinfo is UTC else at.astimezone(UTC)
+
+
+def _texts(value: Any, where: str, _strict: bool) -> tuple[str, ...]:
+    if type(value) is not list or not all(type(one) is str for one in cast("list[Any]", value)):
+        raise Wrong(where, "a list of texts")
+    return tuple(cast("list[str]", value))
+
+
+def _object(value: Any, where: str, _strict: bool) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise Wrong(where, "an object")
+    return cast("dict[str, Any]", value)
+
+
+def _text_map(value: Any, where: str, strict: bool) -> dict[str, str]:
+    held = _object(value, where, strict)
+    if not all(type(one) is str for one in held.values()):
+        raise Wrong(where, "an object of texts")
+    return held
+
+
+def _count_map(value: Any, where: str, strict: bool) -> dict[str, int]:
+    held = _object(value, where, strict)
+    if not all(type(one) is int for one in held.values()):
+        raise Wrong(where, "an object of whole numbers")
+    return held
+
+
+def _schema(value: Any, where: str, strict: bool) -> str:
+    if strict and value != SCHEMA:
+        raise Wrong(where, f"`{SCHEMA}`")
+    return _text(value, where, strict)
+
+
+def _one_of(members: type[StrEnum], otherwise: StrEnum) -> Decode:
+    by_value: dict[str, StrEnum] = {str(member): member for member in members}
+
+    def decode(value: Any, where: str, strict: bool) -> StrEnum:
+        member = by_value.get(value) if type(value) is str else None
+        if member is not None:
+            return member
+        if strict:
+            raise Wrong(where, f"one of {', '.join(by_value)}")
+        return otherwise
+
+    return decode
+
+
+def _choice(*allowed: str) -> Decode:
+    def decode(value: Any, where: str, _strict: bool) -> str:
+        if value not in allowed:
+            raise Wrong(where, f"one of {', '.join(allowed)}")
+        return value
+
+    return decode
+
+
+def _nested(part: Part, *, shared: bool = False) -> Decode:
+    made: dict[tuple[Any, ...], Any] = {}
+
+    def decode_shared(value: Any, where: str, strict: bool) -> Any:
+        # The same advice and the same evidence stand in report after report: make each once.
+        try:
+            key = (*value.items(),)
+            held = made.get(key)
+        except (AttributeError, TypeError):
+            return decode(value, where, strict)
+        if held is None:
+            held = decode(value, where, strict)
+            if len(made) < _MOST_SHARED and strict:
+                made[key] = held
+        return held
+
+    def decode(value: Any, where: str, strict: bool) -> Any:
+        held = load(part, _object(value, where, strict), f"{where}.", strict=strict)
+        for name in part.required:
+            if name not in held:
+                raise Wrong(f"{where}.{name}", "present")
+        return part.made(**held)
+
+    return decode_shared if shared else decode
+
+
+def _scene(value: Any, where: str, strict: bool) -> Scene:
+    made = _any_scene(value, where, strict)
+    return NOWHERE if made == NOWHERE else made
+
+
+def _list_of(part: Part) -> Decode:
+    one = _nested(part, shared=part is _EVIDENCE)
+
+    def decode(value: Any, where: str, strict: bool) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise Wrong(where, "a list")
+        made: list[Any] = []
+        for index, item in enumerate(cast("list[Any]", value)):
+            try:
+                made.append(one(item, f"{where}[{index}]", strict))
+            except Wrong:
+                if strict:
+                    raise
+        return tuple(made)
+
+    return decode
+
+
+def _part(made: type[Any], decode: dict[str, Decode], *, is_list: bool = False) -> Part:
+    required = tuple(
+        f.name for f in fields(made) if f.default is MISSING and f.default_factory is MISSING
+    )
+    return Part(made=made, decode=decode, required=required, is_list=is_list)
+
+
+_certainty = _one_of(Certainty, Certainty.UNKNOWN)
+
+_SCENE = _part(Scene, {f.name: _whole if f.name == "attempt" else _text for f in fields(Scene)})
+_any_scene = _nested(_SCENE)
+_ACTION = _part(UserAction, {"kind": _one_of(ActionKind, ActionKind.UNKNOWN), "detail": _text})
+_METADATA = _part(
+    ProviderMetadata,
+    {
+        "sdk": _text, "exception_type": _text, "status_code": _whole, "code": _text, "request_id": _text,
+        "retry_after": _number, "headers": _text_map,
+    },
+)  # fmt: skip
+_NOT_BEFORE = _part(
+    NotBefore,
+    {"after": _number, "at": _time, "source": _text, "confidence": _choice("high", "medium", "low")},
+)
+_SHORTFALL = _part(
+    ResourceShortfall,
+    {"resource": _choice("gpu_vram_mb", "system_ram_mb", "disk_mb"), "needed": _number, "available": _number},
+)
+_CAUSE = _part(
+    Cause,
+    {
+        "type": _text, "kind": _text, "message": _text, "via": _choice("cause", "context", "member"),
+        "level": _whole, "notes": _texts,
+    },
+    is_list=True,
+)  # fmt: skip
+_FRAME = _part(
+    Frame,
+    {
+        "boundary": _text, "name": _text, "workflow": _text, "type": _text, "kind": _text,
+        "iteration": _whole, "item": _text,
+    },
+    is_list=True,
+)  # fmt: skip
+_ATTEMPT = _part(
+    Attempt,
+    {
+        "number": _whole, "kind": _text, "certainty": _certainty, "provider": _text, "model": _text,
+        "usage": _count_map, "cost": _whole, "wait": _number, "reason": _text,
+    },
+    is_list=True,
+)  # fmt: skip
+_EVIDENCE = _part(Evidence, {"rule": _text, "basis": _text, "saw": _text}, is_list=True)
+_INTERNAL = _part(Internal, {"repr": _text, "traceback": _text})
+
+_OPTIONAL: tuple[tuple[str, Part | None], ...] = (
+    ("scene", _SCENE),
+    ("provider", None),
+    ("model", None),
+    ("provider_metadata", _METADATA),
+    ("not_before", _NOT_BEFORE),
+    ("resource_shortfall", _SHORTFALL),
+    ("details", None),
+    ("causes", _CAUSE),
+    ("frames", _FRAME),
+    ("attempts", _ATTEMPT),
+    ("evidence", _EVIDENCE),
+    ("internal", _INTERNAL),
+)
+
+REPORT = Part(
+    made=ErrorReport,
+    required=(
+        "schema", "id", "kind", "category", "domain", "certainty", "blame", "retryable", "message", "title",
+        "error_type", "user_action", "fingerprint", "occurred_at",
+    ),
+    optional=_OPTIONAL,
+    decode={
+        "schema": _schema,
+        "id": _text,
+        "kind": _text,
+        "category": _one_of(Category, Category.UNKNOWN),
+        "domain": _one_of(Domain, Domain.RUNTIME),
+        "certainty": _certainty,
+        "blame": _one_of(Blame, Blame.OURSELVES),
+        "retryable": _flag,
+        "message": _text,
+        "title": _text,
+        "error_type": _text,
+        "user_action": _nested(_ACTION, shared=True),
+        "fingerprint": _text,
+        "occurred_at": _time,
+        "caller_facing": _flag,
+        "provider": _text,
+        "model": _text,
+        "fields_invalid": _texts,
+        "details": _object,
+        **{
+            name: _list_of(part) if part.is_list else _nested(part)
+            for name, part in _OPTIONAL
+            if part is not None
+        },
+        "scene": _scene,
+    },
+)  # fmt: skip
+"""The whole report. Every other part hangs in it."""
+
+
+def _id(_fields: Mapping[str, Any]) -> str:
+    from failwell.report.describe import new_id
+
+    return new_id()
+
+
+READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "id": _id,
+    "certainty": lambda _: Certainty.UNKNOWN,
+    "blame": lambda _: Blame.OURSELVES,
+    "message": lambda found: str(found["kind"]),
+    "title": lambda found: str(found["kind"]),
+    "error_type": lambda _: "unknown",
+    "user_action": lambda _: UserAction(ActionKind.UNKNOWN, ""),
+    "fingerprint": lambda _: "",
+    "occurred_at": lambda _: datetime.fromtimestamp(0, UTC),
+}
+"""What stands in for a field that a tolerant reader did not find."""

@@ -1,0 +1,249 @@
+"""Which kind an exception is, and what it and its causes know: classified once, inherited whole.
+
+A fault speaks for itself and inherits what it leaves unset from the faults below it, field by
+field. An exception that is not ours is read by a doorway, and ends the inheritance. A group is
+as bad as its worst member.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field, fields, replace
+from typing import Any
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import is_constant, read
+from failwell.fault.axes import Blame, Category, Certainty
+from failwell.fault.base import Fault, lineage
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.frozen import frozen
+from failwell.fault.kind import Kind
+from failwell.fault.registry import find_kind, kind
+from failwell.report.links import members, type_name
+from failwell.report.record import Evidence
+
+UNCLASSIFIED = Reading(kind="internal.unknown", rule="unclassified", basis="default")
+_SEVERITY = {
+    category: rank
+    for rank, category in enumerate(
+        (
+            Category.CANCELLED, Category.TRANSIENT, Category.RESOURCE, Category.AMBIGUOUS, Category.CAPACITY,
+            Category.LIMIT, Category.CONTENT, Category.USER_INPUT, Category.DENIED, Category.CONFIGURATION,
+            Category.UNKNOWN, Category.FATAL,
+        )
+    )
+}  # fmt: skip
+"""The less a repeat can do, the worse."""
+_MOST_MEMBERS = 64
+_DEEPEST_GROUP = 8
+_constant: dict[int, "Resolved"] = {}
+
+
+@frozen
+class Resolved:
+    """Everything a report will say about one exception that does not depend on time or place."""
+
+    kind: str
+    category: Category
+    known: Kind | None
+    certainty: Certainty
+    blame: Blame
+    vetoed: bool = False
+    message: str | None = None
+    """The authored or composed sentence; `None` when only the kind's summary is left."""
+    caller_facing: bool = False
+    user_action: UserAction | None = None
+    provider: str | None = None
+    model: str | None = None
+    provider_metadata: ProviderMetadata | None = None
+    not_before: NotBefore | None = None
+    fields_invalid: Any = None
+    resource_shortfall: ResourceShortfall | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    evidence: tuple[Evidence, ...] = ()
+
+
+def resolve(error: BaseException, untyped: str | None = None, depth: int = 0) -> Resolved:
+    """What is known about `error`. With `untyped`, plain Python errors are given that kind."""
+    if isinstance(error, Fault):
+        return _fault(error, untyped, depth)
+    if isinstance(error, BaseExceptionGroup):
+        return _group(error, untyped, depth)
+    return _foreign(error, untyped)
+
+
+def kind_of(error: BaseException) -> str:
+    """The kind that `resolve` would find, without gathering anything else."""
+    if isinstance(error, Fault):
+        line = lineage(error)
+        own = next((link.own_kind for link in line if link.own_kind is not None), None)
+        end = line[-1].__cause__
+        if own is not None or end is None or isinstance(end, Fault):
+            return own or UNCLASSIFIED.kind
+        error = end
+    return resolve(error).kind
+
+
+def _foreign(error: BaseException, untyped: str | None) -> Resolved:
+    reading = _read(error)
+    if untyped is not None and _is_untyped(reading):
+        reading = Reading(kind=untyped, rule="untyped", saw=type_name(error))
+    made = _constant.get(id(reading))
+    if made is None:
+        made = _judge(reading, reading.saw or type_name(error))
+        if is_constant(reading):
+            # Most readings are rows of a table: the same object every time, judged once.
+            _constant[id(reading)] = made
+    return made
+
+
+def _judge(reading: Reading, saw: str) -> Resolved:
+    known = find_kind(reading.kind)
+    basis = "type" if reading.basis == "exact_type" else reading.basis
+    return Resolved(
+        kind=reading.kind,
+        category=Category.UNKNOWN if known is None else known.category,
+        known=known,
+        certainty=reading.certainty or _certainty(known),
+        blame=reading.blame or _blame(known),
+        message=reading.message,
+        provider=reading.provider,
+        model=reading.model,
+        provider_metadata=reading.provider_metadata,
+        not_before=reading.not_before,
+        fields_invalid=reading.fields_invalid,
+        resource_shortfall=reading.resource_shortfall,
+        details=reading.details,
+        evidence=(Evidence(rule=reading.rule, basis=basis, saw=saw[:200]),),
+    )
+
+
+def _read(error: BaseException) -> Reading:
+    try:
+        return read(error) or UNCLASSIFIED
+    except Exception:  # noqa: BLE001  (a doorway that fails must not turn one failure into two)
+        return replace(UNCLASSIFIED, rule="doorway_failed")
+
+
+def _is_untyped(reading: Reading) -> bool:
+    if not reading.rule.startswith(("python.", "unclassified", "doorway_failed")):
+        return False
+    return kind(reading.kind).category in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
+
+
+def _fault(error: Fault, untyped: str | None, depth: int) -> Resolved:
+    line = lineage(error)
+    end = line[-1].__cause__
+    tail = None
+    if end is not None and not isinstance(end, Fault):
+        tail = resolve(end, untyped, depth)
+    source = next((link for link in line if link.own_kind is not None), None)
+    if source is not None and source.own_kind is not None:
+        name = source.own_kind
+        evidence = [Evidence(rule="declared", basis="declared", saw=type_name(source))]
+    elif tail is not None:
+        name, evidence = tail.kind, list(tail.evidence)
+    else:
+        name, evidence = UNCLASSIFIED.kind, [Evidence(rule=UNCLASSIFIED.rule, basis=UNCLASSIFIED.basis)]
+    if source is not error:
+        evidence.append(Evidence(rule="inherited", basis="cause", saw=type_name(source or end or error)))
+    return _inherit(error, line, tail, name, tuple(evidence))
+
+
+def _inherit(
+    error: Fault, line: list[Fault], tail: Resolved | None, name: str, evidence: tuple[Evidence, ...]
+) -> Resolved:
+    known = find_kind(name)
+    # Facts read off a foreign cause stay facts. How it was judged says nothing any more once a
+    # fault above it named another kind.
+    judged = tail if tail is not None and tail.kind == name else None
+    return Resolved(
+        kind=name,
+        category=Category.UNKNOWN if known is None else known.category,
+        known=known,
+        certainty=_first(line, "certainty") or (judged.certainty if judged else _certainty(known)),
+        blame=_first(line, "blame") or (judged.blame if judged else _blame(known)),
+        vetoed=any(link.retryable is False for link in line) or (judged is not None and judged.vetoed),
+        caller_facing=error.own_kind is not None if error.caller_facing is None else error.caller_facing,
+        provider=_named(line, "provider") or (tail.provider if tail else None),
+        model=_named(line, "model") or (tail.model if tail else None),
+        provider_metadata=_metadata(line, tail),
+        details=_details(line, tail),
+        evidence=evidence,
+        user_action=_first(line, "user_action", judged),
+        not_before=_first(line, "not_before", tail),
+        fields_invalid=_first(line, "fields_invalid", tail),
+        resource_shortfall=_first(line, "resource_shortfall", tail),
+    )
+
+
+def _group(error: BaseExceptionGroup[BaseException], untyped: str | None, depth: int) -> Resolved:
+    if depth >= _DEEPEST_GROUP:
+        return _foreign(Exception(), untyped)
+    held = [resolve(member, untyped, depth + 1) for member in members(error)[:_MOST_MEMBERS]]
+    worst = max(held, key=lambda one: (_SEVERITY[one.category], one.vetoed))
+    unknown = any(one.certainty is not Certainty.NOT_SENT for one in held) and len(held) > 1
+    return replace(
+        worst,
+        vetoed=any(one.vetoed for one in held),
+        certainty=Certainty.UNKNOWN if unknown and worst.certainty is Certainty.NOT_SENT else worst.certainty,
+        message=None,
+        caller_facing=False,
+        details={"members": len(members(error))},
+        evidence=(
+            Evidence(rule="group.worst_member", basis="cause", saw=f"{len(members(error))} members"),
+            *worst.evidence,
+        ),
+    )
+
+
+def _first(line: list[Fault], attribute: str, tail: Resolved | None = None) -> Any:
+    for link in line:
+        value = getattr(link, attribute)
+        if value is not None:
+            return value
+    return None if tail is None else getattr(tail, attribute)
+
+
+def _named(line: list[Fault], attribute: str) -> str | None:
+    for link in line:
+        value = getattr(link, attribute)
+        if is_named(value):
+            return value
+    return None
+
+
+def is_named(value: object) -> bool:
+    """Whether a provider or model was really named: a placeholder is not a name."""
+    return isinstance(value, str) and bool(value.strip()) and value != "unknown"
+
+
+def _certainty(known: Kind | None) -> Certainty:
+    return Certainty.UNKNOWN if known is None else known.certainty
+
+
+def _blame(known: Kind | None) -> Blame:
+    return Blame.OURSELVES if known is None else known.blame
+
+
+_METADATA = tuple(f.name for f in fields(ProviderMetadata))
+
+
+def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | None:
+    held = [link.provider_metadata for link in line if link.provider_metadata is not None]
+    if tail is not None and tail.provider_metadata is not None:
+        held.append(tail.provider_metadata)
+    if len(held) < 2:
+        return held[0] if held else None
+    merged = {
+        name: next((value for one in held if (value := getattr(one, name))), None) for name in _METADATA
+    }
+    merged["headers"] = {k: v for one in reversed(held) for k, v in one.headers.items()}
+    return ProviderMetadata(**merged)
+
+
+def _details(line: list[Fault], tail: Resolved | None) -> dict[str, Any]:
+    merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
+    for link in reversed(line):
+        merged.update({k: v for k, v in link.own_fields().items() if v is not None and v != ""})
+        if link.details:
+            merged.update(link.details)
+    return merged

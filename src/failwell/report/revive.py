@@ -1,0 +1,72 @@
+"""From a report back to something that can be raised, and from any exception to a fault.
+
+A revived fault describes as the very report it came from, so a failure that crossed a process,
+a queue or a network is not classified a second time on the other side.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import ErrorReport
+
+
+class Recalled(Fault):
+    """A failure that happened elsewhere and arrived as a report."""
+
+    recorded: Mapping[str, Any]
+    """The report as it was written on the wire."""
+
+    @property
+    def recorded_report(self) -> ErrorReport:
+        """The report that this fault stands for."""
+        return ErrorReport.read(self.recorded)
+
+    def own_fields(self) -> dict[str, Any]:
+        return {}
+
+
+def revive(report: ErrorReport) -> Fault:
+    """A fault to raise for `report`; describing it gives the same report again."""
+    return Recalled(
+        recorded=report.to_dict(),
+        kind=report.kind,
+        message=report.message,
+        caller_facing=report.caller_facing,
+        certainty=report.certainty,
+        blame=report.blame,
+        retryable=None if report.retryable else False,
+        user_action=report.user_action,
+        provider=report.provider,
+        model=report.model,
+        provider_metadata=report.provider_metadata,
+        not_before=report.not_before,
+        fields_invalid=None if report.fields_invalid is None else list(report.fields_invalid),
+        resource_shortfall=report.resource_shortfall,
+        details=report.details or None,
+    )
+
+
+def translate(
+    error: BaseException, *, provider: str | None = None, model: str | None = None, untyped: str | None = None
+) -> Fault:
+    """Our fault for `error`: itself if it is one, else one that names it and is raised from it.
+
+    `provider` and `model` are filled in where the error does not know them.
+    """
+    if isinstance(error, Fault):
+        if provider and error.provider in (None, "", "unknown") and provider != "unknown":
+            error.provider = provider
+        if model and error.model in (None, "", "unknown") and model != "unknown":
+            error.model = model
+        return error
+    made = revive(describe(error, provider=provider, model=model, untyped=untyped))
+    made.__cause__ = error
+    return made
+
+
+def portable(error: BaseException) -> Fault:
+    """A stand-in for a foreign exception that survives pickling and keeps its classification."""
+    return revive(describe(error, policy=TracebackPolicy.STRICT))

@@ -1,0 +1,152 @@
+"""Where the work is right now: run, node, job, session, kept in a context variable.
+
+`with scene(run=…, node=…):` names the place for everything inside, across awaits and tasks. A
+failure that leaves the block takes the place with it, so it can be described outside.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from dataclasses import fields
+from functools import wraps
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, cast
+
+from failwell.report.record import NOWHERE, Frame, Scene
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_PLACES = tuple(field.name for field in fields(Scene))
+_BOUNDARIES = ("tool", "item", "node", "job", "turn", "workflow", "session", "capability", "run")
+"""Most telling first: what a frame is named after when a block names several places."""
+_STAMP = "__failwell_stamp__"
+_MOST_FRAMES = 32
+
+_current: ContextVar[Scene] = ContextVar("failwell_scene", default=NOWHERE)
+
+
+class Stamp:
+    """What a failure carries with it: the innermost scene, and the boundaries it crossed."""
+
+    __slots__ = ("frames", "scene")
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.frames: list[Frame] = []
+
+
+def current_scene() -> Scene:
+    """The scene that the running task is in."""
+    return _current.get()
+
+
+def stamp_of(error: BaseException) -> Stamp | None:
+    """What `error` carries from the scenes it left, if it left any."""
+    try:
+        stamp = object.__getattribute__(error, _STAMP)
+    except Exception:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
+        return None
+    return stamp if isinstance(stamp, Stamp) else None
+
+
+def merge(nearer: Scene, farther: Scene) -> Scene:
+    """The places of `nearer`, completed by those of `farther`."""
+    if farther is NOWHERE or nearer is farther:
+        return nearer
+    if nearer is NOWHERE:
+        return farther
+    known = {
+        name: value if (value := getattr(nearer, name)) is not None else getattr(farther, name)
+        for name in _PLACES
+    }
+    return Scene(**known)
+
+
+class _Block:
+    """One `with scene(...)`: reusable, re-entrant, and a decorator for plain and async functions."""
+
+    def __init__(self, places: dict[str, Any]) -> None:
+        self._places = places
+        self._tokens: list[Token[Scene]] = []
+
+    def __enter__(self) -> Scene:
+        entered = merge(Scene(**self._places), _current.get())
+        self._tokens.append(_current.set(entered))
+        return entered
+
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        left = _current.get()
+        _current.reset(self._tokens.pop())
+        if error is not None:
+            _stamp(error, left, self._frame(left))
+
+    def _frame(self, left: Scene) -> Frame | None:
+        boundary = next((place for place in _BOUNDARIES if place in self._places), None)
+        if boundary is None:
+            return None
+        return Frame(
+            boundary=boundary,
+            name=str(self._places[boundary])[:200],
+            workflow=left.workflow,
+            iteration=left.attempt,
+            item=left.item,
+        )
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        from inspect import iscoroutinefunction
+
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def entered_async(*args: Any, **kwargs: Any) -> Any:
+                with _Block(self._places):
+                    return await cast("Any", function)(*args, **kwargs)
+
+            return cast("Callable[_P, _R]", entered_async)
+
+        @wraps(function)
+        def entered(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with _Block(self._places):
+                return function(*args, **kwargs)
+
+        return entered
+
+
+def scene(
+    *,
+    run: str | None = None,
+    workflow: str | None = None,
+    node: str | None = None,
+    item: str | None = None,
+    job: str | None = None,
+    capability: str | None = None,
+    instance: str | None = None,
+    session: str | None = None,
+    turn: str | None = None,
+    tool: str | None = None,
+    attempt: int | None = None,
+) -> _Block:
+    """Name the place that the block (or the decorated function) works in."""
+    places: dict[str, Any] = {
+        "run": run, "workflow": workflow, "node": node, "item": item, "job": job, "capability": capability,
+        "instance": instance, "session": session, "turn": turn, "tool": tool, "attempt": attempt,
+    }  # fmt: skip
+    return _Block({name: value for name, value in places.items() if value is not None})
+
+
+def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
+    stamp = stamp_of(error)
+    if stamp is None:
+        stamp = Stamp(left)
+        try:
+            object.__setattr__(error, _STAMP, stamp)
+        except (AttributeError, TypeError):
+            # A class without a `__dict__` has nowhere to keep it: it travels without its place.
+            return
+    else:
+        stamp.scene = merge(stamp.scene, left)
+    if frame is not None and len(stamp.frames) < _MOST_FRAMES:
+        stamp.frames.append(frame)
+

@@ -1,0 +1,233 @@
+"""Read a Python traceback that somebody copied out of a terminal, a log or a chat.
+
+Understands chains, exception groups, notes, colours, markers under the source, Rich's boxes, log
+prefixes, and the last line alone. It reads names, places and order; it decides nothing.
+"""
+
+import builtins
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+Via = Literal["cause", "context"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFrame:
+    """One line of the stack: where the program was."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(slots=True, kw_only=True)
+class TextError:
+    """One printed exception, with those it was raised from and those it groups."""
+
+    module: str = ""
+    """As printed; empty for a builtin and for a class of the main script."""
+    name: str = ""
+    text: str = ""
+    rest: list[str] = field(default_factory=list[str])
+    """Lines below the first: the rest of a long message, then notes. Print does not tell them apart."""
+    frames: list[TextFrame] = field(default_factory=list[TextFrame])
+    below: "TextError | None" = None
+    via: Via = "cause"
+    """How it was raised from `below`."""
+    members: list["TextError"] = field(default_factory=list["TextError"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    depth: int = 0
+    opens_member: bool = False
+
+
+_HEADER = "Traceback (most recent call last)"
+_LINKS: dict[str, Via] = {
+    "The above exception was the direct cause of the following exception:": "cause",
+    "During handling of the above exception, another exception occurred:": "context",
+}
+_MOST_REST = 50
+_LONGEST_LINE = 10_000
+_DEEPEST = 32
+"""Printing stops at ten levels of groups; a crafted text may not."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d{1,9})(?:, in (?P<function>.+?))?\s*$')
+# Possessive, so that a long line of anything is walked once.
+_NAME = r"(?:[^\W\d]\w*+|<locals>)(?:\.(?:[^\W\d]\w*+|<locals>))*+"
+_RAISED = re.compile(rf"(?P<name>{_NAME})(?:: ?(?P<text>.*))?$")
+_ALONE = re.compile(rf"(?:^|[\s\[\](>|:])(?P<name>{_NAME})(?:: (?P<text>.*))$")
+_GROUP_HEADER = re.compile(rf"( *)\+ Exception Group {re.escape(_HEADER)}")
+_MARGIN = re.compile(r"( *)\|(?: (.*)|)$")
+_MEMBER = re.compile(r"( *)(\+-)?\+-{3,} (?:\d+|\.\.\.) -{3,}$")
+_CLOSE = re.compile(r" *\+-{3,}$")
+_LOG_LINE = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)\b)")
+_BOX_FRAME = re.compile(r"[│|] (?P<file>\S.*?):(?P<line>\d+) in (?P<function>\S+)")
+_SPEAKING_NAME = re.compile(
+    r"[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Group|Iteration|Fault)$"
+)
+_CAMEL_NAME = re.compile(r"[A-Z]\w*[a-z]\w*$")
+
+
+def read_traceback(text: str) -> TextError | None:
+    """The outermost exception in `text`, or `None` when no line of it names one.
+
+    Of several unrelated tracebacks the last is read: in a log it is the one that ended things.
+    """
+    lines = list(_unprefixed([_COLOUR.sub("", line[:_LONGEST_LINE]) for line in text.splitlines()]))
+    return _chain(list(_with_margins(lines))) or _last_named(lines)
+
+
+def _chain(lines: list[_Line], depth: int = 0) -> TextError | None:
+    """The last exception of one level of indentation, linked to those it was raised from."""
+    finished: TextError | None = None
+    # A member of a group may be printed without a stack, so its first line may name it already.
+    open_: TextError | None = TextError() if depth else None
+    link: Via | None = None
+    quiet = False
+    inner: list[_Line] = []
+    for line in [*lines, _Line("", depth)]:
+        if line.depth > depth or line.opens_member:
+            inner.append(line)
+            continue
+        if inner:
+            if finished is not None and depth < _DEEPEST:
+                finished.members = _members(inner)
+            inner, quiet = [], True
+        frame = _FRAME.match(line.text)
+        if line.text.strip() in _LINKS:
+            link, open_ = _LINKS[line.text.strip()], None
+        elif _HEADER in line.text:
+            open_ = TextError()
+        elif frame is not None:
+            open_ = open_ or TextError()
+            open_.frames.append(TextFrame(frame["file"], int(frame["line"]), frame["function"] or ""))
+        elif open_ is None:
+            quiet = quiet or not line.text.strip() or _LOG_LINE.match(line.text) is not None
+            if finished is not None and link is None and not quiet and len(finished.rest) < _MOST_REST:
+                finished.rest.append(line.text)
+        elif not line.text.startswith("  ") and (raised := _RAISED.match(line.text)) is not None:
+            _name(open_, raised["name"], raised["text"])
+            if link is not None:
+                open_.below, open_.via = finished, link
+            finished, open_, link, quiet = open_, None, None, False
+    return finished
+
+
+def _members(lines: list[_Line]) -> list[TextError]:
+    """One exception for each part of a group that is marked as a member."""
+    parts: list[list[_Line]] = []
+    depth = lines[0].depth
+    for line in lines:
+        if line.opens_member and line.depth == depth:
+            parts.append([])
+        elif parts:
+            parts[-1].append(line)
+    found = (_chain(part, depth) for part in parts)
+    return [member for member in found if member is not None]
+
+
+def _with_margins(lines: list[str]) -> Iterator[_Line]:
+    """Each line with the depth of the group it stands in, its margin taken off."""
+    depth, closed = 0, True
+    for line in lines:
+        if (header := _GROUP_HEADER.match(line)) is not None:
+            depth, closed = len(header[1]) // 2, False
+            # The group itself belongs to the level it was raised at.
+            yield _Line(_HEADER)
+        elif not depth:
+            yield _Line(line)
+        elif (member := _MEMBER.match(line)) is not None:
+            depth = len(member[1]) // 2 + (1 if member[2] else 0)
+            closed = False
+            yield _Line("", depth - 1, opens_member=True)
+        elif (margin := _MARGIN.match(line)) is not None:
+            depth, closed = len(margin[1]) // 2, False
+            yield _Line(margin[2] or "", max(depth - 1, 0))
+        elif _CLOSE.match(line) is not None:
+            closed = True
+        elif closed or line.strip() in _LINKS or _HEADER in line:
+            depth = 0
+            yield _Line(line)
+        else:
+            # Python 3.11 prints the later lines of a message without their margin.
+            yield _Line(line, max(depth - 1, 0))
+
+
+def _unprefixed(lines: list[str]) -> Iterator[str]:
+    """The lines without what a logger, a container or a mail program put in front of them."""
+    prefix: re.Pattern[str] | None = None
+    boxed = False
+    for number, line in enumerate(lines):
+        start = line.find(_HEADER)
+        if "╭" in line and start >= 0:
+            boxed = True
+            yield f"{_HEADER}:"
+            continue
+        if boxed:
+            boxed = not line.lstrip().startswith("╰")
+            frame = _BOX_FRAME.match(line.lstrip())
+            if frame is not None:
+                yield f'  File "{frame["file"]}", line {frame["line"]}, in {frame["function"]}'
+            continue
+        if prefix is None and start > 0 and not _margin_only(line[:start]):
+            before = line[:start].removesuffix("  + Exception Group ")
+            after = lines[number + 1] if number + 1 < len(lines) else ""
+            pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(before)))
+            if pattern.match(after) is not None:
+                prefix = pattern
+            else:
+                line = line[len(before) :]  # noqa: PLW2901  (only the header has it)
+        if prefix is not None:
+            # A line that lost its trailing blanks has lost the end of the prefix too.
+            cut = prefix.match(line) or prefix.match(f"{line} ")
+            yield line[cut.end() :] if cut is not None else line
+        else:
+            yield line
+
+
+def _margin_only(before: str) -> bool:
+    return re.fullmatch(r"(?: +[+|] (?:Exception Group )?)", before) is not None
+
+
+def _last_named(lines: list[str]) -> TextError | None:
+    """What the last line that names an exception and says something names."""
+    for line in reversed(lines):
+        for pattern in (_ALONE, _RAISED):
+            found = pattern.search(line) if pattern is _ALONE else pattern.match(line.strip())
+            if found is not None and _names_an_exception(found["name"]):
+                error = TextError()
+                _name(error, found["name"], found["text"])
+                return error
+    return None
+
+
+def _names_an_exception(name: str) -> bool:
+    """Whether a word of running text is the name of an exception rather than of anything else."""
+    module, _, last = name.rpartition(".")
+    if not module and isinstance(getattr(builtins, last, None), type):
+        return issubclass(getattr(builtins, last), BaseException)
+    if _SPEAKING_NAME.match(last) and last not in {"Error", "Warning", "Exception", "Timeout", "Group"}:
+        return True
+    return bool(module) and module[0].islower() and (last == "Error" or _CAMEL_NAME.match(last) is not None)
+
+
+def _name(error: TextError, printed: str, text: str | None) -> None:
+    """Split `pkg.module.Outer.<locals>.Name` into the module and the class's own name."""
+    *before, error.name = printed.split(".")
+    module: list[str] = []
+    for part in before:
+        if part == "<locals>":
+            # What stands before it is a function, and whose it is cannot be told.
+            module = module[:-1]
+            break
+        if part[0].isupper():
+            break
+        module.append(part)
+    error.module = ".".join(module)
+    error.text = text or ""

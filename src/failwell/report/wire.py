@@ -1,0 +1,225 @@
+"""A report as JSON, and back.
+
+`to_dict` writes no nulls, `from_dict` is its exact inverse and refuses what it would not write,
+`read` takes what any version wrote. The schema's number changes only when a reader of the old
+one could be misled; golden files under `tests/wire/` are read by every later version.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from failwell.fault.axes import Category
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
+from failwell.fault.registry import find_kind, is_kind
+from failwell.report.parts import READERS, REPORT, Part, Wrong, dump, load
+from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Internal
+from failwell.report.redact import cut, redact_text, redact_value
+
+CAP = 65_536
+"""Bytes of one report as JSON."""
+_LARGEST_READ = 4 * 1_048_576
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def to_dict(report: ErrorReport) -> dict[str, Any]:
+    """The report as JSON-safe values, without nulls and without empty containers."""
+    made: dict[str, Any] = {
+        "schema": report.schema,
+        "id": report.id,
+        "kind": report.kind,
+        "category": report.category._value_,
+        "domain": report.category.domain._value_,
+        "certainty": report.certainty._value_,
+        "blame": report.blame._value_,
+        "retryable": report.retryable,
+        "message": report.message,
+        "title": report.title,
+        "error_type": report.error_type,
+        "user_action": {"kind": report.user_action.kind._value_, "detail": report.user_action.detail},
+        "fingerprint": report.fingerprint,
+        "occurred_at": report.occurred_at.isoformat(),
+    }
+    if report.caller_facing:
+        made["caller_facing"] = True
+    for name, part in REPORT.optional:
+        value = getattr(report, name)
+        if value and value is not NOWHERE:
+            made[name] = dump(part, value)
+    # An empty list of invalid fields says something that its absence does not.
+    if report.fields_invalid is not None:
+        made["fields_invalid"] = list(report.fields_invalid)
+    for name, value in report.extra.items():
+        made.setdefault(name, value)
+    return made
+
+
+def to_json(report: ErrorReport) -> str:
+    """The report as one line of JSON, at most `CAP` bytes of UTF-8."""
+    try:
+        text = _encode(to_dict(report))
+    except (TypeError, ValueError):
+        # Somebody built the report by hand around values that JSON does not know.
+        report = replace(report, details=redact_value(report.details), extra=redact_value(report.extra))
+        text = _encode(to_dict(report))
+    if len(text) * 4 > CAP and _size(text) > CAP:
+        text = _encode(to_dict(fit(report)))
+    return text
+
+
+def from_dict(data: Mapping[str, Any]) -> ErrorReport:
+    """The report that `to_dict` wrote.
+
+    Raises:
+        Validation: it did not; every field that is wrong is named.
+    """
+    if data.get("schema") != SCHEMA:
+        raise _refuse("schema", f"`{SCHEMA}`", "read it with `ErrorReport.read`, which takes every version")
+    try:
+        fields = load(REPORT, dict(data), "", strict=True)
+        fields.pop("domain", None)
+        made = ErrorReport(**fields)
+    except Wrong as wrong:
+        raise _refuse(wrong.where, wrong.expected) from None
+    except (TypeError, ValueError) as problem:
+        raise _refuse(_missing(data) or "category", _problem(problem)) from None
+    if data.get("domain") != made.category.domain:
+        raise _refuse("domain", f"`{made.category.domain}`, which follows from the category")
+    return made
+
+
+def from_json(text: str | bytes) -> ErrorReport:
+    """The report that `to_json` wrote; see `from_dict`."""
+    return from_dict(_parse(text))
+
+
+def read(source: Mapping[str, Any] | str | bytes) -> ErrorReport:
+    """A report of any version. What is known is kept; unknown keys go to `extra`.
+
+    A category or certainty that this version does not know reads as `unknown`, and an unknown
+    failure is never retried.
+
+    Raises:
+        Validation: it is not a report at all.
+    """
+    data = dict(source) if isinstance(source, Mapping) else _parse(source)
+    schema = data.get("schema")
+    if not isinstance(schema, str) or not schema.startswith("failwell.error/"):
+        raise _refuse("schema", "a text that begins with `failwell.error/`", "this is not an error report")
+    extra: dict[str, Any] = {}
+    fields = load(REPORT, data, "", strict=False, aside=extra)
+    fields.pop("domain", None)
+    _complete(fields, data, extra)
+    return fit(ErrorReport(**fields, extra=redact_value(extra) if extra else {}))
+
+
+def fit(report: ErrorReport) -> ErrorReport:
+    """The report itself if it fits in `CAP` bytes, else the same with its bulk cut, visibly."""
+    for step in _STEPS:
+        if _size(_encode(to_dict(report))) <= CAP:
+            return report
+        report = step(report)
+    return report
+
+
+def schema() -> dict[str, Any]:
+    """The published JSON Schema of version 1."""
+    from importlib.resources import files
+
+    text = files("failwell.report").joinpath("schema/error-v1.json").read_text("utf-8")
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def _shorten_trace(report: ErrorReport) -> ErrorReport:
+    if report.internal is None or report.internal.traceback is None:
+        return report
+    return replace(report, internal=Internal(repr=report.internal.repr, traceback=cut(report.internal.traceback)))
+
+
+def _drop_details(report: ErrorReport) -> ErrorReport:
+    if not report.details:
+        return report
+    return replace(report, details={"…": f"[details cut: {_size(_encode(report.details))} bytes]"})
+
+
+def _shorten_lists(report: ErrorReport) -> ErrorReport:
+    causes = report.causes
+    if len(causes) > 4:
+        causes = (*causes[:4], Cause(type="…", message="[more causes cut]", level=causes[4].level))
+    return replace(report, causes=causes, frames=report.frames[:8], attempts=report.attempts[-8:], extra={})
+
+
+def _bare(report: ErrorReport) -> ErrorReport:
+    return replace(
+        report,
+        message=redact_text(report.message, 500),
+        title=report.title[:200],
+        error_type=report.error_type[:200],
+        user_action=UserAction(report.user_action.kind, report.user_action.detail[:500]),
+        scene=NOWHERE,
+        details={"…": "[cut]"},
+        provider_metadata=None,
+        fields_invalid=None if report.fields_invalid is None else report.fields_invalid[:10],
+        causes=(),
+        frames=(),
+        attempts=(),
+        evidence=report.evidence[:2],
+        internal=None,
+    )
+
+
+_STEPS = (_shorten_trace, _drop_details, _shorten_lists, _bare)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _parse(text: str | bytes) -> dict[str, Any]:
+    if len(text) > _LARGEST_READ:
+        raise _refuse("(whole)", f"at most {_LARGEST_READ} bytes")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _refuse("(whole)", "JSON") from None
+    if not isinstance(data, dict):
+        raise _refuse("(whole)", "a JSON object")
+    return cast("dict[str, Any]", data)
+
+
+def _complete(fields: dict[str, Any], data: Mapping[str, Any], extra: dict[str, Any]) -> None:
+    if not is_kind(fields.get("kind")):
+        fields["kind"] = "internal.unknown"
+    known = find_kind(fields["kind"])
+    if known is not None:
+        fields["category"] = known.category
+    category = fields.setdefault("category", Category.UNKNOWN)
+    fields["retryable"] = bool(fields.get("retryable")) and category.retryable
+    for name, default in READERS.items():
+        if name not in fields:
+            fields[name] = default(fields)
+            if data.get(name) is not None:
+                extra[name] = data[name]
+
+
+def _missing(data: Mapping[str, Any]) -> str | None:
+    absent = [name for name in REPORT.required if name not in data]
+    return ", ".join(absent) if absent else None
+
+
+def _problem(problem: Exception) -> str:
+    return "present" if isinstance(problem, TypeError) else str(problem)
+
+
+def _refuse(where: str, expected: str, hint: str = "") -> Validation:
+    tail = f"; {hint}" if hint else ""
+    return Validation(
+        kind="validation.shape_invalid",
+        message=f"not an error report: `{where}` must be {expected}{tail}",
+        fields_invalid=[where],
+    )
+
+
+__all__ = ["CAP", "Part", "fit", "from_dict", "from_json", "read", "schema", "to_dict", "to_json"]
