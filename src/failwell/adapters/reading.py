@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import Any
 
 from failwell.fault.axes import Blame, Certainty
-from failwell.fault.frozen import frozen
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.fault.frozen import frozen
 
 
 @frozen

@@ -5,7 +5,7 @@ status) is written on its member, so no caller keeps a table of its own.
 """
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 JobCategory = Literal["user_input", "transient", "resource", "fatal"]
 """The four words of the job world; every `Category` projects onto one of them."""
@@ -41,7 +41,7 @@ class Category(StrEnum):
 
     def __new__(
         cls, value: str, domain: Domain, repeat: Repeat, resubmit: bool, status: int, job: JobCategory
-    ) -> "Category":
+    ) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.domain = domain

@@ -7,6 +7,7 @@ and none can break when it crosses a process pool.
 """
 
 from collections.abc import Mapping
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from failwell.fault.axes import Blame, Certainty
@@ -15,6 +16,15 @@ from failwell.fault.registry import KindError, find_kind, is_kind
 
 _DEEPEST = 64
 """How far a chain of causes is followed; real ones are a handful of links long."""
+
+
+COMMON_FIELDS: frozenset[str] = frozenset(
+    {
+        "kind", "message", "caller_facing", "certainty", "blame", "retryable", "user_action", "provider",
+        "model", "provider_metadata", "not_before", "fields_invalid", "resource_shortfall", "details",
+    }
+)  # fmt: skip
+"""What every fault may be given; all but the first three are inherited when left unset."""
 
 
 class _KindField:
@@ -32,7 +42,7 @@ class _KindField:
 
 
 @dataclass_transform(kw_only_default=True)
-class _Fields(Exception):  # noqa: N818  (never raised; carries the typing of keyword fields)
+class _Fields(Exception):
     """Tells type checkers that annotations in a fault's body are keyword fields."""
 
 
@@ -71,9 +81,8 @@ class Fault(_Fields):
     """The kind that the class stands for, if it stands for one."""
     extra_fields: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that subclasses added."""
-    _known: ClassVar[frozenset[str]] = frozenset()
+    _known: ClassVar[frozenset[str]] = COMMON_FIELDS
     _required: ClassVar[tuple[str, ...]] = ()
-    _own_kind: str | None
 
     def __init_subclass__(cls, *, kind: str | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -83,7 +92,7 @@ class Fault(_Fields):
             cls.declared_kind = kind
         own = [
             name
-            for name, hint in cls.__dict__.get("__annotations__", {}).items()
+            for name, hint in get_annotations(cls).items()
             if not name.startswith("_") and "ClassVar" not in str(hint) and name not in COMMON_FIELDS
         ]
         cls.extra_fields = (*(n for n in cls.extra_fields if n not in own), *own)
@@ -92,7 +101,7 @@ class Fault(_Fields):
 
     def __new__(cls, *_args: Any, **_fields: Any) -> Self:
         fault = super().__new__(cls)
-        fault._own_kind = None
+        fault.set_own_kind(None)
         return fault
 
     def __init__(self, **fields: Any) -> None:
@@ -108,15 +117,16 @@ class Fault(_Fields):
     @property
     def own_kind(self) -> str | None:
         """The kind this fault declares itself, before anything is inherited."""
-        return self._own_kind or self.declared_kind
+        return self.__dict__["_own_kind"] or self.declared_kind
 
     def set_own_kind(self, kind: str | None) -> None:
         """Declare this one fault's kind; assigning `kind` does the same after checking it."""
-        self._own_kind = kind
+        self.__dict__["_own_kind"] = kind
 
     def summary(self) -> str:
         """The message when none was given: what the kind says, or the class's docstring."""
-        kind = find_kind(self._own_kind) if self._own_kind is not None else None
+        own = self.__dict__["_own_kind"]
+        kind = None if own is None else find_kind(own)
         if kind is not None:
             return kind.summary
         doc = None if type(self) is Fault else type(self).__doc__
@@ -147,8 +157,8 @@ class Fault(_Fields):
     def state(self) -> dict[str, Any]:
         """The fields that were set on this fault, its own kind included."""
         state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
-        if self._own_kind is not None:
-            state["kind"] = self._own_kind
+        if self.__dict__["_own_kind"] is not None:
+            state["kind"] = self.__dict__["_own_kind"]
         return state
 
     def __eq__(self, other: object) -> bool:
@@ -174,15 +184,6 @@ class Fault(_Fields):
         return cast("Self", twin.with_traceback(self.__traceback__))
 
 
-COMMON_FIELDS: frozenset[str] = frozenset(
-    {
-        "kind", "message", "caller_facing", "certainty", "blame", "retryable", "user_action", "provider",
-        "model", "provider_metadata", "not_before", "fields_invalid", "resource_shortfall", "details",
-    }
-)  # fmt: skip
-"""What every fault may be given; all but the first three are inherited when left unset."""
-
-Fault._known = COMMON_FIELDS  # pyright: ignore[reportPrivateUsage]
 _TYPED: dict[str, Any] = {"certainty": Certainty, "blame": Blame}
 
 

@@ -93,6 +93,9 @@ class CapabilityFatalError(CapabilityError, kind="worker.fatal"):
     category = "fatal"
     default_retriable = False
 
+    def __init__(self, *args: object, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+
 
 class CapabilityDisabledError(CapabilityInputError, kind="worker.disabled"):
     """Work was submitted to a capability that is switched off."""

@@ -76,7 +76,7 @@ def near_kinds(name: str, most: int = 3) -> list[str]:
 
     near = get_close_matches(name, _kinds, n=most, cutoff=0.6)
     if not near:
-        near = [known for known in sorted(_kinds) if known.split(".")[-1] == name.split(".")[-1]]
+        near = [known for known in sorted(_kinds) if known.split(".")[-1] == name.rsplit(".", maxsplit=1)[-1]]
     return near[:most]
 
 

@@ -1,15 +1,15 @@
 """Any exception → one `ErrorReport`. Never raises, never blocks, never leaks, always bounded."""
 
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, lineage
 from failwell.fault.facts import NotBefore, UserAction
 from failwell.report.fingerprint import fingerprint, site
+from failwell.report.identity import new_id
 from failwell.report.links import Link, links, traceback_of, type_name
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
@@ -117,11 +117,6 @@ def _describe(
     return report
 
 
-def new_id() -> str:
-    """A new report id: sortable by time, unique without coordination."""
-    return f"err_{time.time_ns() // 1_000_000:011x}{os.urandom(8).hex()}"
-
-
 def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
     """The kind's own advice, made once per kind."""
     made = _actions.get(kind)
@@ -159,9 +154,8 @@ def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
 
 
 def _credible(wait: NotBefore | None, when: datetime) -> NotBefore | None:
-    if wait is None or not isinstance(wait.after, int | float) or wait.after != wait.after:
-        return None
-    if wait.after > _FURTHEST:
+    # Written as one chain so that a NaN, which compares with nothing, is not credible either.
+    if wait is None or not wait.after <= _FURTHEST:
         return None
     after = max(0.0, float(wait.after))
     return replace(wait, after=after, at=wait.at or when + timedelta(seconds=after))
@@ -170,7 +164,7 @@ def _credible(wait: NotBefore | None, when: datetime) -> NotBefore | None:
 def _fields(names: object) -> tuple[str, ...] | None:
     if not isinstance(names, list | tuple):
         return None
-    return tuple(redact_text(str(name), 200) for name in names[:_MOST_FIELDS])
+    return tuple(redact_text(str(name), 200) for name in cast("list[object]", names)[:_MOST_FIELDS])
 
 
 def _place(

@@ -5,13 +5,13 @@ mapping behind it answers in a fraction of one, and can be compared to see wheth
 """
 
 import os
-from typing import Any
+from typing import Any, cast
 
 
 def raw() -> dict[Any, Any]:
     """The mapping behind `os.environ`; a plain copy where there is none."""
-    held = getattr(os.environ, "_data", None)
-    return held if isinstance(held, dict) else {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()}
+    held: Any = getattr(os.environ, "_data", None)
+    return cast("dict[Any, Any]", held) if isinstance(held, dict) else {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()}
 
 
 def variable(name: bytes) -> str | None:

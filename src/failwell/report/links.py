@@ -5,7 +5,7 @@ neither lie nor raise. Cycles end the walk, and so do its limits; what was left 
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 MOST_LINKS = 24
 DEEPEST = 12
@@ -55,8 +55,8 @@ def links(error: BaseException) -> tuple[list[Link], bool]:
     if _cause(error) is None and _context(error) is None and not isinstance(error, BaseExceptionGroup):
         return [], False
     found: list[Link] = []
-    seen = {id(error)}
-    waiting = list(_under(error, 1))
+    seen = {id(cast("object", error))}
+    waiting = list(_under(cast("BaseException", error), 1))
     while waiting:
         link = waiting.pop(0)
         if id(link.error) in seen:

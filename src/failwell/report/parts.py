@@ -8,20 +8,37 @@ from typing import Any, cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty, Domain
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.report.record import NOWHERE, SCHEMA, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
+from failwell.report.identity import new_id
+from failwell.report.record import (
+    NOWHERE,
+    SCHEMA,
+    Attempt,
+    Cause,
+    ErrorReport,
+    Evidence,
+    Frame,
+    Internal,
+    Scene,
+)
 
 _MOST_SHARED = 1024
-Decode = Callable[[Any, str, bool], Any]
-"""A value, its place and whether to be strict → the value we keep; raises `Wrong`."""
+_EMPTY: tuple[Any, ...] = ((), {})
+Decode = Callable[[Any, bool], Any]
+"""A value and whether to be strict → the value we keep; raises `Wrong`."""
 
 
-class Wrong(Exception):  # noqa: N818  (a finding inside this room, never raised out of it)
+class Wrong(Exception):
     """A value is not what its place needs."""
 
-    def __init__(self, where: str, expected: str) -> None:
-        super().__init__(where, expected)
-        self.where = where
+    def __init__(self, expected: str, where: str = "") -> None:
+        super().__init__(expected, where)
         self.expected = expected
+        self.where = where
+
+    def inside(self, where: str) -> "Wrong":
+        """The same finding, seen from one level further out."""
+        dot = "." if self.where and not self.where.startswith("[") else ""
+        return Wrong(self.expected, f"{where}{dot}{self.where}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +62,7 @@ def dump(part: Part | None, value: Any) -> Any:
 
 
 def load(
-    part: Part, data: dict[str, Any], path: str, *, strict: bool, aside: dict[str, Any] | None = None
+    part: Part, data: Mapping[str, Any], *, strict: bool, aside: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Keyword arguments for `part.made`. Strictly, or dropping (and setting aside) what is unknown."""
     made: dict[str, Any] = {}
@@ -54,15 +71,15 @@ def load(
         reader = decode.get(key)
         if reader is None:
             if strict:
-                raise Wrong(f"{path}{key}", "absent: this version does not know it")
+                raise Wrong("absent: this version does not know it", key)
             if aside is not None and value is not None:
                 aside[key] = value
             continue
         try:
-            made[key] = reader(value, f"{path}{key}", strict)
-        except Wrong:
+            made[key] = reader(value, strict)
+        except Wrong as wrong:
             if strict:
-                raise
+                raise wrong.inside(key) from None
     return made
 
 
@@ -70,7 +87,7 @@ def _record(part: Part, value: Any) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name in part.decode:
         one = getattr(value, name)
-        if one is None or one == () or one == {}:
+        if one is None or one in _EMPTY:
             continue
         if isinstance(one, StrEnum):
             one = one._value_
@@ -82,90 +99,90 @@ def _record(part: Part, value: Any) -> dict[str, Any]:
     return made
 
 
-def _text(value: Any, where: str, _strict: bool) -> str:
+def _text(value: Any, _strict: bool) -> str:
     if type(value) is not str:
-        raise Wrong(where, "a text")
+        raise Wrong("a text")
     return value
 
 
-def _flag(value: Any, where: str, _strict: bool) -> bool:
+def _flag(value: Any, _strict: bool) -> bool:
     if type(value) is not bool:
-        raise Wrong(where, "true or false")
+        raise Wrong("true or false")
     return value
 
 
-def _whole(value: Any, where: str, _strict: bool) -> int:
+def _whole(value: Any, _strict: bool) -> int:
     if type(value) is not int:
-        raise Wrong(where, "a whole number")
+        raise Wrong("a whole number")
     return value
 
 
-def _number(value: Any, where: str, _strict: bool) -> float:
+def _number(value: Any, _strict: bool) -> float:
     if type(value) not in (int, float) or value - value != 0:
-        raise Wrong(where, "a finite number")
+        raise Wrong("a finite number")
     return value
 
 
-def _time(value: Any, where: str, _strict: bool) -> datetime:
+def _time(value: Any, _strict: bool) -> datetime:
     try:
         at = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise Wrong(where, "a time such as `2026-01-31T12:00:00+00:00`") from None
+        raise Wrong("a time such as `2026-01-31T12:00:00+00:00`") from None
     if at.tzinfo is None:
-        raise Wrong(where, "a time with its zone")
+        raise Wrong("a time with its zone")
     return at if at.tzinfo is UTC else at.astimezone(UTC)
 
 
-def _texts(value: Any, where: str, _strict: bool) -> tuple[str, ...]:
+def _texts(value: Any, _strict: bool) -> tuple[str, ...]:
     if type(value) is not list or not all(type(one) is str for one in cast("list[Any]", value)):
-        raise Wrong(where, "a list of texts")
+        raise Wrong("a list of texts")
     return tuple(cast("list[str]", value))
 
 
-def _object(value: Any, where: str, _strict: bool) -> dict[str, Any]:
+def _object(value: Any, _strict: bool) -> dict[str, Any]:
     if type(value) is not dict:
-        raise Wrong(where, "an object")
+        raise Wrong("an object")
     return cast("dict[str, Any]", value)
 
 
-def _text_map(value: Any, where: str, strict: bool) -> dict[str, str]:
-    held = _object(value, where, strict)
+def _text_map(value: Any, strict: bool) -> dict[str, str]:
+    held = _object(value, strict)
     if not all(type(one) is str for one in held.values()):
-        raise Wrong(where, "an object of texts")
+        raise Wrong("an object of texts")
     return held
 
 
-def _count_map(value: Any, where: str, strict: bool) -> dict[str, int]:
-    held = _object(value, where, strict)
+def _count_map(value: Any, strict: bool) -> dict[str, int]:
+    held = _object(value, strict)
     if not all(type(one) is int for one in held.values()):
-        raise Wrong(where, "an object of whole numbers")
+        raise Wrong("an object of whole numbers")
     return held
 
 
-def _schema(value: Any, where: str, strict: bool) -> str:
+def _schema(value: Any, strict: bool) -> str:
     if strict and value != SCHEMA:
-        raise Wrong(where, f"`{SCHEMA}`")
-    return _text(value, where, strict)
+        raise Wrong(f"`{SCHEMA}`")
+    return _text(value, strict)
 
 
 def _one_of(members: type[StrEnum], otherwise: StrEnum) -> Decode:
     by_value: dict[str, StrEnum] = {str(member): member for member in members}
 
-    def decode(value: Any, where: str, strict: bool) -> StrEnum:
+    def decode(value: Any, strict: bool) -> StrEnum:
         member = by_value.get(value) if type(value) is str else None
         if member is not None:
             return member
         if strict:
-            raise Wrong(where, f"one of {', '.join(by_value)}")
+            raise Wrong(f"one of {', '.join(by_value)}")
         return otherwise
 
     return decode
 
 
 def _choice(*allowed: str) -> Decode:
-    def decode(value: Any, where: str, _strict: bool) -> str:
+    def decode(value: Any, _strict: bool) -> str:
         if value not in allowed:
-            raise Wrong(where, f"one of {', '.join(allowed)}")
+            raise Wrong(f"one of {', '.join(allowed)}")
         return value
 
     return decode
@@ -174,47 +191,47 @@ def _choice(*allowed: str) -> Decode:
 def _nested(part: Part, *, shared: bool = False) -> Decode:
     made: dict[tuple[Any, ...], Any] = {}
 
-    def decode_shared(value: Any, where: str, strict: bool) -> Any:
+    def decode_shared(value: Any, strict: bool) -> Any:
         # The same advice and the same evidence stand in report after report: make each once.
         try:
             key = (*value.items(),)
             held = made.get(key)
         except (AttributeError, TypeError):
-            return decode(value, where, strict)
+            return decode(value, strict)
         if held is None:
-            held = decode(value, where, strict)
+            held = decode(value, strict)
             if len(made) < _MOST_SHARED and strict:
                 made[key] = held
         return held
 
-    def decode(value: Any, where: str, strict: bool) -> Any:
-        held = load(part, _object(value, where, strict), f"{where}.", strict=strict)
+    def decode(value: Any, strict: bool) -> Any:
+        held = load(part, _object(value, strict), strict=strict)
         for name in part.required:
             if name not in held:
-                raise Wrong(f"{where}.{name}", "present")
+                raise Wrong("present", name)
         return part.made(**held)
 
     return decode_shared if shared else decode
 
 
-def _scene(value: Any, where: str, strict: bool) -> Scene:
-    made = _any_scene(value, where, strict)
+def _scene(value: Any, strict: bool) -> Scene:
+    made = _any_scene(value, strict)
     return NOWHERE if made == NOWHERE else made
 
 
 def _list_of(part: Part) -> Decode:
     one = _nested(part, shared=part is _EVIDENCE)
 
-    def decode(value: Any, where: str, strict: bool) -> tuple[Any, ...]:
+    def decode(value: Any, strict: bool) -> tuple[Any, ...]:
         if type(value) is not list:
-            raise Wrong(where, "a list")
+            raise Wrong("a list")
         made: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
             try:
-                made.append(one(item, f"{where}[{index}]", strict))
-            except Wrong:
+                made.append(one(item, strict))
+            except Wrong as wrong:
                 if strict:
-                    raise
+                    raise wrong.inside(f"[{index}]") from None
         return tuple(made)
 
     return decode
@@ -327,14 +344,8 @@ REPORT = Part(
 """The whole report. Every other part hangs in it."""
 
 
-def _id(_fields: Mapping[str, Any]) -> str:
-    from failwell.report.describe import new_id
-
-    return new_id()
-
-
 READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "id": _id,
+    "id": lambda _: new_id(),
     "certainty": lambda _: Certainty.UNKNOWN,
     "blame": lambda _: Blame.OURSELVES,
     "message": lambda found: str(found["kind"]),

@@ -7,7 +7,7 @@ vendor's own, which is not imported. `describe` reads stand-ins like any other e
 import builtins
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.registry import entries
 from failwell.fault import capability, classes
@@ -107,15 +107,23 @@ def _one(found: TextError, policy: TracebackPolicy) -> BaseException:
 
 def _same_name(found: TextError, said: str, members: list[BaseException]) -> type[BaseException]:
     base: type[BaseException] = Exception
-    builtin = getattr(builtins, found.name, None)
-    is_builtin = not found.module and isinstance(builtin, type) and issubclass(builtin, BaseException)
+    builtin = None if found.module else _builtin(found.name)
     if members:
         plain = all(isinstance(member, Exception) for member in members)
         base = ExceptionGroup if plain else BaseExceptionGroup
-    elif is_builtin and not issubclass(builtin, BaseExceptionGroup):
+    elif builtin is not None and not issubclass(builtin, BaseExceptionGroup):
         base = builtin
-    module = "builtins" if is_builtin else found.module or "__main__"
-    return type(found.name, (base,), {"__module__": module, "__str__": lambda _: said})
+    module = "builtins" if builtin is not None else found.module or "__main__"
+
+    def __str__(_self: BaseException) -> str:  # noqa: N807  (it becomes the method)
+        return said
+
+    return cast("type[BaseException]", type(found.name, (base,), {"__module__": module, "__str__": __str__}))
+
+
+def _builtin(name: str) -> type[BaseException] | None:
+    cls = cast("object", getattr(builtins, name, None))
+    return cls if isinstance(cls, type) and issubclass(cls, BaseException) else None
 
 
 def _our_class(name: str) -> type[Fault] | None:

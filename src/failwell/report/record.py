@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
-from failwell.fault.frozen import frozen
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.frozen import frozen
 from failwell.fault.registry import find_kind
 
 SCHEMA = "failwell.error/1"

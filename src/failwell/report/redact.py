@@ -256,7 +256,7 @@ def _scalar(value: object) -> Any:
         return redact_text(str.__str__(value))
     if isinstance(value, PurePath):
         return redact_text(str(value))
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
     if isinstance(value, int):
         return int.__index__(value)
@@ -268,12 +268,12 @@ def _scalar(value: object) -> Any:
 def _pairs(headers: object) -> Iterable[tuple[object, object]]:
     if isinstance(headers, Mapping):
         return list(cast("Mapping[object, object]", headers).items())
-    items = getattr(headers, "items", None)
-    return list(items()) if callable(items) else []
+    items = cast("Any", getattr(headers, "items", None))
+    return [] if items is None else list(items())
 
 
 def _learn() -> None:
-    global _known, _environment  # noqa: PLW0603  (one process-wide set of secrets, rebuilt as a whole)
+    global _known, _environment
     _environment = dict(raw())
     values = set(_registered)
     for name, value in os.environ.items():

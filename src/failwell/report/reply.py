@@ -20,8 +20,8 @@ from failwell.report.record import ErrorReport, Evidence
 from failwell.report.redact import safe_headers
 
 _BY_CODE: tuple[tuple[str, str], ...] = (
-    (r"insufficient_(?:quota|credits?|balance|funds)|billing.*|credits_exhausted|payment_required"
-     r"|servicequotaexceeded(?:exception)?", "provider.quota_exhausted"),
+    (r"insufficient_(?:quota|credits?|balance|funds)|billing.*", "provider.quota_exhausted"),
+    (r"credits_exhausted|payment_required|servicequotaexceeded(?:exception)?", "provider.quota_exhausted"),
     (r"model_not_found|modelnotfound(?:exception)?|deploymentnotfound", "provider.model_not_found"),
     (r"context_length_exceeded|request_too_large|string_above_max_length", "provider.context_too_long"),
     (r"content_filter|content_policy_violation|contentpolicyviolation|responsibleaipolicyviolation",
@@ -193,8 +193,8 @@ def _json_headers(given: object) -> dict[str, str]:
             if isinstance(item, Mapping):
                 named = cast("Mapping[str, object]", item)
                 pairs.append((named.get("name", ""), named.get("value", "")))
-            elif isinstance(item, list) and len(cast("list[Any]", item)) == 2:
-                pairs.append((item[0], item[1]))
+            elif isinstance(item, list) and len(pair := cast("list[object]", item)) == 2:
+                pairs.append((pair[0], pair[1]))
     return {str(name).lower(): _joined(value) for name, value in pairs}
 
 

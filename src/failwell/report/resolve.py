@@ -7,7 +7,7 @@ as bad as its worst member.
 
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import is_constant, read
@@ -66,7 +66,7 @@ def resolve(error: BaseException, untyped: str | None = None, depth: int = 0) ->
     if isinstance(error, Fault):
         return _fault(error, untyped, depth)
     if isinstance(error, BaseExceptionGroup):
-        return _group(error, untyped, depth)
+        return _group(cast("BaseExceptionGroup[BaseException]", error), untyped, depth)
     return _foreign(error, untyped)
 
 
@@ -233,7 +233,7 @@ def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | No
         held.append(tail.provider_metadata)
     if len(held) < 2:
         return held[0] if held else None
-    merged = {
+    merged: dict[str, Any] = {
         name: next((value for one in held if (value := getattr(one, name))), None) for name in _METADATA
     }
     merged["headers"] = {k: v for one in reversed(held) for k, v in one.headers.items()}

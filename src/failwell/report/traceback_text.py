@@ -85,38 +85,75 @@ def read_traceback(text: str) -> TextError | None:
 
 def _chain(lines: list[_Line], depth: int = 0) -> TextError | None:
     """The last exception of one level of indentation, linked to those it was raised from."""
-    finished: TextError | None = None
-    # A member of a group may be printed without a stack, so its first line may name it already.
-    open_: TextError | None = TextError() if depth else None
-    link: Via | None = None
-    quiet = False
-    inner: list[_Line] = []
-    for line in [*lines, _Line("", depth)]:
-        if line.depth > depth or line.opens_member:
-            inner.append(line)
-            continue
-        if inner:
-            if finished is not None and depth < _DEEPEST:
-                finished.members = _members(inner)
-            inner, quiet = [], True
+    level = _Level(depth)
+    for line in lines:
+        level.take(line)
+    level.close_members()
+    return level.finished
+
+
+class _Level:
+    """Reads the exceptions of one level of indentation, line by line."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.finished: TextError | None = None
+        # A member of a group may be printed without a stack, so its first line may name it already.
+        self.open: TextError | None = TextError() if depth else None
+        self.link: Via | None = None
+        self.bare: TextError | None = None
+        """What the last line named, when there was no stack above it."""
+        self.quiet = False
+        self.inner: list[_Line] = []
+
+    def take(self, line: _Line) -> None:
+        """Take the next line; deeper ones are kept for the members they belong to."""
+        if line.depth > self.depth or line.opens_member:
+            self.inner.append(line)
+            return
+        self.close_members()
         frame = _FRAME.match(line.text)
         if line.text.strip() in _LINKS:
-            link, open_ = _LINKS[line.text.strip()], None
+            self.link = _LINKS[line.text.strip()]
+            self.finished = self.finished or self.bare
+            self.open = TextError()
         elif _HEADER in line.text:
-            open_ = TextError()
+            self.open = TextError()
         elif frame is not None:
-            open_ = open_ or TextError()
-            open_.frames.append(TextFrame(frame["file"], int(frame["line"]), frame["function"] or ""))
-        elif open_ is None:
-            quiet = quiet or not line.text.strip() or _LOG_LINE.match(line.text) is not None
-            if finished is not None and link is None and not quiet and len(finished.rest) < _MOST_REST:
-                finished.rest.append(line.text)
-        elif not line.text.startswith("  ") and (raised := _RAISED.match(line.text)) is not None:
-            _name(open_, raised["name"], raised["text"])
-            if link is not None:
-                open_.below, open_.via = finished, link
-            finished, open_, link, quiet = open_, None, None, False
-    return finished
+            self.open = self.open or TextError()
+            self.open.frames.append(TextFrame(frame["file"], int(frame["line"]), frame["function"] or ""))
+        elif self.open is not None:
+            self._name(self.open, line.text)
+        else:
+            self._continue(line.text)
+
+    def close_members(self) -> None:
+        """Give the exception above what was collected below it."""
+        if self.inner and self.finished is not None and self.depth < _DEEPEST:
+            self.finished.members = _members(self.inner)
+            self.quiet = True
+        self.inner = []
+
+    def _name(self, error: TextError, text: str) -> None:
+        raised = None if text.startswith("  ") else _RAISED.match(text)
+        if raised is None:
+            return
+        _name(error, raised["name"], raised["text"])
+        if self.link is not None:
+            error.below, error.via = self.finished, self.link
+        self.finished, self.open, self.link, self.quiet = error, None, None, False
+
+    def _continue(self, text: str) -> None:
+        """Below an exception's line: more of its message, its notes, or other people's lines."""
+        if self.finished is None:
+            raised = _RAISED.match(text)
+            if raised is not None and _names_an_exception(raised["name"]):
+                self.bare = TextError()
+                _name(self.bare, raised["name"], raised["text"])
+            return
+        self.quiet = self.quiet or not text.strip() or _LOG_LINE.match(text) is not None
+        if not self.quiet and len(self.finished.rest) < _MOST_REST:
+            self.finished.rest.append(text)
 
 
 def _members(lines: list[_Line]) -> list[TextError]:

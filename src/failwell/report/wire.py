@@ -78,7 +78,7 @@ def from_dict(data: Mapping[str, Any]) -> ErrorReport:
     if data.get("schema") != SCHEMA:
         raise _refuse("schema", f"`{SCHEMA}`", "read it with `ErrorReport.read`, which takes every version")
     try:
-        fields = load(REPORT, dict(data), "", strict=True)
+        fields = load(REPORT, data, strict=True)
         fields.pop("domain", None)
         made = ErrorReport(**fields)
     except Wrong as wrong:
@@ -109,7 +109,7 @@ def read(source: Mapping[str, Any] | str | bytes) -> ErrorReport:
     if not isinstance(schema, str) or not schema.startswith("failwell.error/"):
         raise _refuse("schema", "a text that begins with `failwell.error/`", "this is not an error report")
     extra: dict[str, Any] = {}
-    fields = load(REPORT, data, "", strict=False, aside=extra)
+    fields = load(REPORT, data, strict=False, aside=extra)
     fields.pop("domain", None)
     _complete(fields, data, extra)
     return fit(ErrorReport(**fields, extra=redact_value(extra) if extra else {}))

@@ -1,7 +1,7 @@
 """Whoever wants to hear what happens: observers are told, never asked, and cannot break anything."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -31,7 +31,7 @@ _observers: list[Observer] = []
 
 
 @contextmanager
-def observe(observer: Observer) -> Iterator[None]:
+def observe(observer: Observer) -> Generator[None]:
     """Tell `observer` of every event while the block runs."""
     _observers.append(observer)
     try:

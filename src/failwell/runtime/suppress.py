@@ -73,7 +73,7 @@ def suppress(*types: type[Exception], reason: str) -> _Suppression:
     """
     if not types:
         raise TypeError("name the exception types to suppress")
-    for one in types:
+    for one in cast("tuple[object, ...]", types):
         if not (isinstance(one, type) and issubclass(one, Exception)):
             raise TypeError(f"{one!r} cannot be suppressed: only subclasses of Exception can")
     if not reason.strip():
