@@ -39,7 +39,7 @@ def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
     if "not_before" in (view := report.view("user")):
         said["not_before"] = view["not_before"]
     said |= {"id": report.id, "error_source": list(_source(report))}
-    return said | {name: redact_value(value) for name, value in extras.items()}
+    return said | redact_value(extras)
 
 
 def agent_markdown(report: ErrorReport, **extras: Any) -> str:

@@ -5,13 +5,16 @@ would carry what foreign exceptions say about themselves.
 """
 
 import os
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from failwell._extras import need
 from failwell._version import __version__
 from failwell.fault.axes import Domain
 from failwell.fault.registry import find_kind
 from failwell.report.record import ErrorReport
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
 
 Signal = Literal["logs", "span", "both"]
 Attributes = dict[str, str | bool | int | float]
@@ -21,10 +24,13 @@ EVENT = "failwell.error"
 PROVIDER_EVENT = "gen_ai.client.operation.exception"
 
 
-def emit(report: ErrorReport, *, signal: Signal | None = None) -> None:
-    """Send `report` to the configured OpenTelemetry pipeline.
+def emit(
+    report: ErrorReport, *, signal: Signal | None = None, logger_provider: "LoggerProvider | None" = None
+) -> None:
+    """Send `report` to OpenTelemetry: the log pipeline, the current span, or both.
 
     Without `signal` the environment decides: `logs/dup` sends both, anything else a log record.
+    Without `logger_provider` the global one is used.
 
     Raises:
         MissingExtra: `opentelemetry` is not installed.
@@ -32,7 +38,7 @@ def emit(report: ErrorReport, *, signal: Signal | None = None) -> None:
     need("opentelemetry._logs", "otel")
     chosen = _opted() if signal is None else signal
     if chosen != "span":
-        _emit_log(report)
+        _emit_log(report, logger_provider)
     if chosen != "logs":
         _emit_span_event(report)
 
@@ -72,7 +78,7 @@ def _opted() -> Signal:
     return "both" if "logs/dup" in os.environ.get(OPT_IN, "").replace(" ", "").split(",") else "logs"
 
 
-def _emit_log(report: ErrorReport) -> None:
+def _emit_log(report: ErrorReport, logger_provider: "LoggerProvider | None") -> None:
     from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
 
     of_provider = report.kind.startswith("provider.")
@@ -88,7 +94,7 @@ def _emit_log(report: ErrorReport) -> None:
         attributes=attributes(report),
         event_name=PROVIDER_EVENT if of_provider else EVENT,
     )
-    get_logger("failwell", __version__).emit(record)
+    get_logger("failwell", __version__, logger_provider).emit(record)
 
 
 def _emit_span_event(report: ErrorReport) -> None:

@@ -48,7 +48,7 @@ def _prepared(event: Event, error: BaseException | None) -> Event:
     crumbs = _values(event.get("breadcrumbs"))
     if crumbs:
         event["breadcrumbs"] = {"values": [redact_value(_without(crumb, spoken)) for crumb in crumbs]}
-    _keep_template(event)
+    _keep_template(event, spoken)
     _keep_request(event)
     for stack in _stacks(event):
         for frame in stack.get("frames") or ():
@@ -116,11 +116,11 @@ def _told(report: ErrorReport | None) -> Callable[[object, bool], str]:
     return told
 
 
-def _keep_template(event: Event) -> None:
+def _keep_template(event: Event, spoken: list[str]) -> None:
     # The template is the program's own; parameters and the formatted line may quote exceptions.
     if isinstance(entry := event.get("logentry"), dict):
         template = cast("dict[str, Any]", entry).get("message")
-        event["logentry"] = {"message": redact_text(str(template or ""))}
+        event["logentry"] = {"message": redact_text(_without(str(template or ""), spoken))}
 
 
 def _keep_request(event: Event) -> None:

@@ -5,7 +5,7 @@ fails validation names its fields and never repeats their values.
 """
 
 from collections.abc import Iterable, Mapping
-from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell._extras import need
@@ -128,16 +128,12 @@ def _refusal(status: int, detail: object, *, open_minded: bool) -> HTTPRefusal:
         advice=advice,
     )
     # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
-    worded = isinstance(detail, str) and detail != "" and detail != _phrase(status)
+    worded = isinstance(detail, str) and detail not in ("", responses.get(status))
     return HTTPRefusal(
         kind=name,
         message=detail if worded and (status < 500 or open_minded) else None,
         details={"status": status},
     )
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus else ""
 
 
 def _fields(errors: Iterable[Mapping[str, Any]]) -> Iterable[str]:

@@ -1,0 +1,61 @@
+"""Reports and foreign exceptions for the tests of this room."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from failwell.fault.axes import Certainty
+from failwell.fault.base import Fault
+from failwell.fault.facts import NotBefore, ProviderMetadata
+from failwell.fault.registry import kind
+from failwell.report.describe import describe
+from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame, Scene
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def a_fault(name: str = "provider.rate_limited", **fields: Any) -> Fault:
+    return Fault(**{"kind": name, **fields})
+
+
+def a_report(name: str = "provider.rate_limited", *, scene: Scene | None = None, **fields: Any) -> ErrorReport:
+    """The report of a fault of that kind, at noon, with a fixed id and fingerprint."""
+    report = describe(a_fault(name, **fields), at=NOON, scene=scene)
+    return replace(report, id="err_1", fingerprint="f1-0011223344556677")
+
+
+def a_wait(seconds: float, source: str = "retry-after") -> NotBefore:
+    return NotBefore(after=seconds, source=source)
+
+
+def a_full_report() -> ErrorReport:
+    """Everything that a report can hold, in recognisable values."""
+    report = a_report(
+        provider="acme",
+        model="acme/large[preview]",
+        not_before=a_wait(7.5),
+        provider_metadata=ProviderMetadata(
+            sdk="acme", status_code=429, code="rate_limit_exceeded", request_id="req_77", retry_after=7.5
+        ),
+        details={"batch": 3, "names": ["a", "b"]},
+    )
+    rejected = {"certainty": Certainty.REJECTED, "provider": "acme", "model": "large"}
+    return replace(
+        report,
+        error_type="RateLimitError",
+        scene=Scene(run="r1", node="summarise", attempt=2),
+        causes=(
+            Cause(type="RateLimitError", kind="provider.rate_limited"),
+            Cause(type="ConnectError", kind="provider.connection", via="context", level=2, notes=("on port 9",)),
+        ),
+        attempts=(
+            Attempt(number=1, kind="provider.rate_limited", wait=5.0, cost=120_000, usage={"input": 1200}, **rejected),
+            Attempt(number=2, kind="provider.rate_limited", reason="attempts spent", **rejected),
+        ),
+        frames=(Frame(boundary="node", name="summarise", workflow="daily", iteration=2),),
+        evidence=(Evidence(rule="openai.RateLimitError", basis="type", saw="RateLimitError"),),
+    )
+
+
+def summary_of(name: str) -> str:
+    return kind(name).summary
