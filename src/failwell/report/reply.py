@@ -156,7 +156,7 @@ def judge(status: int, codes: list[str]) -> Verdict:
 def _from_json(text: str) -> SavedReply:
     try:
         saved = loads(text)
-    except (JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Validation(
             kind="validation.shape_invalid", message="the reply is not valid JSON", **_place(error)
         ) from error
