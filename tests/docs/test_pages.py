@@ -1,0 +1,112 @@
+"""What the pages show is run: Python blocks execute, commands answer, links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs" / "guides").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [body for named, body in FENCE.findall(page.read_text("utf-8")) if named == language]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+    code = "\n\n".join(blocks(page, "python"))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_readme_prints_what_it_says_it_prints(tmp_path: Path) -> None:
+    program = blocks(ROOT / "README.md", "python")[0]
+    promised = blocks(ROOT / "README.md", "text")[0]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == promised
+
+
+def commands() -> list[str]:
+    lines = [line for body in blocks(ROOT / "README.md", "console") for line in body.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ") and "make " not in line]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_in_the_readme_answers(command: str, tmp_path: Path) -> None:
+    (tmp_path / "saved-reply.txt").write_text("HTTP/1.1 429 Too Many Requests\nRetry-After: 7\n\n{}\n")
+    shown = (
+        command.replace("failwell ", f"{sys.executable} -m failwell ", 1)
+        if command.startswith("failwell")
+        else (command.replace("| failwell ", f"| {sys.executable} -m failwell "))
+    )
+
+    ran = subprocess.run(["bash", "-c", shown], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip()
+
+
+def test_the_failure_in_the_readme_is_what_the_command_prints(tmp_path: Path) -> None:
+    shown = next(body for body in blocks(ROOT / "README.md", "console") if "| failwell describe" in body)
+    expected = shown.splitlines()[1:]
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "failwell", "describe", "--view", "user"],
+        input="TimeoutError: timed out\n",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert [re.sub(r"err_\w+", "err_…", line) for line in ran.stdout.splitlines()] == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_on_a_page_leads_to_a_file(page: Path) -> None:
+    targets = LINK.findall(page.read_text("utf-8"))
+
+    missing = [target for target in targets if not (page.parent / target).exists()]
+
+    assert missing == []
+
+
+def test_the_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = set(re.findall(r"(?:\$ |`)make (\w+)", (ROOT / "README.md").read_text("utf-8")))
+
+    assert named >= {"demo", "test"}
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
+
+
+def test_the_demo_shows_one_failure_to_every_reader_and_no_secret() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "one_failure_every_view.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
+
+    assert "✗ Rate limited" in ran.stdout
+    assert "Retry-After: 8" in ran.stdout
+    assert "it is the same report: True" in ran.stdout
+    assert "must-never-be-seen" not in ran.stdout + ran.stderr
