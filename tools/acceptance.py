@@ -55,7 +55,7 @@ def problems(items: Items, marks: Sequence[Mark]) -> list[str]:
     """What is wrong with the table: one line each, empty if nothing is."""
     shown = {mark.item for mark in marks if mark.collected}
     return [
-        *(f"{item}: no test shows that {words}" for item, words in items.items() if item not in shown),
+        *(f"{item} has no test: {words}" for item, words in items.items() if item not in shown),
         *(
             f"{mark.test} claims `{mark.item}`, which is not listed"
             for mark in marks

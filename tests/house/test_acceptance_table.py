@@ -53,7 +53,7 @@ def test_an_item_without_a_test_is_named(tmp_path: Path, capsys: pytest.CaptureF
     status = main(["--check", "--root", str(tree)])
 
     assert status == 1
-    assert capsys.readouterr().err == "system 2: no test shows that it falls\n"
+    assert capsys.readouterr().err == "system 2 has no test: it falls\n"
 
 
 def test_a_mark_for_an_item_that_nobody_listed_is_named(
@@ -84,7 +84,7 @@ def test_a_mark_on_something_pytest_does_not_run_shows_nothing(
 
     found = problems(read_items(tree), read_marks(tree))
 
-    assert "system 1: no test shows that it stands" in found
+    assert "system 1 has no test: it stands" in found
     assert f"tests/room/{file}::{function} claims `system 1`, but pytest would not run it" in found
 
 

@@ -1,71 +1,96 @@
-"""The wire page: every field of a report's JSON, read from the JSON Schema that is shipped."""
+"""The wire page: every field of what we write as JSON, read from the JSON Schemas that are shipped."""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-SCHEMA = Path(__file__).resolve().parents[2] / "src/failwell/report/schema/error-v1.json"
+FOLDER = Path(__file__).resolve().parents[2] / "src/failwell/report/schema"
+DOCUMENTS = {"report": "error-v1.json", "problem": "problem-v1.json"}
 
 Schema = Mapping[str, Any]
 
 
 def wire_page() -> str:
-    """One table for the report and one for each record inside it."""
-    schema: Schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    """One table for each document and one for each record inside it."""
     lines = [
         "# The wire",
         "",
-        f"{_sentence(schema)} The schema itself ships in the wheel as `failwell/report/schema/{SCHEMA.name}`.",
-        "A field that has nothing to say is left out; null is never written.",
-        "",
-        "## report",
-        "",
-        *_table(schema),
+        "What failwell writes as JSON, field by field. A field that has nothing to say is left out, and null is",
+        "never written. The schemas ship in the wheel; `failwell schema` prints them.",
     ]
-    definitions: Schema = schema.get("$defs", {})
-    for name, definition in definitions.items():
-        lines += ["", f"## {name}", ""]
-        if "description" in definition:
-            lines += [_sentence(definition), ""]
-        lines += _table(definition) if "properties" in definition else [f"Type: {_type(definition)}."]
+    for name, file in DOCUMENTS.items():
+        lines += _Document(name, json.loads((FOLDER / file).read_text(encoding="utf-8"))).lines(file)
     return "\n".join(lines) + "\n"
 
 
-def _table(schema: Schema) -> Iterator[str]:
-    required = set(cast("list[str]", schema.get("required", [])))
-    yield "| field | type | required | what it says |"
-    yield "| --- | --- | --- | --- |"
-    properties: Mapping[str, Schema] = schema.get("properties", {})
-    for name, field in properties.items():
-        always = "yes" if name in required else ""
-        yield f"| `{name}` | {_type(field)} | {always} | {_cell(field.get('description', ''))} |"
+@dataclass(frozen=True, slots=True)
+class _Document:
+    name: str
+    schema: Schema
+
+    def lines(self, file: str) -> Iterator[str]:
+        yield from (
+            "",
+            f"## {self.name}",
+            "",
+            f"{_said(self.schema)} Schema: `failwell/report/schema/{file}`.",
+            "",
+        )
+        yield from self._table(self.schema)
+        for name, record in self._records().items():
+            yield from ("", f"### {self.name}.{name}", "")
+            if said := _said(record):
+                yield from (said, "")
+            if "properties" in record:
+                yield from self._table(record)
+            else:
+                yield f"Type: {self._type(record)}."
+
+    def _records(self) -> Mapping[str, Schema]:
+        return self.schema.get("$defs", {})
+
+    def _table(self, schema: Schema) -> Iterator[str]:
+        required = set(cast("list[str]", schema.get("required", [])))
+        yield "| field | type | always | what it says |"
+        yield "| --- | --- | --- | --- |"
+        properties: Mapping[str, Schema] = schema.get("properties", {})
+        for name, field in properties.items():
+            said = _said(field) or _said(self._records().get(_target(field), {}))
+            yield f"| `{name}` | {self._type(field)} | {'yes' if name in required else ''} | {_cell(said)} |"
+
+    def _type(self, schema: Schema) -> str:
+        """How a reader would say the type: `string`, `list of cause`, `one of "a", "b"`."""
+        if "$ref" in schema:
+            name = _target(schema)
+            return f"[{name}](#{self.name}{name.lower()})" if name else f"[{self.name}](#{self.name})"
+        if "const" in schema:
+            return f"`{json.dumps(schema['const'])}`"
+        if "enum" in schema:
+            return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
+        for choice in ("anyOf", "oneOf"):
+            if choice in schema:
+                return " or ".join(self._type(option) for option in schema[choice])
+        return self._plain_type(schema)
+
+    def _plain_type(self, schema: Schema) -> str:
+        kind = schema.get("type", "anything")
+        if isinstance(kind, list):
+            return " or ".join(cast("list[str]", kind))
+        if kind == "array":
+            return f"list of {self._type(schema.get('items', {}))}"
+        return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
 
 
-def _type(schema: Schema) -> str:
-    """How a reader would say the type: `string`, `list of cause`, `one of "a", "b"`."""
-    if "$ref" in schema:
-        name = str(schema["$ref"]).rsplit("/", 1)[-1]
-        return "report" if name == "#" else f"[{name}](#{name.lower()})"
-    if "const" in schema:
-        return f"`{json.dumps(schema['const'])}`"
-    if "enum" in schema:
-        return "one of " + ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            return " or ".join(_type(option) for option in schema[choice])
-    kind = schema.get("type", "anything")
-    if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    if isinstance(kind, list):
-        return " or ".join(cast("list[str]", kind))
-    return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
+def _target(schema: Schema) -> str:
+    """The record that a `$ref` leads to; empty for none and for the document itself."""
+    return str(schema.get("$ref", "")).rpartition("/")[2].removeprefix("#")
 
 
-def _sentence(schema: Schema) -> str:
-    text = str(schema.get("description", schema.get("title", ""))).strip()
-    return text if text.endswith(".") else f"{text}."
+def _said(schema: Schema) -> str:
+    return " ".join(str(schema.get("description", "")).split())
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return text.replace("|", "\\|")
