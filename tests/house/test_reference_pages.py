@@ -1,5 +1,6 @@
 """The generated pages say what the code says, and the check notices when they do not."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,10 @@ def test_the_cli_page_is_the_same_whatever_the_terminal(monkeypatch: pytest.Monk
     monkeypatch.setenv("FORCE_COLOR", "1")
 
     assert page_text("cli.md") == wide
+
+
+def test_every_command_is_shown_as_it_is_typed() -> None:
+    headings = re.findall(r"^## (.+)$", page_text("cli.md"), flags=re.MULTILINE)
+
+    assert headings[0] == "failwell"
+    assert [heading for heading in headings[1:] if not re.fullmatch(r"failwell( [a-z-]+)+", heading)] == []
