@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
-from typing import cast
+from typing import cast, get_args
 
 from failwell.fault.catalogue import CATALOGUE
 
@@ -37,6 +37,8 @@ def _lines(module_name: str) -> Iterator[str]:
 def _shape(value: object) -> str:
     if isinstance(value, type):
         return _class_shape(cast("type[object]", value))
+    if words := get_args(value):
+        return " = " + " | ".join(map(str, words))
     return _parameters(value) if callable(value) else f": {type(value).__name__}"
 
 
@@ -65,9 +67,15 @@ def _parameters(value: object) -> str:
     return str(given.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
+class _Some:
+    """Stands for a default: that there is one is a promise, its repr may hold an address."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
 def _default(parameter: inspect.Parameter) -> object:
-    # That there is a default is a promise; its repr may hold an address or a long text.
-    return inspect.Parameter.empty if parameter.default is inspect.Parameter.empty else ...
+    return inspect.Parameter.empty if parameter.default is inspect.Parameter.empty else _Some()
 
 
 if __name__ == "__main__":
