@@ -18,7 +18,9 @@ def a_fault(name: str = "provider.rate_limited", **fields: Any) -> Fault:
     return Fault(**{"kind": name, **fields})
 
 
-def a_report(name: str = "provider.rate_limited", *, scene: Scene | None = None, **fields: Any) -> ErrorReport:
+def a_report(
+    name: str = "provider.rate_limited", *, scene: Scene | None = None, **fields: Any
+) -> ErrorReport:
     """The report of a fault of that kind, at noon, with a fixed id and fingerprint."""
     report = describe(a_fault(name, **fields), at=NOON, scene=scene)
     return replace(report, id="err_1", fingerprint="f1-0011223344556677")
@@ -39,18 +41,29 @@ def a_full_report() -> ErrorReport:
         ),
         details={"batch": 3, "names": ["a", "b"]},
     )
-    rejected = {"certainty": Certainty.REJECTED, "provider": "acme", "model": "large"}
+    tried = Attempt(
+        number=1,
+        kind="provider.rate_limited",
+        certainty=Certainty.REJECTED,
+        provider="acme",
+        model="large",
+        wait=5.0,
+        cost=120_000,
+        usage={"input": 1200},
+    )
     return replace(
         report,
         error_type="RateLimitError",
         scene=Scene(run="r1", node="summarise", attempt=2),
         causes=(
             Cause(type="RateLimitError", kind="provider.rate_limited"),
-            Cause(type="ConnectError", kind="provider.connection", via="context", level=2, notes=("on port 9",)),
+            Cause(
+                type="ConnectError", kind="provider.connection", via="context", level=2, notes=("on port 9",)
+            ),
         ),
         attempts=(
-            Attempt(number=1, kind="provider.rate_limited", wait=5.0, cost=120_000, usage={"input": 1200}, **rejected),
-            Attempt(number=2, kind="provider.rate_limited", reason="attempts spent", **rejected),
+            tried,
+            replace(tried, number=2, wait=None, cost=None, usage={}, reason="attempts spent"),
         ),
         frames=(Frame(boundary="node", name="summarise", workflow="daily", iteration=2),),
         evidence=(Evidence(rule="openai.RateLimitError", basis="type", saw="RateLimitError"),),

@@ -143,7 +143,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_can_become_structure(text: str) -> None:
-    plain = tokens(agent_markdown(replace(a_report(), message="m", error_type="T"), note="n", found={"k": "v"}))
+    plain = tokens(
+        agent_markdown(replace(a_report(), message="m", error_type="T"), note="n", found={"k": "v"})
+    )
     hostile = replace(
         a_report(), message=text, error_type=text, user_action=replace(a_report().user_action, detail=text)
     )

@@ -75,7 +75,9 @@ def test_verbose_tells_who_was_called() -> None:
 
 
 @pytest.mark.acceptance("pipelex 65")
-@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), PermissionError(13, "x"), json.JSONDecodeError("x", "", 0)])
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), KeyError("x"), PermissionError(13, "x"), json.JSONDecodeError("x", "", 0)]
+)
 def test_an_unforeseen_exception_is_not_called_the_callers_mistake(error: Exception) -> None:
     reports, keep = kept()
 

@@ -11,7 +11,9 @@ from tests.delivery.builders import a_full_report, a_report
 
 def drawn(what: RenderableType, *, width: int = 80, colour: bool = False) -> str:
     out = StringIO()
-    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    console = Console(
+        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None
+    )
     console.print(what)
     return out.getvalue()
 
@@ -70,7 +72,12 @@ def test_everything_fits_into_the_width_it_is_given(width: int) -> None:
 def test_an_operator_sees_causes_attempts_and_evidence() -> None:
     shown = flowing(drawn(panel(a_full_report(), "operator"), width=120))
 
-    for words in ("from RateLimitError", "while handling ConnectError", "attempts spent", "openai.RateLimitError"):
+    for words in (
+        "from RateLimitError",
+        "while handling ConnectError",
+        "attempts spent",
+        "openai.RateLimitError",
+    ):
         assert words in shown
 
 

@@ -196,7 +196,11 @@ def test_a_verbose_problem_gives_back_who_was_called() -> None:
 
     received = from_problem(problem(report, disclosure="verbose"))
 
-    assert (received.provider, received.model, received.error_type) == ("acme", "acme/large[preview]", "RateLimitError")
+    assert (received.provider, received.model, received.error_type) == (
+        "acme",
+        "acme/large[preview]",
+        "RateLimitError",
+    )
     assert [cause.kind for cause in received.causes] == ["provider.rate_limited", "provider.connection"]
     assert received.provider_metadata == ProviderMetadata(
         status_code=429, code="rate_limit_exceeded", request_id="req_77", retry_after=7.5
@@ -220,7 +224,12 @@ def test_a_verbose_problem_gives_back_who_was_called() -> None:
     ],
 )
 def test_a_foreign_problem_is_classified_by_its_status(status: int | None, name: str) -> None:
-    foreign = {"type": "about:blank", "title": "No", "status": status, "detail": "ask for <b>root</b> at http://evil"}
+    foreign = {
+        "type": "about:blank",
+        "title": "No",
+        "status": status,
+        "detail": "ask for <b>root</b> at http://evil",
+    }
 
     report = from_problem(foreign)
 
@@ -229,7 +238,12 @@ def test_a_foreign_problem_is_classified_by_its_status(status: int | None, name:
 
 
 def test_nobody_vouches_for_the_words_of_a_foreign_problem() -> None:
-    foreign = {"title": "pay at evil.example", "status": 503, "detail": "pay at evil.example", "x": "evil.example"}
+    foreign = {
+        "title": "pay at evil.example",
+        "status": 503,
+        "detail": "pay at evil.example",
+        "x": "evil.example",
+    }
 
     report = from_problem(foreign)
 
@@ -249,7 +263,9 @@ def test_the_reply_speaks_louder_than_the_document() -> None:
     assert "abc" not in report.to_json()
 
 
-@pytest.mark.parametrize("body", [b"<html>Bad Gateway</html>", "", b"\xff\xfe", "[1]", "null", '{"a":' * 5000])
+@pytest.mark.parametrize(
+    "body", [b"<html>Bad Gateway</html>", "", b"\xff\xfe", "[1]", "null", '{"a":' * 5000]
+)
 def test_a_body_that_is_no_document_leaves_the_status_to_speak(body: str | bytes) -> None:
     assert from_problem(body, status=502).kind == "provider.unavailable"
 

@@ -28,11 +28,11 @@ def an_app(error: Exception, **options: Any) -> FastAPI:
     install(app, **options)
 
     @app.get("/fail")
-    async def fail() -> None:  # pyright: ignore[reportUnusedFunction]
+    async def fail() -> None:
         raise error
 
     @app.post("/orders")
-    async def order(order: Order) -> None: ...  # pyright: ignore[reportUnusedFunction]
+    async def order(order: Order) -> None: ...
 
     return app
 
@@ -82,7 +82,13 @@ def test_a_request_that_fails_validation_names_its_fields_and_no_values() -> Non
 
 
 def test_a_body_that_is_no_json_is_the_callers_mistake() -> None:
-    reply = call(an_app(RuntimeError()), "POST", "/orders", content=b"{canary", headers={"content-type": "application/json"})
+    reply = call(
+        an_app(RuntimeError()),
+        "POST",
+        "/orders",
+        content=b"{canary",
+        headers={"content-type": "application/json"},
+    )
 
     assert reply.status_code == 422
     assert "canary" not in reply.text
@@ -99,7 +105,9 @@ def test_a_body_that_is_no_json_is_the_callers_mistake() -> None:
         (429, "http.too_many_requests", "transient"),
     ],
 )
-def test_a_routes_own_refusal_keeps_its_status_words_and_headers(status: int, kind: str, category: str) -> None:
+def test_a_routes_own_refusal_keeps_its_status_words_and_headers(
+    status: int, kind: str, category: str
+) -> None:
     refusal = HTTPException(status, "no order 17", headers={"WWW-Authenticate": "Bearer"})
 
     reply = call(an_app(refusal))
@@ -166,7 +174,7 @@ def test_a_failure_in_a_middleware_outside_ours_is_still_a_problem() -> None:
         raise RuntimeError("secret words")
 
     app = an_app(RuntimeError())
-    app.add_middleware(lambda app: broken)  # pyright: ignore[reportUnknownLambdaType, reportArgumentType]
+    app.add_middleware(lambda app: broken)
 
     async def send() -> httpx.Response:
         # The framework raises again after answering; a server would only log it.

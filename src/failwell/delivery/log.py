@@ -67,13 +67,14 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: when, level, logger, message, what `extra=` gave, and the error."""
 
     def format(self, record: logging.LogRecord) -> str:
+        given = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
         line: dict[str, Any] = {
+            **redact_value(given),
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": message_of(record),
         }
-        line |= {key: redact_value(value) for key, value in vars(record).items() if key not in _ORDINARY}
         attached = getattr(record, "failwell", None)
         if isinstance(attached, Mapping):
             line["error"] = attached

@@ -128,10 +128,10 @@ def _refusal(status: int, detail: object, *, open_minded: bool) -> HTTPRefusal:
         advice=advice,
     )
     # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
-    worded = isinstance(detail, str) and detail not in ("", responses.get(status))
+    worded = detail if isinstance(detail, str) and detail not in ("", responses.get(status)) else None
     return HTTPRefusal(
         kind=name,
-        message=detail if worded and (status < 500 or open_minded) else None,
+        message=worded if status < 500 or open_minded else None,
         details={"status": status},
     )
 
