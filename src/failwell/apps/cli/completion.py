@@ -5,48 +5,26 @@ The script holds every word it can offer, so pressing Tab never starts Python.
 
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterable
-from typing import NamedTuple, cast
+from typing import cast
 
+from failwell.apps.cli.completion_scripts import SCRIPTS, Option, Words
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.output import say
 from failwell.apps.cli.usage import Parser
-
-_SHELLS = ("bash", "zsh", "fish")
-
-
-class Option(NamedTuple):
-    """One option as it is typed, and the words that may follow it."""
-
-    flags: tuple[str, ...]
-    help: str
-    takes_value: bool
-    choices: tuple[str, ...] = ()
-
-
-class Words(NamedTuple):
-    """What may be typed after a command (after none, for the program itself)."""
-
-    command: str
-    help: str
-    options: tuple[Option, ...]
-    places: tuple[str, ...] = ()
-    """Words for its argument."""
-    takes_file: bool = False
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare which shell."""
     parser.usage = "%(prog)s bash|zsh|fish [options]"
-    parser.add_argument("shell", choices=_SHELLS, help="the shell that will read the script")
+    parser.add_argument("shell", choices=list(SCRIPTS), help="the shell that will read the script")
     parser.epilog = 'try it: eval "$(failwell completion bash)"'
 
 
 def run(asked: Namespace) -> int:
     """Print the script."""
-    from failwell.apps.cli import completion_scripts
     from failwell.apps.cli.main import parser
 
-    say(getattr(completion_scripts, asked.shell)(grammar(parser())))
+    say(SCRIPTS[asked.shell](grammar(parser())))
     return Exit.DONE
 
 

@@ -1,10 +1,28 @@
 """The completion scripts of bash, zsh and fish, each from the same grammar."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from failwell.apps.cli.completion import Words
+
+class Option(NamedTuple):
+    """One option as it is typed, and the words that may follow it."""
+
+    flags: tuple[str, ...]
+    help: str
+    takes_value: bool
+    choices: tuple[str, ...] = ()
+
+
+class Words(NamedTuple):
+    """What may be typed after a command (after none, for the program itself)."""
+
+    command: str
+    help: str
+    options: tuple[Option, ...]
+    places: tuple[str, ...] = ()
+    """Words for its argument."""
+    takes_file: bool = False
+
 
 _BASH = """\
 # Completion of `failwell` for bash. Try it: eval "$(failwell completion bash)"
@@ -48,7 +66,7 @@ _failwell() {
 if [[ "${funcstack[1]}" == _failwell ]]; then _failwell "$@"; else compdef _failwell failwell; fi"""
 
 
-def bash(grammar: "list[Words]") -> str:
+def bash(grammar: list[Words]) -> str:
     """A function that fills `COMPREPLY`."""
     # The shell's own completion of files knows about blanks and folders; where it cannot be asked, the
     # plain list has to do.
@@ -56,17 +74,17 @@ def bash(grammar: "list[Words]") -> str:
     return _filled(_BASH, grammar, 'COMPREPLY=($(compgen -W "{words}" -- "$cur"))', files)
 
 
-def zsh(grammar: "list[Words]") -> str:
+def zsh(grammar: list[Words]) -> str:
     """A function that zsh calls, usable from `fpath` and from `eval` alike."""
     return _filled(_ZSH, grammar, "compadd -- {words}", "_files")
 
 
-def fish(grammar: "list[Words]") -> str:
+def fish(grammar: list[Words]) -> str:
     """One `complete` line for each word."""
     return "\n".join(_fish_lines(grammar))
 
 
-def _filled(template: str, grammar: "list[Words]", offer: str, files: str) -> str:
+def _filled(template: str, grammar: list[Words], offer: str, files: str) -> str:
     commands = [words.command for words in grammar if words.command]
     values: list[str] = []
     places: list[str] = []
@@ -89,7 +107,7 @@ def _filled(template: str, grammar: "list[Words]", offer: str, files: str) -> st
     )
 
 
-def _fish_lines(grammar: "list[Words]") -> Iterator[str]:
+def _fish_lines(grammar: list[Words]) -> Iterator[str]:
     yield "# Completion of `failwell` for fish. Try it: failwell completion fish | source"
     names = " ".join(words.command for words in grammar if words.command)
     for words in grammar:
@@ -113,3 +131,6 @@ def _fish_lines(grammar: "list[Words]") -> Iterator[str]:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+SCRIPTS: dict[str, Callable[[list[Words]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

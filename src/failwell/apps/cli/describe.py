@@ -59,7 +59,9 @@ def _panel(report: ErrorReport, asked: Namespace) -> None:
     color = wants_color(asked)
     console = Console(no_color=not color, force_terminal=color or None, highlight=False)
     console.width = min(console.width, WIDTH)
-    console.print(panel(report, asked.view))
+    with console.capture() as drawn:
+        console.print(panel(report, asked.view))
+    say(drawn.get())
 
 
 def _markdown(report: ErrorReport, view: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.formats import Wishes, wishes
-from failwell.apps.cli.mistakes import OwnDefect, Unwritable
+from failwell.apps.cli.mistakes import OwnDefect
 from failwell.fault.axes import ActionKind, Category
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
@@ -29,12 +29,13 @@ def tell(error: BaseException, arguments: Sequence[str]) -> int:
     wished = wishes(arguments)
     shown = _explained(error)
     report = describe(shown, policy="full" if wished.traceback else None)
+    code = exit_for(report)
     try:
         print(_words(report, wished), file=sys.stderr, flush=True)
     except OSError:
         # Nobody reads stderr any more. The exit code still tells.
-        pass
-    return exit_for(report)
+        return code
+    return code
 
 
 def exit_for(report: ErrorReport) -> Exit:
@@ -48,9 +49,6 @@ def _explained(error: BaseException) -> BaseException:
     """`error` with words for whoever typed the command."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, OSError):
-        # What is read is wrapped where it is read, so this is about what is written.
-        return Unwritable.wrap(error, f"cannot write the output: {reason(error)}", caller_facing=True)
     if isinstance(error, MemoryError):
         return Fault.wrap(error, "there is not enough memory for this", caller_facing=True)
     return OwnDefect.wrap(
@@ -60,11 +58,6 @@ def _explained(error: BaseException) -> BaseException:
             ActionKind.CONTACT_SUPPORT, "run it again with `--traceback` and report what it shows"
         ),
     )
-
-
-def reason(error: OSError) -> str:
-    """The system's own words for an error number, lower-case, without the path."""
-    return (error.strerror or type(error).__name__).lower()
 
 
 def _words(report: ErrorReport, wished: Wishes) -> str:

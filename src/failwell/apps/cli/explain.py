@@ -54,7 +54,8 @@ def run(asked: Namespace) -> int:
     found = [(kind, systems) for kind, systems in told if kind is not None]
     if asked.format == "json":
         objects = [_object(kind, asked.kind, systems) for kind, systems in found]
-        say_json(objects[0] if len(objects) == 1 else objects)
+        # A foreign name may mean several kinds, so its answer is a list even when it means one.
+        say_json(objects if known is None else objects[0])
     elif asked.format == "markdown":
         say("\n\n".join(_markdown(kind, asked.kind, systems) for kind, systems in found))
     else:

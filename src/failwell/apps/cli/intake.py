@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from json import JSONDecodeError, loads
 from typing import Any, NamedTuple, cast
 
-from failwell.apps.cli.errors import reason
-from failwell.apps.cli.mistakes import Unreadable
+from failwell.apps.cli.mistakes import Unreadable, reason
 from failwell.apps.cli.output import is_terminal
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
@@ -139,11 +138,15 @@ def _document(text: str) -> dict[str, Any]:
     try:
         document = loads(text)
     except JSONDecodeError as error:
-        place = {"line": error.lineno, "column": error.colno}
         where = f"line {error.lineno}, column {error.colno}"
-        raise _refused(f"the input is not valid JSON: {error.msg.lower()} at {where}", **place) from None
-    except RecursionError:
-        raise _refused("the input is JSON that is nested too deeply") from None
+        raise _refused(
+            f"the input is not valid JSON: {error.msg.lower()} at {where}",
+            line=error.lineno,
+            column=error.colno,
+        ) from None
+    except (ValueError, RecursionError):
+        # Both are bounds of Python's reader, not mistakes with a place.
+        raise _refused("the input is JSON with a number too long or a nesting too deep to read") from None
     if not isinstance(document, dict):
         raise _refused("the input is JSON, but not an object")
     return cast("dict[str, Any]", document)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def entry() -> int:
     """The console script: `main`, with the streams made safe for whatever is printed."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
             # A terminal that cannot show a character shows its code instead of an error.
-            stream.reconfigure(errors="backslashreplace")
+            reconfigure(errors="backslashreplace")
     code = main()
     _let_go()
     return code
@@ -34,17 +35,14 @@ def main(argv: list[str] | None = None) -> int:
         print(f"failwell {__version__}")
         return 0
     try:
-        code = _run(arguments)
-        if sys.stdout is not None:
-            # What could not be written must come up here, where it can still be told.
-            sys.stdout.flush()
+        return _run(arguments)
     except SystemExit as ended:
+        # How argparse says that it has shown the help.
         return ended.code if isinstance(ended.code, int) else 0
-    except BaseException as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the program's edge: all is told, none escapes)
         from failwell.apps.cli.errors import tell
 
         return tell(error, arguments)
-    return code
 
 
 def parser(only: "Collection[str] | None" = None) -> "Parser":
@@ -53,7 +51,7 @@ def parser(only: "Collection[str] | None" = None) -> "Parser":
     from failwell.apps.cli.options import add_shared, program
 
     made = program()
-    commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="failwell")
     for command in COMMANDS.values():
         below = commands.add_parser(
             command.name,
@@ -92,8 +90,9 @@ def _let_go() -> None:
     import os
 
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

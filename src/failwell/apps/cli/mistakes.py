@@ -22,3 +22,8 @@ class Unwritable(Fault):
 
 class OwnDefect(Fault, kind="internal.bug"):
     """Something in failwell itself broke."""
+
+
+def reason(error: OSError) -> str:
+    """The system's own words for an error number, lower-case, without the path."""
+    return (error.strerror or type(error).__name__).lower()

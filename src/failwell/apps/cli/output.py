@@ -11,13 +11,27 @@ WIDTH = 100
 
 
 def say(text: str) -> None:
-    """Print data as it is."""
-    print(text.rstrip("\n"))
+    """Print data as it is, all of it, now.
+
+    Raises:
+        Unwritable: the disk is full, or the stream refuses for another reason of the system's.
+        BrokenPipeError: nobody reads it any more.
+    """
+    try:
+        print(text.rstrip("\n"), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from failwell.apps.cli.mistakes import Unwritable, reason
+
+        raise Unwritable.wrap(
+            error, f"cannot write the output: {reason(error)}", caller_facing=True
+        ) from error
 
 
 def say_json(value: Any) -> None:
     """Print data as JSON that a person can also read."""
-    print(dumps(value, indent=2, ensure_ascii=False))
+    say(dumps(value, indent=2, ensure_ascii=False))
 
 
 def wants_color(asked: Namespace) -> bool:

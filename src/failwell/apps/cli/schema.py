@@ -5,14 +5,14 @@ from argparse import ArgumentParser, Namespace
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.output import say
 
-_FILES = {"report": "error-v1.json", "problem": "problem-v1.json"}
+FILES = {"report": "error-v1.json", "problem": "problem-v1.json"}
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare which schema."""
     parser.usage = "%(prog)s [report|problem] [options]"
     parser.add_argument(
-        "document", nargs="?", default="report", choices=list(_FILES), help="whose schema (default: report)"
+        "document", nargs="?", default="report", choices=list(FILES), help="whose schema (default: report)"
     )
 
 
@@ -20,5 +20,5 @@ def run(asked: Namespace) -> int:
     """Print it as it is shipped."""
     from importlib.resources import files
 
-    say((files("failwell.report") / "schema" / _FILES[asked.document]).read_text(encoding="utf-8"))
+    say((files("failwell.report") / "schema" / FILES[asked.document]).read_text(encoding="utf-8"))
     return Exit.DONE

@@ -49,16 +49,34 @@ class Parser(ArgumentParser):
 
     def understand(self, arguments: Sequence[str]) -> Namespace:
         """Parse everything; what is left over is a mistake and is named with its nearest option."""
+        self._check_before_command(arguments)
         asked, extra = self.parse_known_args(arguments)
-        if not extra:
-            return asked
-        command = cast("str | None", getattr(asked, "command", None))
-        below = self.commands().get(command or "", self)
-        options = [option for option in below.options() if option != "-h"]
-        if extra[0].startswith("-"):
-            name = extra[0].split("=", 1)[0]
-            raise wrong(f"unknown option `{name}`", given=name, valid=options, see=below.prog)
-        raise wrong(f"unexpected argument `{extra[0]}`", see=below.prog)
+        if extra:
+            command = cast("str | None", getattr(asked, "command", None))
+            below = self.commands().get(command or "", self)
+            if extra[0].startswith("-"):
+                below.refuse(extra[0])
+            raise wrong(f"unexpected argument `{extra[0]}`", see=below.prog)
+        return asked
+
+    def refuse(self, option: str) -> NoReturn:
+        """Say that there is no such option here, and which ones there are."""
+        name = option.partition("=")[0]
+        valid = [known for known in self.options() if known.startswith("--")]
+        raise wrong(f"unknown option `{name}`", given=name, valid=valid, see=self.prog)
+
+    def _check_before_command(self, arguments: Sequence[str]) -> None:
+        # argparse would take the value of a misspelt option for the command, and complain about that.
+        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        waiting = iter(arguments)
+        for argument in waiting:
+            name, equals, _ = argument.partition("=")
+            if not argument.startswith("-") or argument == "--":
+                return
+            if name not in self.options():
+                self.refuse(name)
+            if name in valued and not equals:
+                next(waiting, None)
 
     def options(self) -> list[str]:
         """Every option this parser takes, as it is typed."""

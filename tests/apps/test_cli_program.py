@@ -1,0 +1,316 @@
+"""The program around the commands: starting, failing, being cut off and being interrupted."""
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from failwell._version import __version__
+from failwell.apps.cli.commands import COMMANDS, Command
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.main import main, parser
+from tests.apps.running import SRC, environment, failwell
+
+
+def modules_after(*arguments: str) -> set[str]:
+    code = (
+        "import sys; from failwell.apps.cli.main import main; main(sys.argv[1:]);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    return set(done.stderr.split())
+
+
+def test_the_version_is_told_without_a_parser() -> None:
+    loaded = modules_after("--version")
+
+    assert not loaded & {"argparse", "dataclasses", "failwell.fault.registry", "failwell.apps.cli.commands"}
+
+
+def test_help_loads_no_room_and_no_command() -> None:
+    loaded = modules_after("--help")
+
+    assert not {name for name in loaded if name.startswith(("failwell.fault", "failwell.report", "rich"))}
+    assert not {f"failwell.apps.cli.{command.module}" for command in COMMANDS.values()} & loaded
+
+
+def test_a_command_loads_no_other_command() -> None:
+    loaded = modules_after("kinds")
+
+    assert "failwell.apps.cli.kinds" in loaded
+    assert not loaded & {
+        "failwell.apps.cli.explain",
+        "failwell.apps.cli.describe",
+        "failwell.report.describe",
+    }
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["-V"], ["--color", "never", "--version"]])
+def test_the_version_is_told_wherever_it_is_asked_for(arguments: list[str]) -> None:
+    done = failwell(*arguments)
+
+    assert (done.code, done.out, done.err) == (0, f"failwell {__version__}\n", "")
+
+
+def test_the_installed_script_is_the_same_program() -> None:
+    script = shutil.which("failwell", path=str(Path(sys.executable).parent))
+    if script is None:
+        pytest.skip("failwell is on the path but not installed")
+
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, f"failwell {__version__}\n")
+
+
+def test_help_names_every_command_every_exit_code_and_two_examples() -> None:
+    done = failwell("--help")
+
+    assert done.code == 0
+    assert all(f"\n    {command.name} " in done.out for command in COMMANDS.values())
+    assert all(f"\n  {code.value} " in done.out for code in Exit if code is not Exit.PIPE_CLOSED)
+    assert done.out.count("failwell describe\n") == 1
+    assert "failwell explain provider.rate_limited" in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    done = failwell(command, "--help")
+
+    assert done.code == 0
+    assert done.out.startswith(f"usage: failwell {command} ")
+    assert "--error-format" in done.out
+
+
+def test_the_whole_parser_knows_the_options_of_every_command() -> None:
+    whole = parser()
+
+    options = {name: set(made.options()) for name, made in whole.commands().items()}
+    assert set(options) == set(COMMANDS)
+    assert all({"--error-format", "--agent", "--color", "--traceback"} <= known for known in options.values())
+    assert {"--as", "--view"} <= options["describe"]
+
+
+def test_no_arguments_show_the_help_as_a_mistake() -> None:
+    done = failwell()
+
+    assert done.code == Exit.ASKED_WRONGLY
+    assert done.out == ""
+    assert done.err.startswith("usage: failwell COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "near"),
+    [
+        (["explian"], "unknown command `explian`", "explain"),
+        (["kinds", "--jsno"], "unknown option `--jsno`", "--json"),
+        (["kinds", "--category=transeint"], "unknown value for --category `transeint`", "transient"),
+        (["--colour", "never", "kinds"], "unknown option `--colour`", "--color"),
+        (["schema", "repport"], "unknown document `repport`", "report"),
+    ],
+)
+def test_a_typing_mistake_is_answered_with_what_was_meant(
+    arguments: list[str], message: str, near: str
+) -> None:
+    told, asked = failwell(*arguments), failwell(*arguments, "--error-format", "json")
+
+    assert told.code == asked.code == Exit.ASKED_WRONGLY
+    assert told.out == asked.out == ""
+    assert told.err.startswith(f"error: {message}; did you mean `{near}`?\n")
+    assert asked.error["near"] == near
+    assert near in asked.error["valid"]
+    assert asked.error["kind"] == "validation.input_invalid"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain"], "missing KIND"),
+        (["explain", "a.b", "c.d"], "unexpected argument `c.d`"),
+        (["kinds", "--prefix"], "argument --prefix: expected one argument"),
+        (["schema", "--format", "markdown"], "unknown value for --format `markdown`"),
+        (["--format", "markdown", "schema"], "`schema` has no markdown format"),
+        (["--agent"], "no command was given"),
+    ],
+)
+def test_other_mistakes_are_named_too(arguments: list[str], message: str) -> None:
+    done = failwell(*arguments, "--error-format", "json")
+
+    assert done.code == Exit.ASKED_WRONGLY
+    assert done.error["message"].startswith(message)
+    assert "--help`" in done.error["hint"]
+
+
+def test_an_unknown_command_lists_the_commands() -> None:
+    done = failwell("frobnicate", "--agent")
+
+    assert done.code == Exit.ASKED_WRONGLY
+    assert done.out == ""
+    assert done.error["valid"] == list(COMMANDS)
+
+
+def test_output_that_nobody_reads_ends_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "failwell", "kinds"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+        env=environment(),
+    )
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (Exit.PIPE_CLOSED, b"")
+
+
+def test_an_error_that_nobody_reads_still_sets_the_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "failwell", "nonsense"],
+        stdout=subprocess.PIPE,
+        stderr=writer,
+        check=False,
+        env=environment(),
+    )
+    os.close(writer)
+
+    assert (done.returncode, done.stdout) == (Exit.ASKED_WRONGLY, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told_and_not_mistaken_for_success() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "failwell", "kinds"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env=environment(),
+        )
+
+    assert done.returncode == Exit.FAILED
+    assert done.stderr.startswith(
+        b"error: cannot write the output: no space left on device\n  kind: resource.disk"
+    )
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m failwell kinds >&-'],
+        capture_output=True,
+        check=False,
+        env=environment(),
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_ctrl_c_ends_it_without_a_word() -> None:
+    master, slave = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "failwell", "describe"],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert running.stderr is not None
+    invitation = running.stderr.readline() + running.stderr.readline()
+
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    os.close(master)
+    os.close(slave)
+
+    assert b"Paste a traceback" in invitation
+    assert b"Ctrl-D" in invitation
+    assert (running.returncode, out, err) == (Exit.INTERRUPTED, b"", b"")
+
+
+def test_a_terminal_that_cannot_show_a_character_shows_its_code() -> None:
+    given = "ValueError: caf\u00e9"
+
+    done = failwell(
+        "describe", given=given, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    )
+
+    assert done.code == 0
+    assert "caf\\xe9" in done.out
+
+
+@pytest.fixture
+def broken_command(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(
+        COMMANDS, "broken", Command("broken", "a command whose module is missing", "not_there")
+    )
+    return "broken"
+
+
+def test_a_defect_of_ours_is_said_to_be_one(broken_command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([broken_command])
+
+    told = capsys.readouterr()
+    assert code == Exit.FAILED
+    assert told.out == ""
+    assert told.err.startswith("error: failwell itself broke (ModuleNotFoundError)")
+    assert "internal.bug" in told.err
+    assert "--traceback" in told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["before the command", "after it"])
+def test_the_stack_of_a_defect_is_shown_on_request(
+    broken_command: str, capsys: pytest.CaptureFixture[str], place: int
+) -> None:
+    arguments = [broken_command]
+    arguments.insert(place, "--traceback")
+
+    main(arguments)
+    text = capsys.readouterr().err
+    main([*arguments, "--error-format", "json"])
+    objects = capsys.readouterr().err
+
+    assert "Traceback (most recent call last):" in text
+    assert "commands.py" in text
+    assert objects.count("\n") == 1
+    assert '"traceback": [' in objects
+
+
+def test_what_the_tests_run_is_this_tree() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import failwell; print(failwell.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+
+    assert Path(done.stdout.strip()).is_relative_to(SRC)
+
+
+def test_a_part_of_ours_that_is_missing_is_a_defect_and_not_the_callers_mistake(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from failwell.apps.cli import schema
+
+    monkeypatch.setitem(schema.FILES, "report", "no-such-file.json")
+
+    code = main(["schema"])
+
+    assert code == Exit.FAILED
+    assert capsys.readouterr().err.startswith("error: failwell itself broke (FileNotFoundError)")
