@@ -14,7 +14,7 @@ an author's kind may be raised in any family, a kind of the runtime's only in it
     └── ExtensionHost         an extension failed its host
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from failwell.fault.base import Fault
 from failwell.fault.registry import is_owned
@@ -61,6 +61,15 @@ class _Family(Fault):
             raise TypeError(f"{type(self).__name__} needs `kind`")
         if is_owned(kind) and not self.holds(kind):
             raise TypeError(f"`{kind}` is not a kind of {type(self).__name__}; it belongs to {family(kind)}")
+
+    @classmethod
+    def wrap(cls, cause: BaseException, message: str | None = None, **fields: Any) -> Self:
+        """A fault of this family around `cause`, of the kind that `cause` is unless one is given."""
+        inherited = cause.kind if isinstance(cause, Fault) else None
+        if inherited is not None and "kind" not in fields and cls.declared_kind is None:
+            # The kind is the cause's word and not the wrapper's, so the wrapper does not vouch for its own.
+            fields = {"caller_facing": False, **fields, "kind": inherited}
+        return super().wrap(cause, message, **fields)
 
 
 class Validation(_Family):

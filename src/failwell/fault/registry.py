@@ -12,6 +12,8 @@ from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.kind import Kind
 
 KIND_PATTERN = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+")
+LONGEST_KIND = 200
+"""Characters; whatever holds a kind is bounded, so a kind is too."""
 
 OWNED_PREFIXES = (
     "internal.",
@@ -40,7 +42,7 @@ _kinds: dict[str, Kind] = {made.name: made for made in CATALOGUE}
 
 def is_kind(name: object) -> bool:
     """Whether `name` is spelled like a kind (it need not be registered)."""
-    return isinstance(name, str) and KIND_PATTERN.fullmatch(name) is not None
+    return isinstance(name, str) and len(name) <= LONGEST_KIND and KIND_PATTERN.fullmatch(name) is not None
 
 
 def is_owned(name: str) -> bool:

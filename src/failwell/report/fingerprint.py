@@ -21,7 +21,7 @@ _made: dict[tuple[str | int | None, ...], str] = {}
 
 
 def fingerprint(*parts: str | int | None) -> str:
-    """A versioned hash over `parts`, with every number in them blanked."""
+    """A versioned hash over `parts`, with every number inside a text blanked."""
     made = _made.get(parts)
     if made is None:
         if len(_made) >= _MOST_FILES:
@@ -31,8 +31,15 @@ def fingerprint(*parts: str | int | None) -> str:
 
 
 def _hash(parts: tuple[str | int | None, ...]) -> str:
-    text = "\x1f".join("" if part is None else str(part) for part in parts)
-    return "f1-" + blake2s(_NUMBERS.sub("#", text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    text = "\x1f".join(_blanked(part) for part in parts)
+    return "f1-" + blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _blanked(part: str | int | None) -> str:
+    if part is None:
+        return ""
+    # A status is a number that says what happened; a number inside a text says when, which or how many.
+    return str(part) if isinstance(part, int) else _NUMBERS.sub("#", part)
 
 
 def site(trace: TracebackType | None) -> str:

@@ -12,6 +12,7 @@ from json import JSONDecodeError, loads
 from math import isfinite
 from typing import Any, NamedTuple, cast
 
+from failwell.adapters.status import kind_of_status
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
 from failwell.fault.facts import NotBefore, ProviderMetadata
@@ -32,22 +33,6 @@ _BY_CODE: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Codes that say more than the status does. Looked at first, in this order."""
 
-_BY_STATUS: dict[int, str] = {
-    400: "provider.bad_request",
-    401: "provider.auth",
-    402: "provider.quota_exhausted",
-    403: "provider.permission",
-    408: "provider.outcome_unknown",
-    409: "provider.unavailable",
-    413: "provider.context_too_long",
-    422: "provider.bad_request",
-    425: "provider.unavailable",
-    429: "provider.rate_limited",
-    503: "provider.overloaded",
-    504: "provider.outcome_unknown",
-    524: "provider.outcome_unknown",
-    529: "provider.overloaded",
-}
 _STATUS_LINE = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
 _CODE = re.compile(r"[A-Za-z][\w.\-]{1,63}")
 _CODE_KEYS = ("code", "type", "status", "reason", "__type", "Code", "error_type")
@@ -144,13 +129,7 @@ def judge(status: int, codes: list[str]) -> Verdict:
             for code in codes:
                 if re.fullmatch(pattern, code, re.IGNORECASE):
                     return Verdict(kind, "code", code)
-    if status in _BY_STATUS:
-        kind = _BY_STATUS[status]
-    elif status >= 500:
-        kind = "provider.unavailable"
-    else:
-        kind = "provider.rejected" if status >= 400 else "provider.unknown"
-    return Verdict(kind, "status", str(status))
+    return Verdict(kind_of_status(status), "status", str(status))
 
 
 def _from_json(text: str) -> SavedReply:

@@ -16,7 +16,7 @@ from failwell.fault.base import Fault, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.kind import Kind
-from failwell.fault.registry import find_kind, kind
+from failwell.fault.registry import find_kind, is_kind, kind
 from failwell.report.links import members, type_name
 from failwell.report.record import Evidence
 
@@ -32,8 +32,8 @@ _SEVERITY = {
     )
 }  # fmt: skip
 """The less a repeat can do, the worse."""
-_MOST_MEMBERS = 64
-_DEEPEST_GROUP = 8
+_MOST_MEMBERS = 1024
+"""Members that are looked at below one exception, however they are nested."""
 _constant: dict[int, "Resolved"] = {}
 
 
@@ -61,12 +61,16 @@ class Resolved:
     evidence: tuple[Evidence, ...] = ()
 
 
-def resolve(error: BaseException, untyped: str | None = None, depth: int = 0) -> Resolved:
-    """What is known about `error`. With `untyped`, plain Python errors are given that kind."""
+def resolve(error: BaseException, untyped: str | None = None, room: list[int] | None = None) -> Resolved:
+    """What is known about `error`. With `untyped`, plain Python errors are given that kind.
+
+    `room` counts down the group members that may still be looked at, so that groups of groups end.
+    """
     if isinstance(error, Fault):
-        return _fault(error, untyped, depth)
+        return _fault(error, untyped, room)
     if isinstance(error, BaseExceptionGroup):
-        return _group(cast("BaseExceptionGroup[BaseException]", error), untyped, depth)
+        held = cast("BaseExceptionGroup[BaseException]", error)
+        return _group(held, untyped, [_MOST_MEMBERS] if room is None else room)
     return _foreign(error, untyped)
 
 
@@ -84,7 +88,7 @@ def kind_of(error: BaseException) -> str:
 
 def _foreign(error: BaseException, untyped: str | None) -> Resolved:
     reading = _read(error)
-    if untyped is not None and _is_untyped(reading):
+    if untyped is not None and is_kind(untyped) and _is_untyped(reading):
         reading = Reading(kind=untyped, rule="untyped", saw=type_name(error))
     made = _constant.get(id(reading))
     if made is None:
@@ -129,12 +133,12 @@ def _is_untyped(reading: Reading) -> bool:
     return kind(reading.kind).category in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
 
 
-def _fault(error: Fault, untyped: str | None, depth: int) -> Resolved:
+def _fault(error: Fault, untyped: str | None, room: list[int] | None) -> Resolved:
     line = lineage(error)
     end = line[-1].__cause__
     tail = None
     if end is not None and not isinstance(end, Fault):
-        tail = resolve(end, untyped, depth)
+        tail = resolve(end, untyped, room)
     source = next((link for link in line if link.own_kind is not None), None)
     if source is not None and source.own_kind is not None:
         name = source.own_kind
@@ -175,10 +179,15 @@ def _inherit(
     )
 
 
-def _group(error: BaseExceptionGroup[BaseException], untyped: str | None, depth: int) -> Resolved:
-    if depth >= _DEEPEST_GROUP:
-        return _foreign(Exception(), untyped)
-    held = [resolve(member, untyped, depth + 1) for member in members(error)[:_MOST_MEMBERS]]
+def _group(error: BaseExceptionGroup[BaseException], untyped: str | None, room: list[int]) -> Resolved:
+    held: list[Resolved] = []
+    for member in members(error):
+        if room[0] <= 0:
+            # What was not looked at may be anything, and the unknown is never repeated.
+            held.append(_judge(UNCLASSIFIED, "members that were not looked at"))
+            break
+        room[0] -= 1
+        held.append(resolve(member, untyped, room))
     worst = max(held, key=lambda one: (_SEVERITY[one.category], one.vetoed))
     unknown = any(one.certainty is not Certainty.NOT_SENT for one in held) and len(held) > 1
     return replace(
@@ -234,7 +243,8 @@ def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | No
     if len(held) < 2:
         return held[0] if held else None
     merged: dict[str, Any] = {
-        name: next((value for one in held if (value := getattr(one, name))), None) for name in _METADATA
+        name: next((value for one in held if (value := getattr(one, name)) is not None), None)
+        for name in _METADATA
     }
     merged["headers"] = {k: v for one in reversed(held) for k, v in one.headers.items()}
     return ProviderMetadata(**merged)

@@ -11,6 +11,7 @@ from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport
+from failwell.report.resolve import is_named, resolve
 
 
 class Recalled(Fault):
@@ -54,12 +55,13 @@ def translate(
 ) -> Fault:
     """Our fault for `error`: itself if it is one, else one that names it and is raised from it.
 
-    `provider` and `model` are filled in where the error does not know them.
+    `provider` and `model` are filled in where neither the error nor a cause of it knows them.
     """
     if isinstance(error, Fault):
-        if provider and error.provider in (None, "", "unknown") and provider != "unknown":
+        known = resolve(error)
+        if known.provider is None and is_named(provider):
             error.provider = provider
-        if model and error.model in (None, "", "unknown") and model != "unknown":
+        if known.model is None and is_named(model):
             error.model = model
         return error
     made = revive(describe(error, provider=provider, model=model, untyped=untyped))

@@ -5,11 +5,11 @@ failure that leaves the block takes the place with it, so it can be described ou
 """
 
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import fields
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from failwell.report.record import NOWHERE, Frame, Scene
 
@@ -21,8 +21,19 @@ _BOUNDARIES = ("tool", "item", "node", "job", "turn", "workflow", "session", "ca
 """Most telling first: what a frame is named after when a block names several places."""
 _STAMP = "__failwell_stamp__"
 _MOST_FRAMES = 32
+_LONGEST_NAME = 200
 
-_current: ContextVar[Scene] = ContextVar("failwell_scene", default=NOWHERE)
+
+class _Entered(NamedTuple):
+    """The scene of a block that was entered, and what to go back to when it is left."""
+
+    scene: Scene
+    outside: "_Entered | None" = None
+
+
+# The way back is kept in the context itself and not on the block, so tasks may share one block.
+_OUTSIDE = _Entered(NOWHERE)
+_current: ContextVar[_Entered] = ContextVar("failwell_scene", default=_OUTSIDE)
 
 
 class Stamp:
@@ -37,7 +48,7 @@ class Stamp:
 
 def current_scene() -> Scene:
     """The scene that the running task is in."""
-    return _current.get()
+    return _current.get().scene
 
 
 def stamp_of(error: BaseException) -> Stamp | None:
@@ -67,20 +78,21 @@ class _Block:
 
     def __init__(self, places: dict[str, Any]) -> None:
         self._places = places
-        self._tokens: list[Token[Scene]] = []
 
     def __enter__(self) -> Scene:
-        entered = merge(Scene(**self._places), _current.get())
-        self._tokens.append(_current.set(entered))
+        outside = _current.get()
+        entered = merge(Scene(**self._places), outside.scene)
+        _current.set(_Entered(entered, outside))
         return entered
 
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         left = _current.get()
-        _current.reset(self._tokens.pop())
+        if left.outside is not None:
+            _current.set(left.outside)
         if error is not None:
-            _stamp(error, left, self._frame(left))
+            _stamp(error, left.scene, self._frame(left.scene))
 
     def _frame(self, left: Scene) -> Frame | None:
         boundary = next((place for place in _BOUNDARIES if place in self._places), None)
@@ -88,7 +100,7 @@ class _Block:
             return None
         return Frame(
             boundary=boundary,
-            name=str(self._places[boundary])[:200],
+            name=self._places[boundary],
             workflow=left.workflow,
             iteration=left.attempt,
             item=left.item,
@@ -133,7 +145,13 @@ def scene(
         "run": run, "workflow": workflow, "node": node, "item": item, "job": job, "capability": capability,
         "instance": instance, "session": session, "turn": turn, "tool": tool, "attempt": attempt,
     }  # fmt: skip
-    return _Block({name: value for name, value in places.items() if value is not None})
+    return _Block(
+        {
+            name: value if name == "attempt" else str(value)[:_LONGEST_NAME]
+            for name, value in places.items()
+            if value is not None
+        }
+    )
 
 
 def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
@@ -149,4 +167,3 @@ def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
         stamp.scene = merge(stamp.scene, left)
     if frame is not None and len(stamp.frames) < _MOST_FRAMES:
         stamp.frames.append(frame)
-
