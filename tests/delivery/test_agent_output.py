@@ -174,10 +174,9 @@ def test_a_reader_sees_the_very_words(text: str) -> None:
 
 
 def test_a_fence_is_longer_than_any_inside() -> None:
-    document = agent_markdown(a_report(), found={"text": "`````"})
+    document = agent_markdown(a_report(), error_source=["```", "# free", "`````"])
 
-    fences = [content for kind, content in tokens(document) if kind == "fence"]
-    assert json.loads(fences[0]) == {"text": "`````"}
+    assert [content for kind, content in tokens(document) if kind == "fence"] == ["```\n# free\n`````\n"]
 
 
 def test_control_characters_reach_neither_form() -> None:
@@ -191,3 +190,16 @@ def test_control_characters_reach_neither_form() -> None:
 def test_only_a_retryable_failure_says_so() -> None:
     assert agent_json(a_report())["retryable"] is True
     assert "retryable" not in agent_json(a_report("provider.quota_exhausted", not_before=a_wait(60)))
+
+
+def test_a_failure_without_advice_has_no_hint() -> None:
+    report = a_report("external.git.drift")
+
+    assert "hint" not in agent_json(report)
+    assert "💡" not in agent_markdown(report)
+
+
+def test_a_command_may_put_something_else_in_the_place_of_the_causes() -> None:
+    document = agent_markdown(a_report(), error_source={"file": "a.yaml"})
+
+    assert [content for kind, content in tokens(document) if kind == "fence"] == ['{"file": "a.yaml"}\n']

@@ -88,6 +88,16 @@ def test_an_unforeseen_exception_is_not_called_the_callers_mistake(error: Except
     assert reports[0].error_type == type(error).__name__
 
 
+def test_a_wrapper_around_an_unforeseen_exception_blames_nobody_else() -> None:
+    reports, keep = kept()
+    wrapped = Fault.wrap(KeyError("x"), "the page could not be written")
+
+    reply = get(FailwellMiddleware(raising(wrapped), on_report=keep))
+
+    assert reply.status_code == 500
+    assert [report.kind for report in reports] == ["internal.bug"]
+
+
 def test_a_request_id_is_made_when_the_caller_gave_none() -> None:
     reply = get(FailwellMiddleware(answering()))
 

@@ -103,6 +103,19 @@ def test_behind_the_filter_an_ordinary_formatter_prints_no_exception_text() -> N
     assert "secret words" not in out.getvalue()
 
 
+def test_behind_the_filter_nobody_finds_the_exception_again() -> None:
+    error = RuntimeError("secret words")
+    record = logging.LogRecord(
+        "app", logging.ERROR, "f.py", 1, "failed: %s", (error,), (type(error), error, None)
+    )
+
+    ReportFilter().filter(record)
+
+    assert record.exc_info is None
+    assert record.getMessage() == "failed: RuntimeError (internal.bug)"
+    assert "secret words" not in str(vars(record))
+
+
 def test_exceptions_among_the_arguments_are_named_and_not_quoted(captured: Captured) -> None:
     logger, out = captured
     error = RuntimeError("secret words")
@@ -168,6 +181,14 @@ def test_ordinary_records_pass_the_filter_unchanged() -> None:
 
     assert (record.msg, record.args, record.exc_text) == ("done with %s", ("it",), None)
     assert not hasattr(record, "failwell")
+
+
+def test_fields_that_another_filter_attached_cannot_break_the_line() -> None:
+    logger, out = a_logger()
+
+    logger.error("failed", extra={"failwell": {"kind": "a.b", "odd": object(), "ratio": float("inf")}})
+
+    assert lines(out)[0]["error"] == {"kind": "a.b", "odd": "<object>", "ratio": None}
 
 
 def test_every_line_is_one_line(captured: Captured) -> None:

@@ -174,6 +174,32 @@ def test_an_exception_that_nobody_handed_over_is_withheld() -> None:
     assert "canary" not in json.dumps(before_send(event, {}))
 
 
+class Stubborn(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_an_exception_that_cannot_speak_is_still_described(sent: list[dict[str, Any]]) -> None:
+    sentry_sdk.set_extra("numbers", (1, 2))
+
+    sentry_sdk.capture_exception(Stubborn())
+
+    assert sent[0]["tags"]["kind"] == "internal.unknown"
+    assert sent[0]["extra"]["numbers"] == [1, 2]
+
+
+def test_a_stack_without_an_exception_loses_its_variables_too() -> None:
+    event = {
+        "stacktrace": {"frames": [{"function": "f", "vars": {"a": 1}}]},
+        "breadcrumbs": [{"message": "hi"}],
+    }
+
+    sent = before_send(event, {})
+
+    assert sent["stacktrace"] == {"frames": [{"function": "f"}]}
+    assert sent["breadcrumbs"] == {"values": [{"message": "hi"}]}
+
+
 class Unreadable(dict[str, Any]):
     def items(self) -> Any:
         raise RuntimeError("broken")

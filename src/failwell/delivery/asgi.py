@@ -70,7 +70,7 @@ class FailwellMiddleware:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers: Iterable[tuple[bytes, bytes]] = message.get("headers") or ()
+                headers: Headers = list(message.get("headers") or ())
                 if all(key.lower() != name for key, _ in headers):
                     message = {**message, "headers": [*headers, (name, request_id.encode())]}
             await send(message)
@@ -78,6 +78,7 @@ class FailwellMiddleware:
         try:
             await self.app(scope, receive, tracked)
         except Exception as error:
+            # This is the edge: what is not answered here ends as the server's bare 500.
             report = report_for_caller(error)
             tell(self.on_report, report)
             if started:

@@ -5,6 +5,7 @@ fails validation names its fields and never repeats their values.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from http.client import responses
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +24,7 @@ from failwell.delivery.problem import Disclosure, problem, problem_json
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
-from failwell.fault.registry import register_kind
+from failwell.fault.facts import UserAction
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _BY_STATUS = {
-    401: ("http.unauthorized", Category.DENIED, ActionKind.CHECK_CREDENTIALS, "Sign in, then repeat it."),
-    403: ("http.forbidden", Category.DENIED, ActionKind.REQUEST_ACCESS, "Ask for access."),
-    404: ("http.not_found", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Check the address."),
-    405: ("http.method_not_allowed", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Use another method."),
-    429: ("http.too_many_requests", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
-    503: ("http.unavailable", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
+    401: ("unauthorized", Category.DENIED, ActionKind.CHECK_CREDENTIALS, "Sign in, then repeat it."),
+    403: ("forbidden", Category.DENIED, ActionKind.REQUEST_ACCESS, "Ask for access."),
+    404: ("not_found", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Check the address."),
+    405: ("method_not_allowed", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Use another method."),
+    429: ("too_many_requests", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
+    503: ("unavailable", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
 }
-_REJECTED = ("http.rejected", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Correct the request.")
-_FAILED = ("http.failed", Category.UNKNOWN, ActionKind.CONTACT_SUPPORT, "Report it with its id.")
+_REJECTED = ("rejected", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Correct the request.")
+_SUMMARY = ("The request was not accepted.", "The request could not be served.")
+_FAILED = ("failed", Category.UNKNOWN, ActionKind.CONTACT_SUPPORT, "Report it with its id.")
 
 
 class HTTPRefusal(Fault):
@@ -92,7 +94,7 @@ def install(
         assert isinstance(error, HTTPException)
         if error.status_code < 400:
             return Response(status_code=error.status_code, headers=error.headers)
-        report = describe(_refusal(error.status_code, error.detail, open_minded=disclosure == "verbose"))
+        report = _refusal(error.status_code, error.detail, open_minded=disclosure == "verbose")
         return answer(request, report, error.status_code, error.headers)
 
     async def invalid(request: "Request", error: Exception) -> "Response":
@@ -116,23 +118,25 @@ def install(
         app.add_exception_handler(RequestValidationError, invalid)
 
 
-def _refusal(status: int, detail: object, *, open_minded: bool) -> HTTPRefusal:
+def _refusal(status: int, detail: object, *, open_minded: bool) -> ErrorReport:
     name, category, action, advice = _BY_STATUS.get(status, _REJECTED if status < 500 else _FAILED)
-    register_kind(
-        name,
-        category=category,
+    # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
+    worded = isinstance(detail, str) and detail not in ("", responses.get(status))
+    told = worded and (status < 500 or open_minded)
+    fault = HTTPRefusal(
+        kind=f"http.{name}",
+        message=str(detail) if told else _SUMMARY[status >= 500],
         certainty=Certainty.REJECTED,
         blame=Blame.REQUEST if status < 500 else Blame.OURSELVES,
-        summary="The request was not accepted." if status < 500 else "The request could not be served.",
-        action=action,
-        advice=advice,
-    )
-    # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
-    worded = detail if isinstance(detail, str) and detail not in ("", responses.get(status)) else None
-    return HTTPRefusal(
-        kind=name,
-        message=worded if status < 500 or open_minded else None,
+        user_action=UserAction(action, advice),
         details={"status": status},
+    )
+    # These kinds are the framework's and not in the registry, so what follows from them is said here.
+    return replace(
+        describe(fault),
+        category=category,
+        retryable=category.retryable,
+        title=name.replace("_", " ").capitalize(),
     )
 
 
