@@ -12,8 +12,11 @@ import pytest
 
 from failwell._version import __version__
 from failwell.apps.cli.commands import COMMANDS, Command
+from failwell.apps.cli.errors import exit_for
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.main import main, parser
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
 from tests.apps.running import SRC, environment, failwell
 
 
@@ -314,3 +317,19 @@ def test_a_part_of_ours_that_is_missing_is_a_defect_and_not_the_callers_mistake(
 
     assert code == Exit.FAILED
     assert capsys.readouterr().err.startswith("error: failwell itself broke (FileNotFoundError)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("validation.input_invalid", Exit.ASKED_WRONGLY),
+        ("validation.config_invalid", Exit.ASKED_WRONGLY),
+        ("validation.path_denied", Exit.ASKED_WRONGLY),
+        ("session.interaction_required", Exit.WAITING),
+        ("provider.rate_limited", Exit.FAILED),
+        ("internal.bug", Exit.FAILED),
+        ("limit.budget_exceeded", Exit.FAILED),
+    ],
+)
+def test_the_exit_code_follows_from_the_kind(kind: str, code: Exit) -> None:
+    assert exit_for(describe(Fault(kind=kind))) is code

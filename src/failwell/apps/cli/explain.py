@@ -80,11 +80,12 @@ def _foreign(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _follows(kind: Kind) -> list[tuple[str, str]]:
+    from failwell.apps.cli.kinds import repeat
+
     policy = "" if kind.policy == "none" else f" (policy `{kind.policy}`)"
-    repeat = Repeat.NEVER if kind.policy == "none" else kind.category.repeat
     return [
         ("category", kind.category.value),
-        ("retry", f"{_RETRY[repeat]}{policy}"),
+        ("retry", f"{_RETRY[repeat(kind)]}{policy}"),
         ("resubmit", "yes" if kind.resubmit else "no"),
         ("HTTP status", str(kind.status)),
         ("who acts", _WHO_ACTS[kind.category]),

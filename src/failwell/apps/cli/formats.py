@@ -15,11 +15,9 @@ _VALUED = ("--error-format", "--format", "--color")
 class Wishes(NamedTuple):
     """What the arguments ask for before anything else is known."""
 
-    command: Command | None
     errors: str
     """The format for stderr."""
     traceback: bool
-    color: str
 
 
 def wishes(arguments: Sequence[str]) -> Wishes:
@@ -47,9 +45,7 @@ def wishes(arguments: Sequence[str]) -> Wishes:
         else:
             words.append(argument)
     command = COMMANDS.get(words[0]) if words else None
-    return Wishes(
-        command, _errors(values, flags, command), "--traceback" in flags, values.get("--color", "auto")
-    )
+    return Wishes(_errors(values, flags, command), "--traceback" in flags)
 
 
 def _errors(values: dict[str, str], flags: set[str], command: Command | None) -> str:

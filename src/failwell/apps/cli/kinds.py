@@ -6,7 +6,7 @@ from typing import Any
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.output import bold, say, say_json
 from failwell.apps.cli.usage import wrong
-from failwell.fault.axes import Category
+from failwell.fault.axes import Category, Repeat
 from failwell.fault.kind import Kind
 
 _COLUMNS = ("id", "category", "retry", "status", "title")
@@ -59,12 +59,17 @@ def summary(kind: Kind) -> dict[str, Any]:
         "certainty": kind.certainty.value,
         "blame": kind.blame.value,
         "retryable": kind.category.retryable,
-        "repeat": kind.category.repeat.value,
+        "repeat": repeat(kind).value,
         "resubmit": kind.resubmit,
         "status": kind.status,
         "policy": kind.policy,
         "action": {"kind": kind.action.value, "detail": kind.advice},
     }
+
+
+def repeat(kind: Kind) -> Repeat:
+    """What has to happen before the runtime repeats it by itself; never, where no policy does."""
+    return Repeat.NEVER if kind.policy == "none" else kind.category.repeat
 
 
 def _under(name: str, prefix: str) -> bool:
@@ -76,8 +81,13 @@ def _under(name: str, prefix: str) -> bool:
 
 
 def _row(kind: Kind) -> tuple[str, ...]:
-    repeat = kind.category.repeat.value.replace("_", " ")
-    return (kind.name, kind.category.value, repeat, str(kind.status), kind.title)
+    return (
+        kind.name,
+        kind.category.value,
+        repeat(kind).value.replace("_", " "),
+        str(kind.status),
+        kind.title,
+    )
 
 
 def _table(found: list[Kind], asked: Namespace) -> list[str]:

@@ -80,7 +80,7 @@ def _run(arguments: list[str]) -> int:
     if command is None:
         from failwell.apps.cli.usage import wrong
 
-        raise wrong("no command was given", valid=COMMANDS, see="failwell")
+        raise wrong("no command was given", valid=COMMANDS, see="failwell --help")
     settle(asked, command)
     return command.run(asked)
 

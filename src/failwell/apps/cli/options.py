@@ -82,5 +82,5 @@ def settle(asked: Namespace, command: Command) -> None:
         raise wrong(
             f"`{command.name}` has no {asked.format} format",
             valid=command.formats,
-            see=f"failwell {command.name}",
+            see=f"failwell {command.name} --help",
         )

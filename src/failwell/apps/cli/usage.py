@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
-    """A fault that says `what` was wrong, what is near to `given`, and which help to read."""
+    """A fault that says `what` was wrong, what is near to `given`, and which command tells more."""
     # Loaded only for a mistake: the faults cost more than all of argparse.
     from difflib import get_close_matches
 
@@ -26,7 +26,7 @@ def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) ->
         message=f"{what}{meant}",
         valid=known or None,
         near=near,
-        user_action=UserAction(ActionKind.CHANGE_INPUT, f"{choices}run `{see} --help`"),
+        user_action=UserAction(ActionKind.CHANGE_INPUT, f"{choices}run `{see}`"),
     )
 
 
@@ -39,13 +39,15 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found wrong, in the words of this program."""
-        raise wrong(message.replace("the following arguments are required: ", "missing "), see=self.prog)
+        raise wrong(
+            message.replace("the following arguments are required: ", "missing "), see=f"{self.prog} --help"
+        )
 
     def _check_value(self, action: Action, value: Any) -> None:
         valid = [str(choice) for choice in cast("Iterable[object]", action.choices or ())]
         if valid and value not in valid:
             name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
-            raise wrong(f"unknown {name} `{value}`", given=str(value), valid=valid, see=self.prog)
+            raise wrong(f"unknown {name} `{value}`", given=str(value), valid=valid, see=f"{self.prog} --help")
 
     def understand(self, arguments: Sequence[str]) -> Namespace:
         """Parse everything; what is left over is a mistake and is named with its nearest option."""
@@ -56,14 +58,14 @@ class Parser(ArgumentParser):
             below = self.commands().get(command or "", self)
             if extra[0].startswith("-"):
                 below.refuse(extra[0])
-            raise wrong(f"unexpected argument `{extra[0]}`", see=below.prog)
+            raise wrong(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
         return asked
 
     def refuse(self, option: str) -> NoReturn:
         """Say that there is no such option here, and which ones there are."""
         name = option.partition("=")[0]
         valid = [known for known in self.options() if known.startswith("--")]
-        raise wrong(f"unknown option `{name}`", given=name, valid=valid, see=self.prog)
+        raise wrong(f"unknown option `{name}`", given=name, valid=valid, see=f"{self.prog} --help")
 
     def _check_before_command(self, arguments: Sequence[str]) -> None:
         # argparse would take the value of a misspelt option for the command, and complain about that.
