@@ -69,7 +69,7 @@ def test_the_version_is_told_wherever_it_is_asked_for(arguments: list[str]) -> N
 def test_the_installed_script_is_the_same_program() -> None:
     script = shutil.which("failwell", path=str(Path(sys.executable).parent))
     if script is None:
-        pytest.skip("failwell is on the path but not installed")
+        pytest.skip("no `failwell` script beside this Python")
 
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
 
