@@ -3,23 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, lineage
-from failwell.fault.facts import NotBefore, UserAction
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.fingerprint import fingerprint, site
 from failwell.report.identity import new_id
 from failwell.report.links import Link, links, traceback_of, type_name
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
-from failwell.report.redact import redact_text, redact_value
+from failwell.report.redact import redact_text, redact_value, safe_headers
 from failwell.report.resolve import Resolved, is_named, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
 
 _FURTHEST = 366 * 24 * 3600.0
 """Seconds; a wait beyond a year is nonsense, not advice."""
 _CAUSE_CAP = 500
+_LABEL_CAP = 200
+_NOTHING_SAID = ProviderMetadata()
 _MOST_FIELDS = 50
 _actions: dict[str, UserAction] = {}
 
@@ -39,16 +42,17 @@ def describe(
 
     Args:
         error: Any exception, ours or not.
-        policy: How much of its own words to record; by default none of a foreign one's.
+        policy: How much of its own words to record; by default, and if it is no policy, none of a
+            foreign one's.
         provider: Who was called, where the exception does not know it.
         model: Which model was called, where the exception does not know it.
         untyped: The kind for plain Python errors, at an edge where they mean something else:
             `tool.failed` around a tool.
-        scene: Where it happened, where neither the exception nor the context knows.
+        scene: Where it happened; what it leaves open is taken from the exception and the context.
         at: When it happened; now, by default.
         attempts: The tries that led here.
     """
-    when = datetime.now(UTC) if at is None else at
+    when = _in_utc(at)
     try:
         return _describe(error, policy, (provider, model), untyped, scene, when, tuple(attempts))
     except Exception as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
@@ -66,13 +70,13 @@ def _describe(
 ) -> ErrorReport:
     recorded = getattr(error, "recorded_report", None) if isinstance(error, Fault) else None
     if isinstance(recorded, ErrorReport):
-        return recorded
-    kept = default_policy() if policy is None else TracebackPolicy(policy)
+        return _completed(recorded, called, scene, attempts)
+    kept = default_policy() if policy is None else _policy(policy)
     found = resolve(error, untyped)
     place, frames = _place(error, scene, found)
     below, was_cut = links(error)
-    metadata = found.provider_metadata
-    provider = found.provider or (called[0] if is_named(called[0]) else None)
+    metadata = _reply(found.provider_metadata)
+    provider = _label(found.provider or called[0])
     not_before = _credible(found.not_before, when)
     name = type_name(error)
     report = ErrorReport(
@@ -98,11 +102,11 @@ def _describe(
         caller_facing=found.caller_facing,
         scene=place,
         provider=provider,
-        model=found.model or (called[1] if is_named(called[1]) else None),
+        model=_label(found.model or called[1]),
         provider_metadata=metadata,
         not_before=not_before,
         fields_invalid=_fields(found.fields_invalid),
-        resource_shortfall=found.resource_shortfall,
+        resource_shortfall=_shortfall(found.resource_shortfall),
         details=redact_value(found.details) if found.details else {},
         causes=_causes(below, was_cut, kept) if below else (),
         frames=frames,
@@ -115,6 +119,64 @@ def _describe(
 
         return fit(report)
     return report
+
+
+def _completed(
+    report: ErrorReport,
+    called: tuple[str | None, str | None],
+    scene: Scene | None,
+    attempts: tuple[Attempt, ...],
+) -> ErrorReport:
+    """A report that came from elsewhere, with what only this side knows and it leaves open."""
+    provider, model = report.provider or _label(called[0]), report.model or _label(called[1])
+    place = report.scene if scene is None else merge(report.scene, scene)
+    tries = report.attempts or attempts
+    if (provider, model, place, tries) == (report.provider, report.model, report.scene, report.attempts):
+        return report
+    return replace(report, provider=provider, model=model, scene=place, attempts=tries)
+
+
+def _in_utc(at: datetime | None) -> datetime:
+    if at is None:
+        return datetime.now(UTC)
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        return datetime.now(UTC)
+
+
+def _policy(asked: TracebackPolicy | str) -> TracebackPolicy:
+    try:
+        return TracebackPolicy(asked)
+    except ValueError:
+        # A typing mistake must cost neither the classification nor a secret.
+        return TracebackPolicy.STRICT
+
+
+def _label(name: str | None) -> str | None:
+    return redact_text(cast("str", name), _LABEL_CAP) if is_named(name) else None
+
+
+def _reply(said: ProviderMetadata | None) -> ProviderMetadata | None:
+    """What a provider said, with nothing in it that must not be kept."""
+    if said is None:
+        return None
+    wait = said.retry_after
+    made = ProviderMetadata(
+        sdk=_label(said.sdk),
+        exception_type=_label(said.exception_type),
+        status_code=said.status_code,
+        code=_label(said.code),
+        request_id=_label(said.request_id),
+        retry_after=None if wait is None or not abs(wait) <= _FURTHEST else wait,
+        headers=safe_headers(said.headers),
+    )
+    return None if made == _NOTHING_SAID else made
+
+
+def _shortfall(short: ResourceShortfall | None) -> ResourceShortfall | None:
+    # An endless need is no number that anybody could free.
+    return short if short is not None and isfinite(short.needed) and isfinite(short.available) else None
 
 
 def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
@@ -158,7 +220,9 @@ def _credible(wait: NotBefore | None, when: datetime) -> NotBefore | None:
     if wait is None or not wait.after <= _FURTHEST:
         return None
     after = max(0.0, float(wait.after))
-    return replace(wait, after=after, at=wait.at or when + timedelta(seconds=after))
+    known = wait.at is not None and wait.at.tzinfo is not None
+    at = _in_utc(wait.at) if known else when + timedelta(seconds=after)
+    return replace(wait, after=after, at=at, source=redact_text(wait.source, _LABEL_CAP))
 
 
 def _fields(names: object) -> tuple[str, ...] | None:
@@ -167,9 +231,7 @@ def _fields(names: object) -> tuple[str, ...] | None:
     return tuple(redact_text(str(name), 200) for name in cast("list[object]", names)[:_MOST_FIELDS])
 
 
-def _place(
-    error: BaseException, given: Scene | None, found: Resolved
-) -> tuple[Scene, tuple[Frame, ...]]:
+def _place(error: BaseException, given: Scene | None, found: Resolved) -> tuple[Scene, tuple[Frame, ...]]:
     place = NOWHERE if given is None else given
     frames: list[Frame] = []
     for link in reversed(_line(error)):

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty, Domain
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.registry import find_kind, is_kind
 from failwell.report.identity import new_id
 from failwell.report.record import (
     NOWHERE,
@@ -22,6 +23,8 @@ from failwell.report.record import (
 )
 
 _MOST_SHARED = 1024
+_LARGEST = 1e300
+"""Beyond it a whole number could not be used as a time or a size any more."""
 _EMPTY: tuple[Any, ...] = ((), {})
 Decode = Callable[[Any, bool], Any]
 """A value and whether to be strict → the value we keep; raises `Wrong`."""
@@ -105,6 +108,12 @@ def _text(value: Any, _strict: bool) -> str:
     return value
 
 
+def _kind(value: Any, _strict: bool) -> str:
+    if type(value) is not str or (find_kind(value) is None and not is_kind(value)):
+        raise Wrong("a kind such as `provider.rate_limited`")
+    return value
+
+
 def _flag(value: Any, _strict: bool) -> bool:
     if type(value) is not bool:
         raise Wrong("true or false")
@@ -118,19 +127,21 @@ def _whole(value: Any, _strict: bool) -> int:
 
 
 def _number(value: Any, _strict: bool) -> float:
-    if type(value) not in (int, float) or value - value != 0:
+    if type(value) not in (int, float) or not -_LARGEST <= value <= _LARGEST:
         raise Wrong("a finite number")
     return value
 
 
-def _time(value: Any, _strict: bool) -> datetime:
+def _time(value: Any, strict: bool) -> datetime:
     try:
         at = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        if at.tzinfo is not None:
+            at = at if at.tzinfo is UTC else at.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise Wrong("a time such as `2026-01-31T12:00:00+00:00`") from None
-    if at.tzinfo is None:
-        raise Wrong("a time with its zone")
-    return at if at.tzinfo is UTC else at.astimezone(UTC)
+    if at.tzinfo is None or (strict and at.isoformat() != value):
+        raise Wrong("a time in UTC such as `2026-01-31T12:00:00+00:00`")
+    return at
 
 
 def _texts(value: Any, _strict: bool) -> tuple[str, ...]:
@@ -238,9 +249,7 @@ def _list_of(part: Part) -> Decode:
 
 
 def _part(made: type[Any], decode: dict[str, Decode], *, is_list: bool = False) -> Part:
-    required = tuple(
-        f.name for f in fields(made) if f.default is MISSING and f.default_factory is MISSING
-    )
+    required = tuple(f.name for f in fields(made) if f.default is MISSING and f.default_factory is MISSING)
     return Part(made=made, decode=decode, required=required, is_list=is_list)
 
 
@@ -316,7 +325,7 @@ REPORT = Part(
     decode={
         "schema": _schema,
         "id": _text,
-        "kind": _text,
+        "kind": _kind,
         "category": _one_of(Category, Category.UNKNOWN),
         "domain": _one_of(Domain, Domain.RUNTIME),
         "certainty": _certainty,

@@ -7,15 +7,16 @@ to whom, is `failwell.report.views`' business.
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
-from failwell.fault.registry import find_kind
+from failwell.fault.registry import find_kind, is_kind
 
 SCHEMA = "failwell.error/1"
+_UTC = timedelta(0)
 
 
 @frozen
@@ -142,10 +143,14 @@ class ErrorReport:
 
     def __post_init__(self) -> None:
         known = find_kind(self.kind)
+        if known is None and not is_kind(self.kind):
+            raise ValueError(f"{self.kind!r} is not a kind")
         if known is not None and known.category is not self.category:
             raise ValueError(f"`{self.kind}` is {known.category}, not {self.category}: the kind decides")
         if self.retryable and not self.category.retryable:
             raise ValueError(f"a {self.category} failure cannot be retryable")
+        if self.occurred_at.utcoffset() != _UTC:
+            raise ValueError("`occurred_at` must be an aware time in UTC")
 
     def __hash__(self) -> int:
         return hash((self.id, self.kind))

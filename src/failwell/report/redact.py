@@ -22,48 +22,59 @@ _SHORTEST_KNOWN = 6
 _SHORTEST_FROM_ENVIRONMENT = 8
 
 _TELLING = (
-    r"(?:x[-_])?(?:goog[-_])?api[-_ ]?key|apikey|access[-_]?key(?:[-_]?id)?|secret[-_]?access[-_]?key"
+    r"(?:x[-_])?(?:goog[-_])?api[-_ ]?key|apikey|(?:shared[-_ ]?)?access[-_ ]?key(?:[-_]?id)?"
+    r"|secret[-_]?access[-_]?key"
+    r"|(?:account|auth|client|encryption|master|private|secret|service|signing|storage|subscription)[-_ ]?key"
     r"|(?:access|auth|refresh|id|session|security|bearer|csrf|xsrf)[-_]?token|token|client[-_]?secret|secret"
-    r"|pass(?:word|wd|phrase)|pwd|authorization|proxy[-_]authorization|auth|(?:set[-_])?cookies?"
-    r"|session[-_]?(?:id|key)|sig|signature|private[-_]?key|credentials?|jwt|dsn"
+    r"|pass(?:word|wd|phrase|code)|pwd|authorization|proxy[-_]authorization|auth|(?:set[-_])?cookies?"
+    r"|session[-_]?(?:id|key)|sig|signature|credentials?|jwt|dsn"
     r"|x[-_]amz[-_](?:signature|security[-_]token|credential)"
 )
 _TELLING_KEY = re.compile(rf"(?:.*[-_. ])?(?:{_TELLING})", re.IGNORECASE)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TELLING_VARIABLE = re.compile(
     r"(?:.*_)?(?:(?:API_?|ACCESS_?|SECRET_?|PRIVATE_?|SIGNING_?)?KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD"
     r"|PASSPHRASE|PASS|CREDENTIALS?|COOKIE|DSN|SIGNATURE|AUTHORIZATION|AUTH)(?:_\d+)?",
     re.IGNORECASE,
 )
 
-_PEM = re.compile(
-    r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY-----[^-]{0,4000}+(?:-----END[ A-Z0-9]{0,40}KEY-----)?"
-)
-_USERINFO = re.compile(r"(?<=://)[^\s/@:?#]{0,256}+:[^\s/@]{1,512}+(?=@)")
+# Repetitions below are possessive and have no upper bound: a bound would let the rest of a long secret
+# through, and the text was cut to a window before.
+_PEM = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY-----[^-]*+(?:-----END[ A-Z0-9]{0,40}KEY-----)?")
+_USERINFO = re.compile(r"(?<=://)[^\s/@:?#]*+:[^\s/@]++(?=@)")
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_-])(?:"
-    r"(?:sk|pk|rk|r8|hf|gsk|xai|pplx|nvapi|tgp|ghp|gho|ghu|ghs|ghr|glpat|github_pat|npm|pypi|dop|shpat|lsv2"
-    r"|org|proj|acct|whsec|xox[abeoprs]|fw|or|jina|voyage|sess)[-_][A-Za-z0-9_-]{10,512}+"
+    r"(?:sk|rk|r8|gsk|xai|pplx|nvapi|tgp|ghp|gho|ghu|ghs|ghr|glpat|github_pat|shpat|lsv2|whsec|xox[abeoprs])"
+    r"[-_][A-Za-z0-9_-]{10,}+"
+    # These begin ordinary names too, such as `hf_hub_download`; a token has a digit somewhere.
+    r"|(?:pk|hf|npm|pypi|dop|org|proj|acct|fw|jina|voyage|sess)[-_](?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{10,}+"
     r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,20}+"
-    r"|AIza[A-Za-z0-9_-]{20,60}+"
-    r"|ya29\.[A-Za-z0-9_.-]{10,512}+"
-    r"|SG\.[A-Za-z0-9_-]{10,64}+\.[A-Za-z0-9_-]{10,128}+"
-    r"|eyJ[A-Za-z0-9_-]{8,4096}+\.[A-Za-z0-9_-]{4,4096}+(?:\.[A-Za-z0-9_-]{0,4096}+)?"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9a-f]{16,128}+"
+    r"|AIza[A-Za-z0-9_-]{20,}+"
+    r"|ya29\.[A-Za-z0-9_.-]{10,}+"
+    r"|SG\.[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"
+    r"|eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9a-f]{16,}+"
     r")"
 )
-_SCHEME = re.compile(r"(?<![A-Za-z])(?i:bearer|basic|digest)[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/=-]{8,4096}+)")
+_SCHEME = re.compile(
+    r"(?<![A-Za-z])(?i:bearer|(?:basic|digest)(?=[ \t]{1,4}\S*(?-i:[0-9=+/]|[a-z][A-Z])))[ \t]{1,4}"
+    r"(?P<value>[A-Za-z0-9._~+/=-]{8,}+)"
+)
 _PAIR = re.compile(
-    rf"(?<![A-Za-z0-9])(?i:{_TELLING})[\"']{{0,2}}[ \t]{{0,4}}(?:=>|[:=])[ \t]{{0,4}}"
-    r"(?P<value>(?:[bB]?[\"'])(?:[^\"'\\\r\n]|\\.){1,2048}+[\"']?|[^\s\"'&,;)}\]<>]{3,2048}+)"
+    rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z]))(?i:{_TELLING})"
+    r"(?:\\{0,3}[\"']){0,2}[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}(?P<value>"
+    r"\\{1,3}[\"'][^\"'\r\n]++[\"']?"
+    r"|[bB]?\"(?:[^\"\\\r\n]|\\.)++\"?|[bB]?'(?:[^'\\\r\n]|\\.)++'?"
+    r"|[^\s\"'&,;)}\]<>]{3,}+)"
 )
 _QUERY = re.compile(
     r"(?<=[?&])(?i:key|k|code|sig|x-amz-[a-z-]{1,40}|[a-z_.-]{0,20}(?:token|auth|password|secret|key))="
-    r"(?P<value>[^\s&#\"']{1,2048}+)"
+    r"(?P<value>[^\s&#\"']++)"
 )
 _HEADER_LINE = re.compile(
     r"(?im)(?P<head>(?<![a-z0-9-])(?:proxy-)?(?:authorization|set-cookie|cookie)[\"']?[ \t]{0,4}:[ \t]{0,4})"
-    r"(?P<rest>[^\r\n]{1,4096}+)"
+    r"(?P<rest>[^\r\n]++)"
 )
 _STEMS = ("key", "token", "secret", "pass", "pwd", "auth", "cookie", "sig", "cred", "session", "jwt", "dsn")
 
@@ -82,6 +93,8 @@ _MOST_HEADERS = 40
 
 _registered: set[str] = set()
 _known: tuple[str, ...] = ()
+_window = _MARGIN
+"""How far beyond its cap a text is read: the margin, or the longest value that is known."""
 _environment: dict[Any, Any] | None = None
 
 
@@ -108,13 +121,19 @@ def forget_secrets() -> None:
 
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
+    if _environment is None or _environment != raw():
+        _learn()
     length = len(text)
-    if length > limit + _MARGIN:
-        text = text[: limit + _MARGIN]
+    is_part = length > limit + _window
+    if is_part:
+        text = text[: limit + _window]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     text = _mask(text)
-    return text if len(text) <= limit and length <= limit + _MARGIN else _cut(text, limit, length)
+    if is_part:
+        # What stands at the end of the window may be the first half of a secret, which nothing recognises.
+        return _cut(text[: max(0, len(text) - _window)], limit, length)
+    return text if len(text) <= limit else _cut(text, limit, max(length, len(text)))
 
 
 def cut(text: str, limit: int = TEXT_CAP) -> str:
@@ -145,12 +164,10 @@ def safe_headers(headers: object) -> dict[str, str]:
 
 def is_telling(key: str) -> bool:
     """Whether a value under this key must be taken for a secret."""
-    return len(key) <= 100 and _TELLING_KEY.fullmatch(key) is not None
+    return len(key) <= 100 and _TELLING_KEY.fullmatch(_HUMP.sub("_", key)) is not None
 
 
 def _mask(text: str) -> str:
-    if _environment is None or _environment != raw():
-        _learn()
     for secret in _known:
         if secret in text:
             text = text.replace(secret, MARK)
@@ -196,8 +213,8 @@ def _mask_line(match: re.Match[str]) -> str:
 
 
 def _cut(text: str, limit: int, length: int) -> str:
-    mark = f"… [{length - limit} more characters cut]"
-    return text[: max(0, limit - len(mark))] + mark
+    kept = max(0, limit - len(str(length)) - len("… [ more characters cut]"))
+    return f"{text[:kept]}… [{length - kept} more characters cut]"[:limit]
 
 
 def _value(value: object, depth: int, room: list[int]) -> Any:
@@ -214,6 +231,13 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
     room[0] -= 1
     if depth >= 6 or room[0] <= 0:
         return "… [cut]"
+    try:
+        return _compound(value, depth, room)
+    except Exception:  # noqa: BLE001  (an object of somebody else's may refuse to be looked at)
+        return f"<{type(value).__name__}>"
+
+
+def _compound(value: object, depth: int, room: list[int]) -> Any:
     if isinstance(value, Mapping):
         return _mapping(cast("Mapping[Any, Any]", value), depth, room)
     if isinstance(value, list | tuple | set | frozenset):
@@ -273,7 +297,7 @@ def _pairs(headers: object) -> Iterable[tuple[object, object]]:
 
 
 def _learn() -> None:
-    global _known, _environment
+    global _known, _environment, _window
     _environment = dict(raw())
     values = set(_registered)
     for name, value in os.environ.items():
@@ -287,13 +311,16 @@ def _learn() -> None:
             values.add(value)
     forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST_KNOWN}
     _known = tuple(sorted(forms, key=len, reverse=True))
+    _window = max(_MARGIN, len(_known[0]) if _known else 0)
 
 
 def _forms(value: str) -> Iterable[str]:
     from json import dumps
-    from urllib.parse import quote
+    from urllib.parse import quote, quote_plus
 
     yield value
     yield quote(value, safe="")
+    yield quote_plus(value)
     yield dumps(value)[1:-1]
+    yield dumps(value, ensure_ascii=False)[1:-1]
     yield repr(value)[1:-1]

@@ -6,22 +6,25 @@ one could be misled; golden files under `tests/wire/` are read by every later ve
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
-from failwell.fault.registry import find_kind, is_kind
+from failwell.fault.registry import find_kind, is_kind, is_owned
 from failwell.report.parts import READERS, REPORT, Part, Wrong, dump, load
-from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Internal
+from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Evidence, Internal
 from failwell.report.redact import cut, redact_text, redact_value
 
 CAP = 65_536
 """Bytes of one report as JSON."""
 _LARGEST_READ = 4 * 1_048_576
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_LABEL = 200
 
 
 def to_dict(report: ErrorReport) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def to_dict(report: ErrorReport) -> dict[str, Any]:
         made["caller_facing"] = True
     for name, part in REPORT.optional:
         value = getattr(report, name)
-        if value and value is not NOWHERE:
+        if value and value is not NOWHERE and (name != "scene" or value != NOWHERE):
             made[name] = dump(part, value)
     # An empty list of invalid fields says something that its absence does not.
     if report.fields_invalid is not None:
@@ -58,15 +61,10 @@ def to_dict(report: ErrorReport) -> dict[str, Any]:
 
 def to_json(report: ErrorReport) -> str:
     """The report as one line of JSON, at most `CAP` bytes of UTF-8."""
-    try:
-        text = _encode(to_dict(report))
-    except (TypeError, ValueError):
-        # Somebody built the report by hand around values that JSON does not know.
-        report = replace(report, details=redact_value(report.details), extra=redact_value(report.extra))
-        text = _encode(to_dict(report))
+    report, text = _written(report)
     if len(text) * 4 > CAP and _size(text) > CAP:
-        text = _encode(to_dict(fit(report)))
-    return text
+        _, text = _written(fit(report))
+    return text if text.isascii() else _valid(text)
 
 
 def from_dict(data: Mapping[str, Any]) -> ErrorReport:
@@ -79,14 +77,12 @@ def from_dict(data: Mapping[str, Any]) -> ErrorReport:
         raise _refuse("schema", f"`{SCHEMA}`", "read it with `ErrorReport.read`, which takes every version")
     try:
         fields = load(REPORT, data, strict=True)
-        fields.pop("domain", None)
+        domain = fields.pop("domain", None)
         made = ErrorReport(**fields)
-    except Wrong as wrong:
-        raise _refuse(wrong.where, wrong.expected) from None
-    except (TypeError, ValueError) as problem:
-        raise _refuse(_missing(data) or "category", _problem(problem)) from None
-    if data.get("domain") != made.category.domain:
-        raise _refuse("domain", f"`{made.category.domain}`, which follows from the category")
+    except (Wrong, TypeError, ValueError):
+        raise _refuse_all(data) from None
+    if domain is not made.category.domain:
+        raise _refuse_all(data)
     return made
 
 
@@ -118,7 +114,8 @@ def read(source: Mapping[str, Any] | str | bytes) -> ErrorReport:
 def fit(report: ErrorReport) -> ErrorReport:
     """The report itself if it fits in `CAP` bytes, else the same with its bulk cut, visibly."""
     for step in _STEPS:
-        if _size(_encode(to_dict(report))) <= CAP:
+        report, text = _written(report)
+        if _size(text) <= CAP:
             return report
         report = step(report)
     return report
@@ -135,7 +132,9 @@ def schema() -> dict[str, Any]:
 def _shorten_trace(report: ErrorReport) -> ErrorReport:
     if report.internal is None or report.internal.traceback is None:
         return report
-    return replace(report, internal=Internal(repr=report.internal.repr, traceback=cut(report.internal.traceback)))
+    return replace(
+        report, internal=Internal(repr=report.internal.repr, traceback=cut(report.internal.traceback))
+    )
 
 
 def _drop_details(report: ErrorReport) -> ErrorReport:
@@ -152,20 +151,30 @@ def _shorten_lists(report: ErrorReport) -> ErrorReport:
 
 
 def _bare(report: ErrorReport) -> ErrorReport:
+    wait, fields = report.not_before, report.fields_invalid
     return replace(
         report,
+        schema=report.schema[:_LABEL],
+        id=report.id[:_LABEL],
         message=redact_text(report.message, 500),
-        title=report.title[:200],
-        error_type=report.error_type[:200],
+        title=report.title[:_LABEL],
+        error_type=report.error_type[:_LABEL],
         user_action=UserAction(report.user_action.kind, report.user_action.detail[:500]),
+        fingerprint=report.fingerprint[:_LABEL],
         scene=NOWHERE,
+        provider=None if report.provider is None else report.provider[:_LABEL],
+        model=None if report.model is None else report.model[:_LABEL],
         details={"…": "[cut]"},
         provider_metadata=None,
-        fields_invalid=None if report.fields_invalid is None else report.fields_invalid[:10],
+        not_before=None if wait is None else replace(wait, source=wait.source[:_LABEL]),
+        fields_invalid=None if fields is None else tuple(name[:_LABEL] for name in fields[:10]),
         causes=(),
         frames=(),
         attempts=(),
-        evidence=report.evidence[:2],
+        evidence=tuple(
+            Evidence(rule=one.rule[:_LABEL], basis=one.basis[:_LABEL], saw=one.saw[:_LABEL])
+            for one in report.evidence[:2]
+        ),
         internal=None,
     )
 
@@ -177,11 +186,32 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
+def _valid(text: str) -> str:
+    """`text` with every half of a surrogate pair replaced, so that it can be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _written(report: ErrorReport) -> tuple[ErrorReport, str]:
+    """The report and its JSON, with what JSON cannot hold replaced by the name of its type."""
+    try:
+        return report, _encode(to_dict(report))
+    except (TypeError, ValueError, RecursionError):
+        # Somebody built the report by hand around values that JSON does not know.
+        report = replace(report, details=redact_value(report.details), extra=redact_value(report.extra))
+    try:
+        return report, _encode(to_dict(report))
+    except (TypeError, ValueError, RecursionError):
+        return report, _encode(redact_value(to_dict(report)))
+
+
 def _parse(text: str | bytes) -> dict[str, Any]:
     if len(text) > _LARGEST_READ:
         raise _refuse("(whole)", f"at most {_LARGEST_READ} bytes")
     try:
-        data = json.loads(text)
+        written = text if isinstance(text, str) else text.decode("utf-8")
+        data = _decode(written)
+        if _HALF_A_PAIR.search(written):
+            data = json.loads(_valid(json.dumps(data, ensure_ascii=False)))
     except (ValueError, RecursionError):
         raise _refuse("(whole)", "JSON") from None
     if not isinstance(data, dict):
@@ -196,7 +226,9 @@ def _complete(fields: dict[str, Any], data: Mapping[str, Any], extra: dict[str, 
     if known is not None:
         fields["category"] = known.category
     category = fields.setdefault("category", Category.UNKNOWN)
-    fields["retryable"] = bool(fields.get("retryable")) and category.retryable
+    # A kind under one of our own prefixes that we do not know comes from a newer peer.
+    foreseen = known is not None or not is_owned(fields["kind"])
+    fields["retryable"] = bool(fields.get("retryable")) and category.retryable and foreseen
     for name, default in READERS.items():
         if name not in fields:
             fields[name] = default(fields)
@@ -204,13 +236,34 @@ def _complete(fields: dict[str, Any], data: Mapping[str, Any], extra: dict[str, 
                 extra[name] = data[name]
 
 
-def _missing(data: Mapping[str, Any]) -> str | None:
-    absent = [name for name in REPORT.required if name not in data]
-    return ", ".join(absent) if absent else None
+def _refuse_all(data: Mapping[str, Any]) -> Validation:
+    """Name everything that is wrong with `data`, of which it is known that something is."""
+    wrong: list[Wrong] = [Wrong("present", name) for name in REPORT.required if name not in data]
+    fields: dict[str, Any] = {}
+    for key, value in data.items():
+        try:
+            fields.update(load(REPORT, {key: value}, strict=True))
+        except Wrong as one:
+            wrong.append(one)
+    wrong += _contradictions(fields)
+    said = "; ".join(f"`{one.where}` must be {one.expected}" for one in wrong)
+    return Validation(
+        kind="validation.shape_invalid",
+        message=f"not an error report: {said}",
+        fields_invalid=[one.where for one in wrong],
+    )
 
 
-def _problem(problem: Exception) -> str:
-    return "present" if isinstance(problem, TypeError) else str(problem)
+def _contradictions(fields: Mapping[str, Any]) -> Iterator[Wrong]:
+    known, category = find_kind(fields.get("kind", "")), fields.get("category")
+    if category is None:
+        return
+    if known is not None and known.category is not category:
+        yield Wrong(f"`{known.category}`, which follows from the kind", "category")
+    if fields.get("retryable") and not category.retryable:
+        yield Wrong(f"false for a {category} failure", "retryable")
+    if fields.get("domain", category.domain) is not category.domain:
+        yield Wrong(f"`{category.domain}`, which follows from the category", "domain")
 
 
 def _refuse(where: str, expected: str, hint: str = "") -> Validation:
@@ -220,6 +273,13 @@ def _refuse(where: str, expected: str, hint: str = "") -> Validation:
         message=f"not an error report: `{where}` must be {expected}{tail}",
         fields_invalid=[where],
     )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 __all__ = ["CAP", "Part", "fit", "from_dict", "from_json", "read", "schema", "to_dict", "to_json"]
