@@ -1,4 +1,4 @@
-"""For users' own tests: builders and doubles that keep the promises of the real thing.
+"""What a user's own tests need: builders for reports and faults. Standard library alone.
 
-Public, and free to import every room. Shipped code never imports it.
+Nothing that is shipped for production imports this room.
 """

@@ -1,0 +1,38 @@
+"""Reports and faults for tests: everything has a default, so a test names only what it is about.
+
+from failwell.testing.builders import a_fault, a_report
+
+a_report(kind="provider.auth", provider="acme")
+a_fault(kind="tool.timeout", details={"tool": "search"})
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import NOWHERE, ErrorReport
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+"""When every built report happened, unless it says otherwise."""
+
+
+def a_fault(**changes: Any) -> Fault:
+    """A rate limit, or whatever `changes` make of it: any field of `Fault`, its kind included."""
+    return Fault(**{"kind": "provider.rate_limited", **changes})
+
+
+def a_report(**changes: Any) -> ErrorReport:
+    """The report of a rate limit at noon, or whatever `changes` make of it.
+
+    Any field of `ErrorReport` may be changed. A changed `kind` brings everything that follows from
+    it (category, certainty, blame, words, next step) unless that is changed too, so a report
+    cannot contradict itself by accident. Nothing in it depends on the clock, on chance or on the
+    scene and the environment that the test runs in.
+    """
+    kind = changes.pop("kind", "provider.rate_limited")
+    described = describe(a_fault(kind=kind), at=NOON, policy=TracebackPolicy.STRICT)
+    built = replace(described, id="err_00000000001", scene=NOWHERE, evidence=())
+    return replace(built, **changes)
