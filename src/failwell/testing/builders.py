@@ -1,9 +1,6 @@
 """Reports and faults for tests: everything has a default, so a test names only what it is about.
 
-from failwell.testing.builders import a_fault, a_report
-
-a_report(kind="provider.auth", provider="acme")
-a_fault(kind="tool.timeout", details={"tool": "search"})
+Such as `a_report(kind="provider.auth", provider="acme")`, or `a_fault(kind="tool.timeout")`.
 """
 
 from dataclasses import replace
