@@ -22,8 +22,12 @@ class Reading:
     """Which rule spoke, e.g. `python.FileNotFoundError`."""
     basis: str = "type"
     saw: str = ""
+    runners: tuple[tuple[str, str], ...] = ()
+    """Rules that fitted as well, each with the kind it would have given."""
     message: str | None = None
     certainty: Certainty | None = None
+    retryable: bool | None = None
+    """`False` where the provider itself forbids a repeat."""
     blame: Blame | None = None
     provider: str | None = None
     model: str | None = None

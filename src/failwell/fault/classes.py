@@ -34,7 +34,7 @@ _PROVIDER_TRANSIENT = frozenset(
     f"provider.{name}"
     for name in (
         "rate_limited", "overloaded", "unavailable", "timeout", "connection",
-        "stream_interrupted", "outcome_unknown", "exhausted",
+        "stream_interrupted", "outcome_unknown", "output_rejected", "exhausted",
     )
 )  # fmt: skip
 _TOOL_TRANSIENT = frozenset({"tool.timeout", "tool.busy"})

@@ -287,6 +287,29 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
         "yaml",
     ),
+    "provider.output_rejected": explain(
+        """
+        The model answered, and the provider threw the answer away before it reached you: a tool call
+        that did not match its schema, content that the server itself calls invalid. The request was
+        valid, so a fresh sample may pass; the thrown-away one may have been billed. An answer that
+        did reach you and does not fit is `provider.output_invalid`.
+        """,
+        """
+        1. Let the runtime repeat the call; a second sample usually passes.
+        2. If it keeps happening, simplify the tools, or stop forcing a tool call.
+        3. Lower the temperature, or use a model that is better at calling tools.
+        """,
+        """
+        agents:
+          - name: plan
+            prompt: "Plan the next step."
+            routes:
+              - on_error: provider.output_rejected
+                retry: {max: 2, backoff: fixed, initial_seconds: 1}
+              - to: $end
+        """,
+        "yaml",
+    ),
     "provider.rejected": explain(
         """
         The provider refused the call with a 4xx that a repeat does not change and that fits no more

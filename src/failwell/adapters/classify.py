@@ -1,0 +1,156 @@
+"""Facts in, kind out: the rule table applied once, with the winner and those that came after it.
+
+It does not know the provider. What tells a quota from a rate limit, or a missing model from a
+missing file, is the same whoever says it.
+"""
+
+import re
+from typing import NamedTuple
+
+from failwell.adapters.extract import NOT_SENT, Extract
+from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
+
+_MOST_RUNNERS = 3
+
+PHASES: dict[str, Rule] = {
+    **{
+        phase: Rule(f"phase.{phase}", "provider.connection", "phase")
+        for phase in ("pool", "dns", "connect", "proxy")
+    },
+    "tls": Rule("phase.tls", "provider.tls_failed", "phase"),
+    **{
+        phase: Rule(f"phase.{phase}", "provider.outcome_unknown", "phase")
+        for phase in ("write", "read", "closed")
+    },
+}
+_BUG = Rule("bug_in_a_hook", "internal.bug", "cause")
+_BROKEN_STREAM = Rule("stream_broke_off", "provider.stream_interrupted", "phase")
+_MISSING_MODEL = Rule("status_404", "provider.model_not_found", "status")
+_MISSING_ROUTE = Rule("status_404.route", "provider.rejected", "status")
+_MISSING_THING = Rule("status_404.thing", "provider.bad_request", "status")
+_NOT_AN_API = Rule("page_instead_of_answer", "provider.rejected", "body")
+_UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
+
+_ROUTE = re.compile(r"\b(?:url|uri|route|path|endpoint|page)\b", re.IGNORECASE)
+_MODEL = re.compile(r"\b(?:model|deployment|engine|publisher)s?\b", re.IGNORECASE)
+_TRIED_AND_BILLED = range(500, 600)
+
+
+class Verdict(NamedTuple):
+    """The rule that decided, and the next best that fitted as well."""
+
+    rule: Rule
+    runners: tuple[Rule, ...] = ()
+
+
+def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[tuple[int, Rule], ...]]:
+    made: dict[str, list[tuple[int, Rule]]] = {}
+    for place, rule in enumerate(rules):
+        for code in rule.codes:
+            made.setdefault(code, []).append((place, rule))
+    return {code: tuple(found) for code, found in made.items()}
+
+
+_BY_CODE = _index(CODES)
+_BY_STATUS = {status: rule for rule in reversed((*DECISIVE, *LADDER)) for status in rule.statuses}
+_DECIDES = {status for rule in DECISIVE for status in rule.statuses}
+
+
+def classify(found: Extract) -> Verdict:
+    """Which rule speaks for these facts."""
+    if found.cause_bug is not None:
+        return Verdict(_BUG)
+    if found.status is None and found.phase is not None and not _by_code(found):
+        return Verdict(_transport(found))
+    fitting: list[Rule] = _by_code(found)
+    status = _status(found)
+    ladder = _ladder(found, status)
+    if not fitting:
+        if status in _DECIDES:
+            fitting.append(_BY_STATUS[status])
+        else:
+            fitting.extend(_by_words(found))
+    if ladder is not None and ladder not in fitting:
+        fitting.append(ladder)
+    if not fitting:
+        if found.phase is not None:
+            return Verdict(_transport(found))
+        return Verdict(_BROKEN_STREAM if found.in_stream else _UNKNOWN)
+    winner = _weigh(fitting[0], found, status)
+    return Verdict(winner, tuple(rule for rule in fitting[1:] if rule.kind != winner.kind)[:_MOST_RUNNERS])
+
+
+def _weigh(rule: Rule, found: Extract, status: int | None) -> Rule:
+    """What the caller declared about repeating the call, applied to the rule that fits."""
+    if rule.kind == "provider.outcome_unknown" and found.idempotent:
+        return Rule(f"{rule.name}.idempotent", "provider.timeout", rule.basis)
+    if rule.basis == "status" and found.idempotent is False and status in _TRIED_AND_BILLED:
+        return Rule(f"{rule.name}.not_idempotent", "provider.outcome_unknown", rule.basis)
+    return rule
+
+
+def _transport(found: Extract) -> Rule:
+    phase = found.phase or "read"
+    if phase in NOT_SENT:
+        return PHASES[phase]
+    if found.in_stream:
+        return _BROKEN_STREAM
+    return _weigh(PHASES[phase], found, None)
+
+
+def _by_code(found: Extract) -> list[Rule]:
+    hits = [hit for code in (*found.codes, *found.names) for hit in _BY_CODE.get(code, ())]
+    if not hits:
+        return []
+    low = found.message.lower()
+    rules: list[Rule] = []
+    for _, rule in sorted(set(hits), key=lambda hit: hit[0]):
+        if rule not in rules and _says(rule, low, found.message):
+            rules.append(rule)
+    return rules
+
+
+def _by_words(found: Extract) -> list[Rule]:
+    low = found.message.lower()
+    if not low:
+        return []
+    for rule in WORDS:
+        if _says(rule, low, found.message):
+            return [rule]
+    return []
+
+
+def _says(rule: Rule, low: str, message: str) -> bool:
+    if rule.pattern is not None and (
+        not any(word in low for word in rule.words) or rule.pattern.search(message) is None
+    ):
+        return False
+    return rule.unless is None or rule.unless.search(message) is None
+
+
+def _status(found: Extract) -> int | None:
+    if found.status is not None and not (found.in_stream and found.status < 400):
+        return found.status
+    for name in (*found.codes, *found.names):
+        if name in IMPLIED_STATUS:
+            return IMPLIED_STATUS[name]
+        if len(name) == 3 and name.isdecimal() and "400" <= name < "600":
+            return int(name)
+    return found.status
+
+
+def _ladder(found: Extract, status: int | None) -> Rule | None:
+    if status is None:
+        return None
+    if status == 404:
+        if _MODEL.search(found.message) or not found.message.strip():
+            return _MISSING_MODEL
+        return _MISSING_ROUTE if _ROUTE.search(found.message) else _MISSING_THING
+    if status < 400:
+        return _NOT_AN_API if _is_page(found) else None
+    return _BY_STATUS.get(status)
+
+
+def _is_page(found: Extract) -> bool:
+    kind = found.headers.get("content-type", "")
+    return "text/html" in kind or "mimetype: text/html" in found.message or found.message.lstrip()[:9].lower() == "<!doctype"

@@ -1,0 +1,130 @@
+"""What can be read off a provider's failure before anybody judges it.
+
+An extract lives in this process only. It may hold bodies and messages, because rules read them;
+a reading, which leaves this room, never does.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any, Literal, cast
+
+from failwell.fault.frozen import frozen
+
+Phase = Literal["pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
+"""How far a call got when the transport failed; up to `tls` nothing was sent."""
+
+NOT_SENT: frozenset[str] = frozenset({"pool", "dns", "connect", "proxy", "tls"})
+_LARGEST_BODY = 64_000
+_DEEPEST = 6
+_CODE_KEYS = (
+    "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
+    "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
+)  # fmt: skip
+_MESSAGE_KEYS = ("message", "Message", "detail", "msg", "error_message", "errorMessage", "error", "title", "description")
+
+
+@frozen
+class Extract:
+    """The facts of one failed call, as its SDK, its reply or a saved row shows them."""
+
+    provider: str | None = None
+    sdk: str | None = None
+    exception_type: str = ""
+    names: tuple[str, ...] = ()
+    """Lower-cased class names of the exception, nearest first."""
+    status: int | None = None
+    codes: tuple[str, ...] = ()
+    """Lower-cased codes and types, the most specific first."""
+    message: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: Any = None
+    phase: Phase | None = None
+    in_stream: bool = False
+    request_id: str | None = None
+    model: str | None = None
+    cause_bug: str | None = None
+    """Name of a programming error that was dressed up as a failed connection."""
+    idempotent: bool | None = None
+
+
+def parse_body(body: object) -> Any:
+    """A body as data: JSON text is parsed, the last event of a stream is taken, the rest stays text."""
+    if isinstance(body, bytes | bytearray):
+        body = bytes(body[:_LARGEST_BODY]).decode("utf-8", "replace")
+    if not isinstance(body, str):
+        return body
+    text = body[:_LARGEST_BODY].strip()
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    if "data:" in text:
+        return _last_event(text) or text
+    return text
+
+
+def codes_of(body: object) -> tuple[str, ...]:
+    """Every code, type and reason in a body, inner ones first, lower-cased."""
+    found: dict[str, None] = {}
+    for holder in _objects(body):
+        for key in _CODE_KEYS:
+            value = holder.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                value = str(value)
+            if isinstance(value, str) and 0 < len(value) <= 80 and "\n" not in value:
+                found.setdefault(value.strip().lower().partition(":")[0], None)
+    return tuple(found)[:16]
+
+
+def message_of(body: object) -> str:
+    """The provider's own sentence in a body, for rules to read; it is never passed on."""
+    if isinstance(body, str):
+        return body[:4_000]
+    texts: list[str] = []
+    for holder in _objects(body):
+        for key in _MESSAGE_KEYS:
+            value = holder.get(key)
+            if isinstance(value, str) and value and value not in texts:
+                texts.append(value[:2_000])
+    return "\n".join(texts[:6])
+
+
+def values_of(body: object, *keys: str) -> Iterator[Any]:
+    """Every value under one of `keys`, anywhere in a body."""
+    for holder in _objects(body):
+        for key in keys:
+            if key in holder:
+                yield holder[key]
+
+
+def _objects(body: object, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The objects in a body, `error` and its details before what is around them."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(body, dict):
+        held = cast("dict[str, Any]", body)
+        for key in ("error", "Error", "details", "errors", "metadata", "response", "raw", "candidates", "promptFeedback"):
+            inner = held.get(key)
+            if isinstance(inner, str) and inner[:1] in ("{", "["):
+                inner = parse_body(inner)
+            if isinstance(inner, dict | list):
+                yield from _objects(cast("object", inner), depth + 1)
+        yield held
+        for key, inner in held.items():
+            if isinstance(inner, dict | list) and key in ("violations", "innererror", "inner_error", "body", "detail", "data"):
+                yield from _objects(cast("object", inner), depth + 1)
+    elif isinstance(body, list):
+        for inner in cast("list[object]", body)[:8]:
+            yield from _objects(inner, depth + 1)
+
+
+def _last_event(text: str) -> Any:
+    for line in reversed(text.splitlines()):
+        if line.startswith("data:") and "{" in line:
+            try:
+                return json.loads(line[5:].strip())
+            except (ValueError, RecursionError):
+                continue
+    return None

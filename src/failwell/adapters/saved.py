@@ -1,0 +1,119 @@
+"""Failures that somebody wrote down: a row with status, headers, body, class and causes.
+
+Read as a live exception would be, for people who only have a log: by the provider rules where a
+reply or a transport is involved, by Python's own table where it is not.
+"""
+
+import builtins
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from failwell.adapters.extract import Extract, Phase, codes_of, message_of, parse_body
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
+from failwell.adapters.process import read_exit
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import find, read
+from failwell.adapters.render import render
+
+_TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
+_ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
+_EXIT = re.compile(r"exit (?:status|code) (-?\d{1,5})|Signals\.SIG[A-Z0-9]+: (\d{1,2})>")
+_SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
+
+
+def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
+    """The reading of one saved row; absent and odd values are passed over."""
+    found = extract_saved(row)
+    named = str(row.get("exception_class") or "")
+    if found.status is None and not found.codes and found.phase is None and found.cause_bug is None:
+        own = _own(named, found.message)
+        said = render(found, now)
+        # Python's classes say little about a provider; where the words say more, they win.
+        return own if own is not None and said.kind in ("provider.unknown", "provider.bad_request") else said
+    return render(found, now)
+
+
+def extract_saved(row: Mapping[str, Any]) -> Extract:
+    """The facts of one saved row."""
+    headers = lower_headers(row.get("headers") or {})
+    body = parse_body(row.get("body"))
+    said = row.get("message")
+    message = said if isinstance(said, str) else ""
+    named = str(row.get("exception_class") or "")
+    causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
+    status = row.get("http_status")
+    text = "\n".join(part for part in (message_of(body), message) if part)
+    codes = list(codes_of(body))
+    kind = headers.get("x-amzn-errortype")
+    if kind:
+        codes.insert(0, kind.partition(":")[0].lower())
+    if _SYMBOL.fullmatch(message):
+        codes.append(message.lower())
+    phase, bug = transport([(named, text), *causes])
+    return Extract(
+        provider=_text(row.get("provider")),
+        sdk=_text(row.get("sdk")),
+        exception_type=named.rpartition(".")[2],
+        names=tuple(_name(cls) for cls in (named, *(cls for cls, _ in causes)) if cls),
+        status=status if isinstance(status, int) else None,
+        codes=tuple(codes),
+        message=text,
+        headers=headers,
+        body=body,
+        phase=phase,
+        in_stream=row.get("transport") == "stream",
+        cause_bug=bug,
+    )
+
+
+def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
+    """The phase that a chain of (class, message) shows, and a bug that hides under it, if any."""
+    phase: Phase | None = None
+    bug: str | None = None
+    for place, (dotted, message) in enumerate(chain):
+        module, _, name = dotted.rpartition(".")
+        found = phase_of(module or "builtins", name)
+        if is_certificate(message) and (found or phase):
+            found = "tls"
+        if found is not None and (phase is None or found in REFINES):
+            phase = found
+        wrapped = place > 0 and any(word in chain[0][0].lower() for word in _TRANSPORT_NAMES)
+        if wrapped and phase is None and not module and name in BUGS:
+            bug = name
+    return phase, bug
+
+
+def _own(dotted: str, message: str) -> Reading | None:
+    """What the standard library's own table says about a class known by name."""
+    module, _, name = dotted.rpartition(".")
+    if module == "subprocess" and (code := _EXIT.search(message)):
+        number, signal = code.groups()
+        return read_exit(int(number) if number else -int(signal))
+    if not module:
+        cls = getattr(builtins, name, None)
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            return None
+        error = cls.__new__(cls)
+        if isinstance(error, OSError) and (number := _ERRNO.search(message)):
+            error.errno = int(number.group(1))
+        return read(error)
+    entry = find(module, name)
+    return entry if isinstance(entry, Reading) else None
+
+
+def _name(dotted: str) -> str:
+    return dotted.rpartition(".")[2].lower()
+
+
+def _dicts(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        return []
+    held = cast("list[object]", value)[:12]
+    return [cast("Mapping[str, Any]", one) for one in held if isinstance(one, Mapping)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

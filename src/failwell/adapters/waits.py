@@ -1,0 +1,211 @@
+"""How long to wait, in every form that providers say it, with who said it and how far to trust it.
+
+Headers in seconds, fractions, dates, milliseconds and clock times; fields of a body; and prose.
+All of them are read, the latest credible time wins, nonsense is passed over and noted.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import chain
+from typing import Any, NamedTuple
+
+from failwell.adapters.extract import Extract, values_of
+from failwell.fault.facts import Confidence, NotBefore
+
+_LONGEST = 366 * 86_400.0
+_EPOCH = 1_000_000_000.0
+"""A number beyond this is a time of day, not a wait: nobody asks for thirty years."""
+_PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?")
+_SPAN = re.compile(
+    r"(?P<value>\d{1,12}(?:\.\d{1,9})?)\s?(?P<unit>milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(
+    r"(?:(?:try|retry)(?:ing)?(?: your request)?(?: again)?|wait|resets?(?: at)?|available|renews?|retry after|retrying)"
+    r"[ :]{1,3}(?:again )?(?:in|after|for|within)?[ :]{0,3}(?:about |approximately |~)?"
+    r"(?P<span>\d{1,12}(?:\.\d{1,9})?\s?(?:milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])"
+    r"(?:[ ,]{0,2}(?:and )?\d{1,6}(?:\.\d{1,9})?\s?(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])){0,4})",
+    re.IGNORECASE,
+)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_RATELIMIT_T = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
+_RATELIMIT_R = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d{1,12})")
+
+
+class Wait(NamedTuple):
+    """One statement about when to come back."""
+
+    seconds: float
+    source: str
+    confidence: Confidence
+
+
+class Waits(NamedTuple):
+    """Every statement that was found, and those that made no sense."""
+
+    said: tuple[Wait, ...]
+    nonsense: tuple[str, ...]
+
+    @property
+    def latest(self) -> Wait | None:
+        """The statement that decides: the latest among the most trusted."""
+        for confidence in ("high", "medium", "low"):
+            told = [wait for wait in self.said if wait.confidence == confidence]
+            if told:
+                return max(told)
+        return None
+
+
+def wait_of(extract: Extract, now: datetime) -> tuple[NotBefore | None, tuple[str, ...]]:
+    """When to come back according to one failed call, and the sources that said nonsense."""
+    found = read_waits(extract.headers, extract.body, extract.message, now)
+    latest = found.latest
+    if latest is None:
+        return None, found.nonsense
+    return NotBefore(after=latest.seconds, source=latest.source, confidence=latest.confidence), found.nonsense
+
+
+def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime) -> Waits:
+    """Every wait in a reply's headers, body and message."""
+    said: list[Wait] = []
+    nonsense: list[str] = []
+    for found in chain(_headers(headers, now), _body(body, now)):
+        _weigh(found, said, nonsense)
+    if not any(wait.confidence == "high" for wait in said):
+        for found in _prose(message):
+            _weigh(found, said, nonsense)
+    return Waits(tuple(said), tuple(nonsense))
+
+
+def _weigh(found: "_Found", said: list[Wait], nonsense: list[str]) -> None:
+    source, seconds, confidence = found
+    if seconds is None or not 0 <= seconds <= _LONGEST:
+        nonsense.append(source)
+    else:
+        said.append(Wait(seconds, source, confidence))
+
+
+def seconds_of(value: str, now: datetime, *, unit: float = 1.0) -> float | None:
+    """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
+    text = value.strip().strip('"')
+    if _PLAIN.fullmatch(text):
+        number = float(text)
+        if unit == 1.0 and number >= _EPOCH:
+            stamp = number / 1000 if number >= _EPOCH * 1000 else number
+            return max(0.0, stamp - now.timestamp())
+        return number * unit
+    return _spans(text) if _SPAN.match(text) else _date(text, now)
+
+
+_Found = tuple[str, float | None, Confidence]
+
+
+def _headers(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
+    lower = headers if all(name.islower() for name in headers) else {k.lower(): v for k, v in headers.items()}
+    told = False
+    for name, unit in (("retry-after-ms", 0.001), ("x-ms-retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = lower.get(name)
+        if value:
+            seconds = seconds_of(value, now, unit=unit)
+            # A reply with both often has a zero in the finer one; the coarser then says the truth.
+            if seconds is not None and not (unit != 1.0 and seconds == 0 and "retry-after" in lower):
+                told = told or seconds >= 0
+                yield f"header {name}", seconds, "high"
+                if unit != 1.0:
+                    return
+            elif seconds is None:
+                yield f"header {name}", None, "high"
+    for name in ("x-amz-retry-after", "grpc-retry-pushback-ms"):
+        if lower.get(name):
+            yield f"header {name}", seconds_of(lower[name], now, unit=0.001), "high"
+    if not told:
+        yield from _windows(lower, now)
+
+
+def _windows(lower: Mapping[str, str], now: datetime) -> Iterator[_Found]:
+    """Resets of the windows that are used up; a reset of a window with room left says nothing."""
+    policy = lower.get("ratelimit")
+    if policy and (reset := _RATELIMIT_T.search(policy)):
+        left = _RATELIMIT_R.search(policy)
+        if left is None or left.group(1) == "0":
+            yield "header ratelimit", float(reset.group(1)), "high"
+    for name, value in lower.items():
+        if "reset" not in name or "ratelimit" not in name.replace("rate-limit", "ratelimit"):
+            continue
+        remaining = lower.get(name.replace("reset", "remaining"))
+        seconds = seconds_of(value, now)
+        if remaining is not None and _number(remaining) == 0 and seconds != 0:
+            yield f"header {name}", seconds, "medium"
+
+
+def _body(body: object, now: datetime) -> Iterator[_Found]:
+    for value in values_of(body, "retryDelay", "retry_delay"):
+        yield "body retryDelay", _flexible(value, now), "high"
+    for value in values_of(body, "retry_after_ms", "retryAfterMs"):
+        yield "body retry_after_ms", _scaled(value, 0.001), "high"
+    for value in values_of(body, "retry_after", "retryAfter", "retry_after_seconds"):
+        yield "body retry_after", _flexible(value, now), "high"
+    for value in values_of(body, "estimated_time"):
+        yield "body estimated_time", _scaled(value, 1.0), "medium"
+    for inner in values_of(body, "headers"):
+        if isinstance(inner, dict):
+            held: dict[Any, Any] = inner
+            reset = {str(k).lower(): str(v) for k, v in held.items()}
+            for source, seconds, _ in _headers(reset, now):
+                yield f"body {source}", seconds, "medium"
+
+
+def _prose(message: str) -> Iterator[_Found]:
+    match = _PROSE.search(message[:4_000])
+    if match:
+        yield "message", _spans(match.group("span")), "medium"
+
+
+def _spans(text: str) -> float | None:
+    total = sum(float(m.group("value")) * _UNITS[_unit(m.group("unit"))] for m in _SPAN.finditer(text))
+    return total if _SPAN.search(text) else None
+
+
+def _unit(word: str) -> str:
+    low = word.lower()
+    return "ms" if low.startswith(("ms", "mil")) else low[0]
+
+
+def _date(text: str, now: datetime) -> float | None:
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError):
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
+    return max(0.0, (at - now).total_seconds())
+
+
+def _flexible(value: object, now: datetime) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str):
+        return seconds_of(value, now)
+    if isinstance(value, dict):
+        held: dict[Any, Any] = value
+        seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)
+        if isinstance(seconds, int | float | str) and isinstance(nanos, int | float):
+            return _number(str(seconds)) + nanos / 1e9
+    return None
+
+
+def _scaled(value: object, unit: float) -> float | None:
+    return value * unit if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
