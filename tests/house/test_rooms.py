@@ -69,6 +69,46 @@ def comments_of(path: Path) -> dict[int, str]:
     return found
 
 
+def imports_at_load(path: Path) -> set[str]:
+    """The modules of ours that loading `path` loads; not those behind functions or TYPE_CHECKING."""
+    found: set[str] = set()
+    waiting: list[ast.stmt] = list(tree_of(path).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.If) and not ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            waiting += [*node.body, *node.orelse, *node.finalbody]
+        elif isinstance(node, ast.ClassDef | ast.With):
+            waiting += node.body
+    return found
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """One circle of imports, or nothing."""
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for below in sorted(graph[name] & graph.keys()):
+            if circle := visit(below, [*path, name]):
+                return circle
+        done.add(name)
+        return []
+
+    for name in sorted(graph):
+        if circle := visit(name, []):
+            return circle
+    return []
+
+
 def test_every_module_says_what_it_does() -> None:
     silent = [str(path.relative_to(ROOT)) for path in MODULES if not ast.get_docstring(tree_of(path))]
 
@@ -168,6 +208,23 @@ def test_whoever_catches_everything_says_why() -> None:
                 unexplained.append(place(path, caught))
 
     assert unexplained == []
+
+
+def test_no_modules_load_each_other_in_a_circle() -> None:
+    graph = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): imports_at_load(path)
+        for path in MODULES
+    }
+
+    assert cycle_in(graph) == []
+
+
+def test_the_search_for_circles_finds_one() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": set[str](), "d": {"b", "os"}}
+
+    assert cycle_in(graph) == ["b", "d", "b"]
 
 
 def test_imports_only_go_down_the_stairs() -> None:
