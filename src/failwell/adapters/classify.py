@@ -33,7 +33,6 @@ _UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
 
 _ROUTE = re.compile(r"\b(?:url|uri|route|path|endpoint|page)\b", re.IGNORECASE)
 _MODEL = re.compile(r"\b(?:model|deployment|engine|publisher)s?\b", re.IGNORECASE)
-_TRIED_AND_BILLED = range(500, 600)
 
 
 class Verdict(NamedTuple):
@@ -76,17 +75,8 @@ def classify(found: Extract) -> Verdict:
         if found.phase is not None:
             return Verdict(_transport(found))
         return Verdict(_BROKEN_STREAM if found.in_stream else _UNKNOWN)
-    winner = _weigh(fitting[0], found, status)
+    winner = fitting[0]
     return Verdict(winner, tuple(rule for rule in fitting[1:] if rule.kind != winner.kind)[:_MOST_RUNNERS])
-
-
-def _weigh(rule: Rule, found: Extract, status: int | None) -> Rule:
-    """What the caller declared about repeating the call, applied to the rule that fits."""
-    if rule.kind == "provider.outcome_unknown" and found.idempotent:
-        return Rule(f"{rule.name}.idempotent", "provider.timeout", rule.basis)
-    if rule.basis == "status" and found.idempotent is False and status in _TRIED_AND_BILLED:
-        return Rule(f"{rule.name}.not_idempotent", "provider.outcome_unknown", rule.basis)
-    return rule
 
 
 def _transport(found: Extract) -> Rule:
@@ -95,7 +85,7 @@ def _transport(found: Extract) -> Rule:
         return PHASES[phase]
     if found.in_stream:
         return _BROKEN_STREAM
-    return _weigh(PHASES[phase], found, None)
+    return PHASES[phase]
 
 
 def _by_code(found: Extract) -> list[Rule]:

@@ -45,7 +45,6 @@ class Extract:
     model: str | None = None
     cause_bug: str | None = None
     """Name of a programming error that was dressed up as a failed connection."""
-    idempotent: bool | None = None
 
 
 def parse_body(body: object) -> Any:

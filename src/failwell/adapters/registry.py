@@ -30,6 +30,12 @@ HOMES: dict[str, str] = {
     "jsonschema": "jsonschema",
     "jsonschema_rs": "jsonschema",
     "urllib": "urllib",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "httpx": "httpx",
+    "httpx2": "httpx",
+    "httpcore": "httpx",
+    "httpcore2": "httpx",
     "http": "urllib",
 }
 """Top-level module of an exception class → the file here that knows it."""

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from failwell.delivery.log import error_in
 from failwell.fault.base import Fault
+from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
-from failwell.report.links import links
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
 

@@ -9,13 +9,13 @@ from typing import cast
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.links import Link, links, traceback_of, type_name
 from failwell.report.fingerprint import fingerprint, site
 from failwell.report.identity import new_id
-from failwell.report.links import Link, links, traceback_of, type_name
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
 from failwell.report.redact import redact_text, redact_value, safe_headers
-from failwell.report.resolve import Resolved, is_named, kind_of, resolve
+from failwell.report.resolve import Edge, Resolved, is_named, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
 
 _FURTHEST = 366 * 24 * 3600.0
@@ -34,6 +34,7 @@ def describe(
     provider: str | None = None,
     model: str | None = None,
     untyped: str | None = None,
+    idempotent: bool | None = None,
     scene: Scene | None = None,
     at: datetime | None = None,
     attempts: Sequence[Attempt] = (),
@@ -48,13 +49,16 @@ def describe(
         model: Which model was called, where the exception does not know it.
         untyped: The kind for plain Python errors, at an edge where they mean something else:
             `tool.failed` around a tool.
+        idempotent: Whether the call that failed may be repeated without harm. A lost reply is then
+            a passing failure; without this it is an open question.
         scene: Where it happened; what it leaves open is taken from the exception and the context.
         at: When it happened; now, by default.
         attempts: The tries that led here.
     """
     when = _in_utc(at)
     try:
-        return _describe(error, policy, (provider, model), untyped, scene, when, tuple(attempts))
+        edge = Edge(untyped, idempotent)
+        return _describe(error, policy, (provider, model), edge, scene, when, tuple(attempts))
     except Exception as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
         return _last_resort(error, problem, when)
 
@@ -63,7 +67,7 @@ def _describe(
     error: BaseException,
     policy: TracebackPolicy | str | None,
     called: tuple[str | None, str | None],
-    untyped: str | None,
+    edge: Edge,
     scene: Scene | None,
     when: datetime,
     attempts: tuple[Attempt, ...],
@@ -72,7 +76,7 @@ def _describe(
     if isinstance(recorded, ErrorReport):
         return _completed(recorded, called, scene, attempts)
     kept = default_policy() if policy is None else _policy(policy)
-    found = resolve(error, untyped)
+    found = resolve(error, edge)
     place, frames = _place(error, scene, found)
     below, was_cut = links(error)
     metadata = _reply(found.provider_metadata)

@@ -90,7 +90,8 @@ class Evidence:
 
     rule: str
     basis: str
-    """`declared`, `code`, `type`, `status`, `header`, `message`, `errno`, `cause` or `default`."""
+    """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `default`, or
+    `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
     saw: str = ""
 
 

@@ -7,8 +7,9 @@ as bad as its worst member.
 
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from failwell.adapters.declared import declared
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import is_constant, read
 from failwell.fault.axes import Blame, Category, Certainty
@@ -16,8 +17,8 @@ from failwell.fault.base import Fault, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.kind import Kind
+from failwell.fault.links import members, type_name
 from failwell.fault.registry import find_kind, is_kind, kind
-from failwell.report.links import members, type_name
 from failwell.report.record import Evidence
 
 UNCLASSIFIED = Reading(kind="internal.unknown", rule="unclassified", basis="default")
@@ -35,6 +36,18 @@ _SEVERITY = {
 _MOST_MEMBERS = 1024
 """Members that are looked at below one exception, however they are nested."""
 _constant: dict[int, "Resolved"] = {}
+
+
+class Edge(NamedTuple):
+    """What is known at the place where an exception is described, and not by the exception."""
+
+    untyped: str | None = None
+    """The kind that plain Python errors have here: `tool.failed` around a tool."""
+    idempotent: bool | None = None
+    """Whether the call that failed may be repeated; `None` where nobody said."""
+
+
+ANYWHERE = Edge()
 
 
 @frozen
@@ -61,17 +74,17 @@ class Resolved:
     evidence: tuple[Evidence, ...] = ()
 
 
-def resolve(error: BaseException, untyped: str | None = None, room: list[int] | None = None) -> Resolved:
-    """What is known about `error`. With `untyped`, plain Python errors are given that kind.
+def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Resolved:
+    """What is known about `error`, seen from `edge`.
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
     """
     if isinstance(error, Fault):
-        return _fault(error, untyped, room)
+        return _fault(error, edge, room)
     if isinstance(error, BaseExceptionGroup):
         held = cast("BaseExceptionGroup[BaseException]", error)
-        return _group(held, untyped, [_MOST_MEMBERS] if room is None else room)
-    return _foreign(error, untyped)
+        return _group(held, edge, [_MOST_MEMBERS] if room is None else room)
+    return _foreign(error, edge)
 
 
 def kind_of(error: BaseException) -> str:
@@ -86,10 +99,11 @@ def kind_of(error: BaseException) -> str:
     return resolve(error).kind
 
 
-def _foreign(error: BaseException, untyped: str | None) -> Resolved:
+def _foreign(error: BaseException, edge: Edge) -> Resolved:
     reading = _read(error)
-    if untyped is not None and is_kind(untyped) and _is_untyped(reading):
-        reading = Reading(kind=untyped, rule="untyped", saw=type_name(error))
+    if edge.untyped is not None and is_kind(edge.untyped) and _is_untyped(reading):
+        reading = Reading(kind=edge.untyped, rule="untyped", saw=type_name(error))
+    reading = declared(reading, idempotent=edge.idempotent)
     made = _constant.get(id(reading))
     if made is None:
         made = _judge(reading, reading.saw or type_name(error))
@@ -116,7 +130,11 @@ def _judge(reading: Reading, saw: str) -> Resolved:
         fields_invalid=reading.fields_invalid,
         resource_shortfall=reading.resource_shortfall,
         details=reading.details,
-        evidence=(Evidence(rule=reading.rule, basis=basis, saw=saw[:200]),),
+        vetoed=reading.retryable is False,
+        evidence=(
+            Evidence(rule=reading.rule, basis=basis, saw=saw[:200]),
+            *(Evidence(rule=rule, basis="runner_up", saw=other) for rule, other in reading.runners),
+        ),
     )
 
 
@@ -133,12 +151,12 @@ def _is_untyped(reading: Reading) -> bool:
     return kind(reading.kind).category in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
 
 
-def _fault(error: Fault, untyped: str | None, room: list[int] | None) -> Resolved:
+def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Resolved:
     line = lineage(error)
     end = line[-1].__cause__
     tail = None
     if end is not None and not isinstance(end, Fault):
-        tail = resolve(end, untyped, room)
+        tail = resolve(end, edge, room)
     source = next((link for link in line if link.own_kind is not None), None)
     if source is not None and source.own_kind is not None:
         name = source.own_kind
@@ -179,7 +197,7 @@ def _inherit(
     )
 
 
-def _group(error: BaseExceptionGroup[BaseException], untyped: str | None, room: list[int]) -> Resolved:
+def _group(error: BaseExceptionGroup[BaseException], edge: Edge, room: list[int]) -> Resolved:
     held: list[Resolved] = []
     for member in members(error):
         if room[0] <= 0:
@@ -187,7 +205,7 @@ def _group(error: BaseExceptionGroup[BaseException], untyped: str | None, room: 
             held.append(_judge(UNCLASSIFIED, "members that were not looked at"))
             break
         room[0] -= 1
-        held.append(resolve(member, untyped, room))
+        held.append(resolve(member, edge, room))
     worst = max(held, key=lambda one: (_SEVERITY[one.category], one.vetoed))
     unknown = any(one.certainty is not Certainty.NOT_SENT for one in held) and len(held) > 1
     return replace(

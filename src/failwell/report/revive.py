@@ -51,7 +51,12 @@ def revive(report: ErrorReport) -> Fault:
 
 
 def translate(
-    error: BaseException, *, provider: str | None = None, model: str | None = None, untyped: str | None = None
+    error: BaseException,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    untyped: str | None = None,
+    idempotent: bool | None = None,
 ) -> Fault:
     """Our fault for `error`: itself if it is one, else one that names it and is raised from it.
 
@@ -64,7 +69,8 @@ def translate(
         if known.model is None and is_named(model):
             error.model = model
         return error
-    made = revive(describe(error, provider=provider, model=model, untyped=untyped))
+    report = describe(error, provider=provider, model=model, untyped=untyped, idempotent=idempotent)
+    made = revive(report)
     made.__cause__ = error
     return made
 

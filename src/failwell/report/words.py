@@ -7,7 +7,7 @@ the strict policy: no foreign `__str__` or `__repr__` is even called then.
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from failwell.report.links import Link, links, traceback_of
+from failwell.fault.links import Link, links, traceback_of
 from failwell.report.redact import MARK, TEXT_CAP, redact_text
 
 TRACEBACK_CAP = 12_000

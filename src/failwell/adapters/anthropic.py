@@ -1,0 +1,23 @@
+"""anthropic, also on Bedrock and Vertex.
+
+An error event inside a stream is a status error whose status is the stream's 200; the meaning is
+in its type. Low credit comes as a 400 that says so only in words.
+"""
+
+from typing import Any
+
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    status = facts["status"]
+    facts["in_stream"] = status is not None and status < 400
+    module = type(error).__module__
+    if "bedrock" in module:
+        facts["provider"] = "bedrock"
+    elif "vertex" in module:
+        facts["provider"] = "google-vertex"
+
+
+TABLES: dict[str, Table] = {"anthropic": {"AnthropicError": doorway("anthropic", "anthropic", _refine)}}

@@ -1,0 +1,37 @@
+"""openai, also as the client of Azure OpenAI, OpenRouter and compatible servers.
+
+`body` is the inner error object. An error event inside a stream is a bare `APIError` without a
+status; a connection error says only "Connection error." and keeps the rest in its cause.
+"""
+
+from typing import Any
+
+from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway
+
+_HOSTS = (
+    ("openai.azure.com", "azure-openai"),
+    ("cognitiveservices.azure.com", "azure-openai"),
+    ("openrouter.ai", "openrouter"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.x.ai", "xai"),
+    ("api.perplexity.ai", "perplexity"),
+    ("dashscope", "dashscope"),
+)
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    host = str(ask(ask(error, "request"), "url", default=""))
+    facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
+    bare = type(error).__name__ == "APIError" and facts["status"] is None
+    # Only the stream reader raises the base class itself: the reply had begun.
+    facts["in_stream"] = bare
+    stopped = {"LengthFinishReasonError": "length", "ContentFilterFinishReasonError": "content_filter"}
+    reason = stopped.get(type(error).__name__)
+    if reason is not None:
+        facts["codes"] = (reason, *facts["codes"])
+    facts["model"] = ask_str(ask(error, "completion"), "model")
+
+
+TABLES: dict[str, Table] = {"openai": {"OpenAIError": doorway("openai", "openai", _refine)}}

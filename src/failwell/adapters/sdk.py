@@ -1,0 +1,151 @@
+"""Reading an SDK's exception without its SDK: status, headers, body, codes, causes.
+
+Attributes are asked for one by one and each may refuse. Nothing is fetched: a body counts only if
+the client has read it already. What is found goes into an `Extract`, for the rules to judge.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.extract import Extract, Phase, codes_of, message_of, parse_body
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
+from failwell.adapters.reading import Reading
+from failwell.adapters.render import render
+from failwell.fault.links import below, members
+
+_REQUEST_IDS = (
+    "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
+    "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
+)  # fmt: skip
+_DEEPEST = 8
+_LONGEST = 4_000
+
+
+def doorway(
+    provider: str | None, sdk: str, refine: "Callable[[BaseException, dict[str, Any]], None] | None" = None
+) -> Callable[[BaseException], Reading]:
+    """A doorway for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
+
+    def read(error: BaseException) -> Reading:
+        facts = gather(error, provider, sdk)
+        if refine is not None:
+            refine(error, facts)
+        return render(Extract(**facts))
+
+    return read
+
+
+def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, Any]:
+    """Everything the usual attributes tell, as keyword arguments for an `Extract`."""
+    response = ask(error, "response", "raw_response", "http_response")
+    headers = lower_headers(ask(response, "headers") or ask(error, "headers", "response_headers"))
+    body = body_of(error, response)
+    phase, bug = transport(error)
+    said = message_of(body)
+    return {
+        "provider": provider,
+        "sdk": sdk,
+        "exception_type": type(error).__name__,
+        "names": names_of(error),
+        "status": status_of(error, response),
+        "codes": codes_from(error, body, headers),
+        "message": said or text_of(error),
+        "headers": headers,
+        "body": body,
+        "phase": phase,
+        "in_stream": False,
+        "request_id": ask_str(error, "request_id", "_request_id") or id_in(headers),
+        "model": ask_str(error, "model"),
+        "cause_bug": bug,
+    }
+
+
+def status_of(error: object, response: object) -> int | None:
+    """The HTTP status, wherever the SDK keeps it."""
+    for holder, names in ((error, ("status_code", "status", "http_status", "code")), (response, ("status_code", "status"))):
+        for name in names:
+            value = ask_int(holder, name)
+            if value is not None and 100 <= value < 600:
+                return value
+    return None
+
+
+def body_of(error: object, response: object) -> Any:
+    """The reply's body, parsed, if the client has read it."""
+    body = ask(error, "body", "details")
+    if body is None or body == "":
+        held = ask(response, "__dict__", default={})
+        body = cast("Mapping[str, Any]", held).get("_content") if isinstance(held, Mapping) else None
+        if body is False:
+            body = None
+    return parse_body(body)
+
+
+def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Codes and types from the body, the exception's attributes and the headers, most specific first."""
+    found = list(codes_of(body))
+    for name in ("error_code", "code", "type", "error_type", "reason"):
+        value = ask(error, name)
+        if isinstance(value, str) and 0 < len(value) <= 80:
+            found.append(value.strip().lower())
+    for name in ("x-amzn-errortype", "x-error-code", "x-fal-error-type"):
+        if headers.get(name):
+            found.insert(0, headers[name].partition(":")[0].lower())
+    return tuple(dict.fromkeys(found))
+
+
+def names_of(error: BaseException) -> tuple[str, ...]:
+    """Lower-cased names of the exception's foreign classes, nearest first."""
+    return tuple(cls.__name__.lower() for cls in type(error).__mro__ if cls.__module__ != "builtins")
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's own text, for rules to read; it is never passed on."""
+    said = ask_str(error, "message", limit=_LONGEST)
+    if said:
+        return said
+    try:
+        return str(error)[:_LONGEST]
+    except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
+        return ""
+
+
+def id_in(headers: Mapping[str, str]) -> str | None:
+    """The request id among a reply's headers."""
+    return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
+
+
+def transport(error: BaseException) -> tuple[Phase | None, str | None]:
+    """How far the call got, from the exception and its causes, and a bug that hides under it."""
+    phase: Phase | None = None
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen and len(seen) < _DEEPEST:
+        seen.add(id(link))
+        found = _phase(link)
+        if found is not None and (phase is None or found in REFINES):
+            phase = found
+        inner = members(link)
+        under = below(link)
+        link = under[0] if under is not None else inner[0] if inner else None
+        if link is not None and phase is None and _is_bug(link) and _speaks_of_transport(error):
+            return None, type(link).__name__
+    return phase, None
+
+
+def _phase(error: BaseException) -> Phase | None:
+    for cls in type(error).__mro__:
+        found = phase_of(cls.__module__, cls.__name__)
+        if found is not None:
+            return "tls" if found in ("connect", "closed") and is_certificate(text_of(error)) else found
+    return None
+
+
+def _is_bug(error: BaseException) -> bool:
+    return type(error).__module__ == "builtins" and type(error).__name__ in BUGS
+
+
+def _speaks_of_transport(error: BaseException) -> bool:
+    return any("connect" in name or "timeout" in name for name in names_of(error))
