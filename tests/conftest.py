@@ -1,0 +1,24 @@
+"""What every test is given back: a registry, secrets and observers as they were before it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from failwell.fault import registry
+from failwell.report import redact
+from failwell.runtime import observer
+
+
+@pytest.fixture(autouse=True)
+def _a_clean_process() -> Iterator[None]:
+    kinds = dict(registry._kinds)
+    secrets = set(redact._registered)
+    observers = list(observer._observers)
+    yield
+    registry._kinds.clear()
+    registry._kinds.update(kinds)
+    observer._observers[:] = observers
+    if redact._registered != secrets:
+        redact._registered.clear()
+        redact._registered.update(secrets)
+        redact._learn()
