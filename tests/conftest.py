@@ -1,3 +1,4 @@
+# pyright: reportPrivateUsage=false
 """What every test is given back: a registry, secrets and observers as they were before it."""
 
 from collections.abc import Iterator
