@@ -143,4 +143,8 @@ def _ladder(found: Extract, status: int | None) -> Rule | None:
 
 def _is_page(found: Extract) -> bool:
     kind = found.headers.get("content-type", "")
-    return "text/html" in kind or "mimetype: text/html" in found.message or found.message.lstrip()[:9].lower() == "<!doctype"
+    return (
+        "text/html" in kind
+        or "mimetype: text/html" in found.message
+        or found.message.lstrip()[:9].lower() == "<!doctype"
+    )

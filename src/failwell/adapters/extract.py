@@ -21,7 +21,17 @@ _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
     "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip
-_MESSAGE_KEYS = ("message", "Message", "detail", "msg", "error_message", "errorMessage", "error", "title", "description")
+_MESSAGE_KEYS = (
+    "message",
+    "Message",
+    "detail",
+    "msg",
+    "error_message",
+    "errorMessage",
+    "error",
+    "title",
+    "description",
+)
 
 
 @frozen
@@ -104,7 +114,17 @@ def _objects(body: object, depth: int = 0) -> Iterator[dict[str, Any]]:
         return
     if isinstance(body, dict):
         held = cast("dict[str, Any]", body)
-        for key in ("error", "Error", "details", "errors", "metadata", "response", "raw", "candidates", "promptFeedback"):
+        for key in (
+            "error",
+            "Error",
+            "details",
+            "errors",
+            "metadata",
+            "response",
+            "raw",
+            "candidates",
+            "promptFeedback",
+        ):
             inner = held.get(key)
             if isinstance(inner, str) and inner[:1] in ("{", "["):
                 inner = parse_body(inner)
@@ -112,7 +132,14 @@ def _objects(body: object, depth: int = 0) -> Iterator[dict[str, Any]]:
                 yield from _objects(cast("object", inner), depth + 1)
         yield held
         for key, inner in held.items():
-            if isinstance(inner, dict | list) and key in ("violations", "innererror", "inner_error", "body", "detail", "data"):
+            if isinstance(inner, dict | list) and key in (
+                "violations",
+                "innererror",
+                "inner_error",
+                "body",
+                "detail",
+                "data",
+            ):
                 yield from _objects(cast("object", inner), depth + 1)
     elif isinstance(body, list):
         for inner in cast("list[object]", body)[:8]:

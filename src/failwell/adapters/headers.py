@@ -13,7 +13,13 @@ SAFE_HEADERS = frozenset(
     }
 )  # fmt: skip
 """Reply headers that may be kept. Any other is dropped, whatever it is called."""
-_SAFE_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "x-ms-ratelimit-", "ratelimitbysize-", "x-ratelimitbysize-")
+_SAFE_PREFIXES = (
+    "x-ratelimit-",
+    "anthropic-ratelimit-",
+    "x-ms-ratelimit-",
+    "ratelimitbysize-",
+    "x-ratelimitbysize-",
+)
 _MOST = 40
 _LONGEST = 200
 

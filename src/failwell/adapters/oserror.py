@@ -64,5 +64,6 @@ def read_oserror(error: BaseException) -> Reading:
         if kind is not None and cls.__module__ == "builtins":
             return Reading(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
     saw = "OSError" if number is None else f"errno {number}"
-    return Reading(kind="internal.io_error", rule="python.OSError", basis="type" if number is None else "errno", saw=saw)
-
+    return Reading(
+        kind="internal.io_error", rule="python.OSError", basis="type" if number is None else "errno", saw=saw
+    )

@@ -7,7 +7,6 @@ must be there before the pattern is tried.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -26,34 +25,35 @@ class Rule:
     unless: re.Pattern[str] | None = None
 
 
-def _code(kind: str, name: str, codes: str, **more: object) -> Rule:
-    return _row(name, kind, "code", codes=codes, **more)
+def _code(kind: str, name: str, codes: str, words: str = "", pattern: str = "", unless: str = "") -> Rule:
+    return Rule(
+        f"{kind.partition('.')[2]}.{name}",
+        kind,
+        "code",
+        codes=frozenset(codes.split()),
+        words=tuple(words.split("|")) if words else (),
+        pattern=_compiled(pattern),
+        unless=_compiled(unless),
+    )
 
 
-def _said(kind: str, name: str, words: str, pattern: str, **more: object) -> Rule:
-    return _row(name, kind, "message", words=words, pattern=pattern, **more)
+def _said(kind: str, name: str, words: str, pattern: str, unless: str = "") -> Rule:
+    return Rule(
+        f"{kind.partition('.')[2]}.{name}",
+        kind,
+        "message",
+        words=tuple(words.split("|")),
+        pattern=_compiled(pattern),
+        unless=_compiled(unless),
+    )
 
 
 def _status(kind: str, *statuses: int) -> Rule:
-    return _row(f"status_{statuses[0]}", kind, "status", statuses=statuses)
+    return Rule(f"status_{statuses[0]}", kind, "status", statuses=frozenset(statuses))
 
 
-def _row(name: str, kind: str, basis: str, **more: object) -> Rule:
-    codes = more.get("codes")
-    words = more.get("words")
-    statuses = more.get("statuses", ())
-    pattern, unless = more.get("pattern"), more.get("unless")
-    assert isinstance(statuses, Iterable)  # noqa: S101  (rows are written in this file alone)
-    return Rule(
-        name=f"{kind.partition('.')[2]}.{name}" if not name.startswith("status") else name,
-        kind=kind,
-        basis=basis,
-        codes=frozenset(codes.split()) if isinstance(codes, str) else frozenset(),
-        statuses=frozenset(s for s in statuses if isinstance(s, int)),
-        words=tuple(words.split("|")) if isinstance(words, str) else (),
-        pattern=re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else None,
-        unless=re.compile(unless, re.IGNORECASE) if isinstance(unless, str) else None,
-    )
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    return re.compile(pattern, re.IGNORECASE) if pattern else None
 
 
 _QUOTA, _RATE, _OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
@@ -69,9 +69,7 @@ _RATE_CODES = (
     "limitexceededexception throttling.ratequota throttling.burstrate linkuptoomanyrequestserror "
     "ratelimiterror toomanyrequestserror"
 )
-_WINDOW_OVER_A_DAY = (
-    r"per[-_ ]?day|\b[tr]pd\b|daily|per[-_ ]?week|weekly|per[-_ ]?month|monthly|tokens-per-day|requests-per-day|perday|permonth"
-)
+_WINDOW_OVER_A_DAY = r"per[-_ ]?day|\b[tr]pd\b|daily|per[-_ ]?week|weekly|per[-_ ]?month|monthly|tokens-per-day|requests-per-day|perday|permonth"
 
 CODES: tuple[Rule, ...] = (
     # A request bigger than the whole window never fits, however long one waits.
@@ -211,7 +209,10 @@ LADDER: tuple[Rule, ...] = (
     _status(_DOWN, 409, 425),
     _status(_BAD, 400, 422, 424),
     _status(_OVER, 503),
-    _status(_REJECTED, *(code for code in range(402, 500) if code not in (403, 404, 408, 409, 413, 422, 424, 425, 429))),
+    _status(
+        _REJECTED,
+        *(code for code in range(402, 500) if code not in (403, 404, 408, 409, 413, 422, 424, 425, 429)),
+    ),
     _status(_DOWN, *(code for code in range(500, 600) if code not in (503, 504, 521, 522, 523, 524, 529))),
 )
 

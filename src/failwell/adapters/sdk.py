@@ -64,7 +64,10 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
 
 def status_of(error: object, response: object) -> int | None:
     """The HTTP status, wherever the SDK keeps it."""
-    for holder, names in ((error, ("status_code", "status", "http_status", "code")), (response, ("status_code", "status"))):
+    for holder, names in (
+        (error, ("status_code", "status", "http_status", "code")),
+        (response, ("status_code", "status")),
+    ):
         for name in names:
             value = ask_int(holder, name)
             if value is not None and 100 <= value < 600:

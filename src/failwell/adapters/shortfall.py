@@ -5,9 +5,13 @@ import re
 from failwell.fault.facts import ResourceName, ResourceShortfall
 
 _SIZE = r"(\d{1,9}(?:\.\d{1,6})?)\s?([KMGT])i?B"
-_NEEDED = re.compile(rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate)\s?{_SIZE}", re.IGNORECASE)
+_NEEDED = re.compile(
+    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate)\s?{_SIZE}",
+    re.IGNORECASE,
+)
 _FREE = re.compile(
-    rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available|available[: ]+{_SIZE})", re.IGNORECASE
+    rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available|available[: ]+{_SIZE})",
+    re.IGNORECASE,
 )
 _MEGABYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _MEASURES: dict[str, ResourceName] = {

@@ -11,7 +11,11 @@ from typing import Any, cast
 def raw() -> dict[Any, Any]:
     """The mapping behind `os.environ`; a plain copy where there is none."""
     held: Any = getattr(os.environ, "_data", None)
-    return cast("dict[Any, Any]", held) if isinstance(held, dict) else {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()}
+    return (
+        cast("dict[Any, Any]", held)
+        if isinstance(held, dict)
+        else {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()}
+    )
 
 
 def variable(name: bytes) -> str | None:

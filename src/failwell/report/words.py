@@ -123,7 +123,9 @@ def _pieces(value: object, room: list[int], depth: int) -> Iterable[str]:
         piece = value.strip()[: 2 * TEXT_CAP]
         if len(piece) >= _SHORTEST_DATA:
             yield piece
-            yield from (part for line in piece.splitlines() if len(part := line.strip()) >= 2 * _SHORTEST_DATA)
+            yield from (
+                part for line in piece.splitlines() if len(part := line.strip()) >= 2 * _SHORTEST_DATA
+            )
     elif isinstance(value, bytes):
         yield from _pieces(value[: 2 * TEXT_CAP].decode("utf-8", "replace"), room, depth + 1)
     elif isinstance(value, Mapping):

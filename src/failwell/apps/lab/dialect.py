@@ -1,0 +1,99 @@
+"""A dialect: which scenarios a provider can show, what it says in each, and where its truth differs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from failwell.apps.lab.reply import Answer, Asked, Declined, Reply, always, as_page
+from failwell.apps.lab.scenario import SCENARIOS, Truth
+from failwell.apps.lab.waits import EVERYWHERE, FORMS, tell
+from failwell.fault.axes import Certainty
+from failwell.fault.registry import kind as registered
+
+_JUNK = b'{"id": "lab-1", "object": "resp\x00\xff not json at all'
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """Where the truth about a scenario is another one for this provider."""
+
+    kind: str | None = None
+    certainty: Certainty | None = None
+    wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One provider's way to say things."""
+
+    name: str
+    title: str
+    answers: Mapping[str, Answer]
+    declines: Declined = field(default_factory=dict[str, str])
+    differs: Mapping[str, Differs] = field(default_factory=dict[str, Differs])
+    wait: str = "seconds"
+    """The form in which this provider usually tells the wait."""
+    forms: frozenset[str] = EVERYWHERE
+    """The forms it can be asked for."""
+    vendor: str = "x"
+    """The first word of its window headers."""
+    streams_unasked: bool = False
+    """Whether it streams unless it is told not to."""
+
+    def answer(self, scenario: str) -> Answer | None:
+        """How it answers `scenario`, or none where it declines it."""
+        own = self.answers.get(scenario)
+        if own is not None or scenario in self.declines:
+            return own
+        return self._shared(scenario)
+
+    def reply(self, scenario: str, asked: Asked, form: str | None = None) -> Reply | None:
+        """Its reply to one request; `form` is the form of the wait."""
+        answer = self.answer(scenario)
+        if answer is None:
+            return None
+        if scenario == "rate_limited":
+            told = tell(form or self.wait, datetime.now(UTC), self.vendor)
+            return answer(replace(asked, wait=told))
+        return answer(asked)
+
+    def truth(self, scenario: str, form: str | None = None) -> Truth:
+        """What is true about `scenario` in this dialect."""
+        known = SCENARIOS[scenario].truth
+        own = self.differs.get(scenario)
+        if own is not None:
+            kind = own.kind or known.kind
+            sure = own.certainty
+            if sure is None:
+                sure = registered(own.kind).certainty if own.kind else known.certainty
+            return Truth(kind, sure, own.wait)
+        if scenario == "rate_limited":
+            return replace(known, wait=FORMS[form or self.wait])
+        return known
+
+    def _shared(self, scenario: str) -> Answer | None:
+        """Failures below the provider, which look the same whoever it is."""
+        fine = self.answers["ok"]
+        match scenario:
+            case "html_502":
+                return always(as_page(502, "Bad Gateway", ("server", "nginx")))
+            case "gateway_timeout":
+                return always(as_page(504, "Gateway Time-out", ("server", "nginx")))
+            case "cloudflare_524":
+                edge = (("server", "cloudflare"), ("cf-ray", "8f2a6c0d1e3b4a5c-FRA"))
+                return always(as_page(524, "A timeout occurred", *edge))
+            case "reset_before_read":
+                return always(Reply(None, ending="reset", unread=True))
+            case "reset_after_read":
+                return always(Reply(None, ending="reset"))
+            case "slow_headers":
+                return lambda asked: replace(fine(asked), stall="head")
+            case "slow_body":
+                return lambda asked: replace(fine(asked), stall="body")
+            case "garbage_json":
+                return always(Reply(200, (("content-type", "application/json"),), _JUNK))
+            case "refused":
+                # Never asked: its address is a port where nobody listens.
+                return always(Reply(None, ending="reset", unread=True))
+            case _:
+                return None

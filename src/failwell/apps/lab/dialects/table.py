@@ -1,0 +1,29 @@
+"""The dialects by name; a dialect is loaded when somebody asks for it."""
+
+from functools import cache
+from importlib import import_module
+from typing import cast
+
+from failwell.apps.lab.dialect import Dialect
+
+_MODULES = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google-genai": "google",
+    "plain": "plain",
+}
+
+
+def dialect_names() -> tuple[str, ...]:
+    """Every dialect there is."""
+    return tuple(_MODULES)
+
+
+@cache
+def dialect(name: str) -> Dialect | None:
+    """The dialect called `name`, if there is one."""
+    module = _MODULES.get(name)
+    if module is None:
+        return None
+    found = import_module(f"failwell.apps.lab.dialects.{module}")
+    return cast("dict[str, Dialect]", found.DIALECTS)[name]

@@ -1,0 +1,96 @@
+"""What a dialect is asked, and what it answers: values only, no sockets."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from failwell.apps.lab.waits import Wait
+
+Headers = tuple[tuple[str, str], ...]
+Ending = Literal["whole", "reset"]
+Stall = Literal["never", "head", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, as far as a dialect needs to know it."""
+
+    method: str = "POST"
+    path: str = "/"
+    """What the SDK appended to its base URL, without the query."""
+    body: Any = None
+    """The body as JSON, or none where it was none."""
+    stream: bool = False
+    wait: Wait = field(default_factory=lambda: Wait("none"))
+    base: str = "http://127.0.0.1"
+    """The SDK's base URL, for replies that point back to the server."""
+
+    @property
+    def model(self) -> str:
+        """The model that was asked for, as far as the body says."""
+        named = self.body.get("model") if isinstance(self.body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return named if isinstance(named, str) else "lab-model"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes over the wire, and how it ends."""
+
+    status: int | None = 200
+    """None: not a byte is sent."""
+    headers: Headers = ()
+    body: bytes = b""
+    pieces: tuple[bytes, ...] | None = None
+    """A stream, piece by piece, instead of a body."""
+    ending: Ending = "whole"
+    stall: Stall = "never"
+    unread: bool = False
+    """The request is left unread."""
+
+    def header(self, name: str) -> str | None:
+        """The value of one header."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+Answer = Callable[[Asked], Reply]
+
+
+def as_json(status: int, body: object, *headers: tuple[str, str], kind: str = "application/json") -> Reply:
+    """A JSON reply."""
+    return Reply(status, (("content-type", kind), *headers), json.dumps(body).encode())
+
+
+def as_events(*pieces: bytes, headers: Headers = (), kind: str = "text/event-stream") -> Reply:
+    """A stream that was answered with 200."""
+    return Reply(200, (("content-type", kind), ("cache-control", "no-cache"), *headers), pieces=pieces)
+
+
+def event(body: object, name: str | None = None) -> bytes:
+    """One server-sent event."""
+    said = body if isinstance(body, str) else json.dumps(body)
+    return f"{f'event: {name}' + chr(10) if name else ''}data: {said}\n\n".encode()
+
+
+def as_page(status: int, title: str, *headers: tuple[str, str]) -> Reply:
+    """A gateway's own page."""
+    page = (
+        f"<!DOCTYPE html>\n<html>\n<head><title>{status} {title}</title></head>\n"
+        f"<body>\n<center><h1>{status} {title}</h1></center>\n<hr><center>nginx</center>\n</body>\n</html>\n"
+    )
+    return Reply(status, (("content-type", "text/html; charset=utf-8"), *headers), page.encode())
+
+
+def always(reply: Reply) -> Answer:
+    """An answer that does not depend on the request."""
+    return lambda _: reply
+
+
+def cut(reply: Reply, ending: Ending, *, without: int = 1) -> Reply:
+    """A stream without its last `without` pieces."""
+    assert reply.pieces is not None
+    return replace(reply, pieces=reply.pieces[:-without], ending=ending)
+
+
+Declined = Mapping[str, str]
+"""Scenario → why this dialect has no such thing."""

@@ -1,0 +1,81 @@
+"""From a request's target to its dialect and scenario; and back, the address of one of them."""
+
+import json
+from typing import Any, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
+
+from failwell.apps.lab.dialect import Dialect
+from failwell.apps.lab.dialects.table import dialect, dialect_names
+from failwell.apps.lab.scenario import SCENARIOS
+
+_STREAMING_PATHS = (":streamgeneratecontent", "converse-stream", "invoke-with-response-stream", ":streamrawpredict")
+
+
+class NoSuchFailure(LookupError):
+    """The laboratory was asked for something that it does not have; the message says what it has."""
+
+
+class Route(NamedTuple):
+    """Where a request goes."""
+
+    dialect: Dialect
+    scenario: str
+    form: str | None
+    """The form in which the wait is to be told, where one was asked for."""
+    rest: str
+    """What the SDK appended to its base URL."""
+
+
+def find_route(target: str) -> Route:
+    """The route of a request's target.
+
+    Raises:
+        NoSuchFailure: it leads nowhere.
+    """
+    path = unquote(urlsplit(target).path)
+    # Some SDKs join their paths with a slash too many.
+    first, _, more = path.lstrip("/").partition("/")
+    second, _, rest = more.lstrip("/").partition("/")
+    scenario, _, form = second.partition("@")
+    return check(first, scenario, form or None)._replace(rest=f"/{rest.lstrip('/')}")
+
+
+def check(name: str, scenario: str, form: str | None = None) -> Route:
+    """The route of a dialect and a scenario.
+
+    Raises:
+        NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
+    """
+    found = dialect(name)
+    if found is None:
+        raise NoSuchFailure(f"no dialect `{name}`; there are {_listed(dialect_names())}")
+    if scenario not in SCENARIOS:
+        raise NoSuchFailure(f"no scenario `{scenario}`; there are {_listed(SCENARIOS)}")
+    if found.answer(scenario) is None:
+        why = found.declines.get(scenario, "it has no reply for it")
+        raise NoSuchFailure(f"`{name}` does not show `{scenario}`: {why}")
+    if form is not None and scenario != "rate_limited":
+        raise NoSuchFailure(f"`{scenario}` tells no wait; `@{form}` belongs to `rate_limited`")
+    if form is not None and form not in found.forms:
+        raise NoSuchFailure(f"`{name}` does not tell a wait as `{form}`; it does as {_listed(sorted(found.forms))}")
+    return Route(found, scenario, form, "/")
+
+
+def wants_stream(route: Route, body: Any) -> bool:
+    """Whether the request asks for a stream, in any of the ways that SDKs ask for one."""
+    if any(sign in route.rest.lower() for sign in _STREAMING_PATHS):
+        return True
+    asked = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
+    return route.dialect.streams_unasked if asked is None else asked is True
+
+
+def parse(body: bytes) -> Any:
+    """A request's body as JSON, or none where it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f"`{name}`" for name in names)

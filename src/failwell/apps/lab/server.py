@@ -1,0 +1,268 @@
+"""The laboratory itself: listens on loopback, fails as asked, and counts what was sent to it.
+
+A thread accepts, and every connection has a thread of its own, so a stalled reply holds up nobody.
+"""
+
+import socket
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock, Thread
+from types import TracebackType
+from typing import Any, Self
+
+from failwell.apps.lab.reply import Asked, Reply, as_json
+from failwell.apps.lab.routing import NoSuchFailure, Route, check, find_route, parse, wants_stream
+from failwell.apps.lab.scenario import SCENARIOS, Truth
+from failwell.apps.lab.wire import Connection, Gone, Head
+
+LONG = 3_600.0
+"""How long a stalled reply stalls unless somebody says otherwise: longer than any client waits."""
+_HOST = "127.0.0.1"
+_BACKLOG = 512
+_PATIENCE = 5.0
+_MOST_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One request that reached the laboratory."""
+
+    dialect: str
+    scenario: str
+    form: str | None
+    method: str
+    path: str
+    """What the SDK appended to its base URL."""
+    headers: dict[str, str]
+    """Lower-case names. Empty where the request was left unread."""
+    body: Any
+    """The body as JSON, or none where it was none or was left unread."""
+    stream: bool
+    status: int | None
+    """What was answered; none where nothing was."""
+
+
+class Lab:
+    """A running laboratory. Use it in a `with` block, or `start` and `stop` it."""
+
+    def __init__(
+        self, *, port: int = 0, stall: float = LONG, heard: Callable[[Heard], None] | None = None
+    ) -> None:
+        self.stall = stall
+        """Seconds that the slow scenarios stall; may be changed at any time."""
+        self._wanted = port
+        self._tell = heard
+        self._listener: socket.socket | None = None
+        self._closed: socket.socket | None = None
+        self._accepting: Thread | None = None
+        self._lock = Lock()
+        self._open: dict[Connection, Thread] = {}
+        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._heard: defaultdict[tuple[str, str], deque[Heard]] = defaultdict(lambda: deque(maxlen=_MOST_KEPT))
+        self._stopping = False
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Listen. Raises `OSError` where the port is taken."""
+        assert self._listener is None, "the laboratory is open already"
+        self._listener = _bound(self._wanted)
+        self._listener.listen(_BACKLOG)
+        # Bound and never listening: the port is closed, and nobody else can open it meanwhile.
+        self._closed = _bound(0)
+        self._stopping = False
+        self._accepting = Thread(target=self._accept, args=(self._listener,), name="failwell-lab", daemon=True)
+        self._accepting.start()
+        return self
+
+    def stop(self) -> None:
+        """Hang up on everybody and end every thread; more than once is fine."""
+        if self._listener is None or self._accepting is None or self._closed is None:
+            return
+        self._stopping = True
+        _knock(self.port)
+        self._accepting.join(_PATIENCE)
+        self._listener.close()
+        self._closed.close()
+        with self._lock:
+            left = dict(self._open)
+        for connection in left:
+            connection.close()
+        for thread in left.values():
+            thread.join(_PATIENCE)
+        self._listener = self._closed = self._accepting = None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return _port(self._listener)
+
+    @property
+    def address(self) -> str:
+        """The address of the whole laboratory."""
+        return f"http://{_HOST}:{self.port}"
+
+    def url(self, dialect: str, scenario: str, form: str | None = None) -> str:
+        """The base URL to give to an SDK; the form of a wait may also be written as `scenario@form`.
+
+        Raises:
+            NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
+        """
+        route = _route(dialect, scenario, form)
+        port = _port(self._closed) if route.scenario == "refused" else self.port
+        told = "" if route.form is None else f"@{route.form}"
+        return f"http://{_HOST}:{port}/{route.dialect.name}/{route.scenario}{told}"
+
+    def truth(self, dialect: str, scenario: str, form: str | None = None) -> Truth:
+        """What is true about that failure, for a call about which nothing was declared.
+
+        Raises:
+            NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
+        """
+        route = _route(dialect, scenario, form)
+        return route.dialect.truth(route.scenario, route.form)
+
+    def calls(self, dialect: str | None = None, scenario: str | None = None) -> int:
+        """How many requests came, of this dialect and scenario or of any."""
+        with self._lock:
+            return sum(
+                count
+                for (spoken, shown), count in self._counts.items()
+                if dialect in (None, spoken) and scenario in (None, shown)
+            )
+
+    def requests(self, dialect: str, scenario: str) -> tuple[Heard, ...]:
+        """The latest requests of this dialect and scenario, oldest first."""
+        with self._lock:
+            return tuple(self._heard[dialect, scenario])
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        with self._lock:
+            self._counts.clear()
+            self._heard.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                # A client that left before it was let in, or no more file descriptors.
+                if self._stopping:
+                    return
+                continue
+            if self._stopping:
+                sock.close()
+                return
+            connection = Connection(sock)
+            thread = Thread(target=self._serve, args=(connection,), name="failwell-lab-call", daemon=True)
+            with self._lock:
+                self._open[connection] = thread
+            thread.start()
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            while self._answer(connection):
+                pass
+        except (Gone, OSError):
+            # Clients time out, reset and leave; that is what this place is for.
+            pass
+        finally:
+            connection.close()
+            with self._lock:
+                self._open.pop(connection, None)
+
+    def _answer(self, connection: Connection) -> bool:
+        target = connection.peek_target()
+        if target is not None and self._left_unread(target):
+            connection.reset()
+            return False
+        head = connection.read_head()
+        body = parse(connection.read_body(head))
+        try:
+            route = find_route(head.target)
+            stream = wants_stream(route, body)
+            if SCENARIOS[route.scenario].streams and not stream:
+                raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
+        except NoSuchFailure as error:
+            return connection.write(_mistake(error), head, self.stall)
+        base = f"http://{head.headers.get('host', f'{_HOST}:{self.port}')}{_base_path(route)}"
+        asked = Asked(head.method, route.rest, body, stream, base=base)
+        reply = route.dialect.reply(route.scenario, asked, route.form)
+        assert reply is not None, "routes lead only to scenarios that the dialect answers"
+        self._note(route, head, body, stream, reply)
+        return connection.write(reply, head, self.stall)
+
+    def _left_unread(self, target: str) -> bool:
+        try:
+            route = find_route(target)
+        except NoSuchFailure:
+            return False
+        if route.scenario != "reset_before_read":
+            return False
+        self._note(route, Head("", target, "", {}), None, False, Reply(None, unread=True))
+        return True
+
+    def _note(self, route: Route, head: Head, body: Any, stream: bool, reply: Reply) -> None:
+        heard = Heard(
+            route.dialect.name,
+            route.scenario,
+            route.form,
+            head.method,
+            route.rest,
+            head.headers,
+            body,
+            stream,
+            reply.status,
+        )
+        key = (heard.dialect, heard.scenario)
+        with self._lock:
+            self._counts[key] += 1
+            self._heard[key].append(heard)
+        if self._tell is not None:
+            self._tell(heard)
+
+
+def _route(dialect: str, scenario: str, form: str | None) -> Route:
+    name, _, told = scenario.partition("@")
+    return check(dialect, name, form or told or None)
+
+
+def _base_path(route: Route) -> str:
+    told = "" if route.form is None else f"@{route.form}"
+    return f"/{route.dialect.name}/{route.scenario}{told}"
+
+
+def _mistake(error: NoSuchFailure) -> Reply:
+    return as_json(404, {"lab": str(error)}, ("x-failwell-lab", "mistake"))
+
+
+def _bound(port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((_HOST, port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _port(sock: socket.socket | None) -> int:
+    assert sock is not None, "the laboratory is closed; use it inside its `with` block"
+    return int(sock.getsockname()[1])
+
+
+def _knock(port: int) -> None:
+    """Wake the thread that accepts; it may be too busy to be woken, and then it sees by itself."""
+    try:
+        socket.create_connection((_HOST, port), timeout=1).close()
+    except OSError:
+        return

@@ -1,0 +1,204 @@
+"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway where that is asked for."""
+
+import socket
+import struct
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from time import monotonic
+
+from failwell.apps.lab.reply import Reply
+
+_LARGEST_HEAD = 64 * 1024
+_LARGEST_KEPT = 1024 * 1024
+_LARGEST_BODY = 64 * 1024 * 1024
+_BLOCK = 64 * 1024
+_ABORT = struct.pack("ii", 1, 0)
+"""SO_LINGER with no time left: closing sends a reset instead of a farewell."""
+
+
+class Gone(Exception):
+    """The other side left, or spoke something that is not HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first lines of a request."""
+
+    method: str
+    target: str
+    version: str
+    headers: dict[str, str]
+
+    @property
+    def keeps_alive(self) -> bool:
+        """Whether the connection may serve another request."""
+        asked = self.headers.get("connection", "").lower()
+        return "close" not in asked if self.version == "HTTP/1.1" else "keep-alive" in asked
+
+
+class Connection:
+    """One client's connection, with the bytes that came early."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._early = b""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def peek_target(self) -> str | None:
+        """The target of the next request without reading it, where its first line is there at once."""
+        seen = self._early or self._sock.recv(_BLOCK, socket.MSG_PEEK)
+        if not seen:
+            raise Gone
+        line, newline, _ = seen.partition(b"\r\n")
+        words = line.split(b" ")
+        return words[1].decode("latin-1") if newline and len(words) == 3 else None
+
+    def read_head(self) -> Head:
+        """The head of the next request."""
+        while b"\r\n\r\n" not in self._early:
+            if len(self._early) > _LARGEST_HEAD:
+                raise Gone
+            self._more()
+        raw, _, self._early = self._early.partition(b"\r\n\r\n")
+        first, *lines = raw.decode("latin-1").split("\r\n")
+        words = first.split(" ")
+        if len(words) != 3:
+            raise Gone
+        pairs = (line.partition(":") for line in lines)
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        return Head(words[0], words[1], words[2], headers)
+
+    def read_body(self, head: Head) -> bytes:
+        """The body that belongs to `head`, all of it read and the first part of it kept."""
+        if "100-continue" in head.headers.get("expect", "").lower():
+            self._sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if "chunked" in head.headers.get("transfer-encoding", "").lower():
+            return self._chunks()
+        length = head.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > _LARGEST_BODY:
+            raise Gone
+        return self._exactly(int(length))
+
+    def write(self, reply: Reply, head: Head, stall: float) -> bool:
+        """Send `reply`; whether the connection is still good for another request."""
+        if reply.stall == "head":
+            self.stall(stall)
+        if reply.status is None:
+            self.reset()
+            return False
+        keep = head.keeps_alive and reply.ending == "whole"
+        self._sock.sendall(_first_lines(reply, keep))
+        if head.method == "HEAD":
+            return keep
+        if reply.pieces is None:
+            self._write_body(reply, stall)
+        else:
+            self._write_pieces(reply, stall)
+        if reply.ending == "reset":
+            self.reset()
+        return keep
+
+    def stall(self, seconds: float) -> None:
+        """Do nothing for so long, or until the other side is gone."""
+        until = monotonic() + seconds
+        while (left := until - monotonic()) > 0:
+            self._sock.settimeout(left)
+            try:
+                early = self._sock.recv(_BLOCK)
+            except TimeoutError:
+                break
+            finally:
+                self._sock.settimeout(None)
+            if not early:
+                raise Gone
+            self._early += early
+
+    def reset(self) -> None:
+        """Break the connection off, so that the other side gets ECONNRESET."""
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+        self._sock.close()
+
+    def close(self) -> None:
+        """End the connection properly; safe from another thread and more than once."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # The other side was faster, or it was reset on purpose.
+            pass
+        self._sock.close()
+
+    def _write_body(self, reply: Reply, stall: float) -> None:
+        half = len(reply.body) // 2 if reply.stall == "body" or reply.ending == "reset" else len(reply.body)
+        self._sock.sendall(reply.body[:half])
+        if reply.stall == "body":
+            self.stall(stall)
+        if reply.ending == "whole":
+            self._sock.sendall(reply.body[half:])
+
+    def _write_pieces(self, reply: Reply, stall: float) -> None:
+        for place, piece in enumerate(reply.pieces or ()):
+            self._sock.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if place == 0 and reply.stall == "body":
+                self.stall(stall)
+        if reply.ending == "whole":
+            self._sock.sendall(b"0\r\n\r\n")
+
+    def _more(self) -> None:
+        block = self._sock.recv(_BLOCK)
+        if not block:
+            raise Gone
+        self._early += block
+
+    def _exactly(self, length: int) -> bytes:
+        kept = b""
+        while length:
+            if not self._early:
+                self._more()
+            taken, self._early = self._early[:length], self._early[length:]
+            length -= len(taken)
+            kept = (kept + taken)[:_LARGEST_KEPT]
+        return kept
+
+    def _line(self) -> bytes:
+        while b"\r\n" not in self._early:
+            if len(self._early) > _LARGEST_HEAD:
+                raise Gone
+            self._more()
+        line, _, self._early = self._early.partition(b"\r\n")
+        return line
+
+    def _chunks(self) -> bytes:
+        kept = b""
+        while True:
+            try:
+                size = int(self._line().partition(b";")[0], 16)
+            except ValueError:
+                raise Gone from None
+            if not 0 <= size <= _LARGEST_BODY:
+                raise Gone
+            if size == 0:
+                break
+            kept = (kept + self._exactly(size))[:_LARGEST_KEPT]
+            self._line()
+        while self._line():
+            pass
+        return kept
+
+
+def _first_lines(reply: Reply, keep: bool) -> bytes:
+    status = reply.status or 200
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "Unassigned"
+    framing = (
+        ("transfer-encoding", "chunked")
+        if reply.pieces is not None
+        else ("content-length", str(len(reply.body)))
+    )
+    own = {name.lower() for name, _ in reply.headers}
+    usual = (("date", formatdate(usegmt=True)), framing, ("connection", "keep-alive" if keep else "close"))
+    lines = [f"HTTP/1.1 {status} {phrase}"]
+    lines += [f"{name}: {value}" for name, value in (*usual, *reply.headers) if (name, value) in reply.headers or name not in own]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,0 +1,20 @@
+"""The fault laboratory for tests: a local server that fails the way each provider fails.
+
+Such as `with lab() as fake: client = OpenAI(base_url=fake.url("openai", "rate_limited"))`. It runs in
+threads of its own, so it serves asynchronous code from a plain `with` block as well.
+"""
+
+from failwell.apps.lab.routing import NoSuchFailure
+from failwell.apps.lab.scenario import Truth
+from failwell.apps.lab.server import LONG, Heard, Lab
+
+__all__ = ["Heard", "Lab", "NoSuchFailure", "Truth", "lab"]
+
+
+def lab(*, stall: float = LONG) -> Lab:
+    """A laboratory on a free port of this machine, open while its `with` block runs.
+
+    `stall` is how many seconds the slow scenarios take before they answer; the default is longer
+    than any client waits.
+    """
+    return Lab(stall=stall)
