@@ -1,0 +1,136 @@
+"""Python's own exceptions, raised for real."""
+
+import asyncio
+import sys
+from typing import cast
+
+import pytest
+
+import failwell
+from failwell.adapters.python import TABLES
+from failwell.adapters.registry import read
+from tests.adapters.raisers import BUILTINS, CANARY, PLUMBING, Action, caught, throwing
+
+EVERY = {**{("builtins", name): row for name, row in BUILTINS.items()}, **PLUMBING}
+SECOND_NAMES = {("queue", "Empty"), ("_queue", "Full"), ("ssl", "CertificateError")}
+"""Rows for other builds and other names of classes that are raised above."""
+
+CASES = [pytest.param(*row, id=".".join(names)) for names, row in EVERY.items()]
+
+
+def test_every_row_of_the_tables_is_raised_below() -> None:
+    rows = {(top, name) for top, table in TABLES.items() for name in table}
+
+    assert rows == set(EVERY) | SECOND_NAMES
+
+
+@pytest.mark.parametrize(("action", "kind"), CASES)
+def test_each_exception_becomes_its_kind(action: Action, kind: str) -> None:
+    report = failwell.describe(caught(action))
+
+    assert report.kind == kind
+    assert report.evidence[0].rule.startswith("python.")
+
+
+@pytest.mark.parametrize(("action", "kind"), CASES)
+def test_no_words_or_values_of_the_exception_are_kept(action: Action, kind: str) -> None:
+    report = failwell.describe(caught(action))
+
+    assert CANARY not in report.to_json()
+    assert report.message.endswith(".")
+
+
+def test_the_exact_runtime_error_is_a_bug_and_a_subclass_of_it_is_unknown() -> None:
+    class CudaOutOfLuck(RuntimeError):
+        """What a library makes of it may be anything."""
+
+    plain, special = failwell.describe(RuntimeError("x")), failwell.describe(CudaOutOfLuck("x"))
+
+    assert (plain.kind, plain.category) == ("internal.bug", "fatal")
+    assert (special.kind, special.category, special.retryable) == ("internal.unknown", "unknown", False)
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [
+        (b"\xff".decode, "validation.input_invalid"),
+        ("\ud800".encode, "validation.input_invalid"),
+        (lambda: compile("if x:\nx", "f", "exec"), "internal.bug"),
+        (lambda: 10.0**400, "internal.bug"),
+        (lambda: exec("x = x"), "internal.bug"),
+    ],
+    ids=["UnicodeDecodeError", "UnicodeEncodeError", "IndentationError", "OverflowError", "NameError"],
+)
+def test_a_subclass_follows_its_nearest_listed_ancestor(action: Action, kind: str) -> None:
+    assert failwell.describe(caught(action)).kind == kind
+
+
+def test_json_says_where_and_not_what() -> None:
+    report = failwell.describe(caught(EVERY[("json", "JSONDecodeError")][0]))
+
+    assert report.message == "The text is not valid JSON at line 1, column 30."
+    assert report.details == {"line": 1, "column": 30}
+
+
+def test_a_missing_module_is_named() -> None:
+    report = failwell.describe(caught(BUILTINS["ModuleNotFoundError"][0]))
+
+    assert report.message == "The Python module `no_such_module_9` is not installed."
+    assert (report.category, report.details) == ("configuration", {"module": "no_such_module_9"})
+
+
+@pytest.mark.parametrize("name", [None, 7, "no such; module\nname"])
+def test_a_missing_module_without_a_decent_name_is_not_quoted(name: object) -> None:
+    error = ModuleNotFoundError("x")
+    error.name = name  # pyright: ignore[reportAttributeAccessIssue]
+
+    report = failwell.describe(error)
+
+    assert report.message == failwell.kind("extension.dependency_missing").summary
+    assert report.details == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "details"),
+    [
+        (0, "cancel.run", {}),
+        (None, "cancel.run", {}),
+        (3, "internal.script_error", {"exit_code": 3}),
+        ("some words", "internal.script_error", {"exit_code": 1}),
+    ],
+)
+def test_an_exit_is_read_by_its_code(code: object, kind: str, details: dict[str, int]) -> None:
+    report = failwell.describe(caught(lambda: sys.exit(code)))  # pyright: ignore[reportArgumentType]
+
+    assert (report.kind, report.details) == (kind, details)
+
+
+def test_a_timeout_leaves_the_outcome_unknown() -> None:
+    report = failwell.describe(caught(BUILTINS["TimeoutError"][0]))
+
+    assert (report.category, report.certainty, report.retryable) == ("ambiguous", "unknown", False)
+
+
+def test_a_failed_handshake_is_safe_to_repeat_and_a_refused_certificate_is_not() -> None:
+    spoken = failwell.describe(caught(PLUMBING[("ssl", "SSLError")][0]))
+    refused = failwell.describe(caught(PLUMBING[("ssl", "SSLCertVerificationError")][0]))
+
+    assert (spoken.category, spoken.certainty) == ("transient", "not_sent")
+    assert (refused.category, refused.certainty) == ("configuration", "not_sent")
+
+
+def test_an_error_inside_a_task_group_is_found_in_its_group() -> None:
+    async def work() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.to_thread(int, "x"))
+
+    error = caught(lambda: asyncio.run(work()))
+
+    assert type(error) is ExceptionGroup
+    assert failwell.describe(cast("BaseException", error)).kind == "validation.input_invalid"
+
+
+def test_a_class_that_only_shares_a_builtins_name_is_not_taken_for_it() -> None:
+    other = type("ValueError", (Exception,), {"__module__": "acme"})
+
+    assert read(caught(throwing(other("x")))) is None
