@@ -31,8 +31,12 @@ _MISSING_THING = Rule("status_404.thing", "provider.bad_request", "status")
 _NOT_AN_API = Rule("page_instead_of_answer", "provider.rejected", "body")
 _UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
 
-_ROUTE = re.compile(r"\b(?:url|uri|route|path|endpoint|page)\b", re.IGNORECASE)
-_MODEL = re.compile(r"\b(?:model|deployment|engine|publisher)s?\b", re.IGNORECASE)
+_MODEL = re.compile(r"\b(?:model|deployment|engine|publisher|application)s?\b", re.IGNORECASE)
+_THING = re.compile(
+    r"\b(?:thread|run|step|file|batch|cache|cached content|assistant|message|response|container|vector store|job|prediction"
+    r"|conversation|document|fine-tun\w*|item|upload|webhook)s?\b",
+    re.IGNORECASE,
+)
 
 
 class Verdict(NamedTuple):
@@ -135,7 +139,7 @@ def _ladder(found: Extract, status: int | None) -> Rule | None:
     if status == 404:
         if _MODEL.search(found.message) or not found.message.strip():
             return _MISSING_MODEL
-        return _MISSING_ROUTE if _ROUTE.search(found.message) else _MISSING_THING
+        return _MISSING_THING if _THING.search(found.message) else _MISSING_ROUTE
     if status < 400:
         return _NOT_AN_API if _is_page(found) else None
     return _BY_STATUS.get(status)

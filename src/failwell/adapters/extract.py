@@ -5,6 +5,7 @@ a reading, which leaves this room, never does.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, Literal, cast
@@ -16,6 +17,9 @@ Phase = Literal["pool", "dns", "connect", "proxy", "tls", "write", "read", "clos
 
 NOT_SENT: frozenset[str] = frozenset({"pool", "dns", "connect", "proxy", "tls"})
 _LARGEST_BODY = 64_000
+_PRINTED = re.compile(
+    r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_.-]{2,60})"""
+)
 _DEEPEST = 6
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
@@ -87,6 +91,12 @@ def codes_of(body: object) -> tuple[str, ...]:
     return tuple(found)[:16]
 
 
+def codes_in_text(text: str) -> tuple[str, ...]:
+    """Codes in a message that has a body printed into it, as several SDKs do."""
+    found = [match.lower() for match in _PRINTED.findall(text[:4_000])]
+    return tuple(dict.fromkeys(found))[:8]
+
+
 def message_of(body: object) -> str:
     """The provider's own sentence in a body, for rules to read; it is never passed on."""
     if isinstance(body, str):
@@ -97,7 +107,9 @@ def message_of(body: object) -> str:
             value = holder.get(key)
             if isinstance(value, str) and value and value not in texts:
                 texts.append(value[:2_000])
-    return "\n".join(texts[:6])
+    # Which window a quota counts in stands in an id, not in the sentence.
+    texts.extend(str(value)[:100] for value in values_of(body, "quotaId"))
+    return "\n".join(texts[:8])
 
 
 def values_of(body: object, *keys: str) -> Iterator[Any]:

@@ -69,15 +69,14 @@ _RATE_CODES = (
     "limitexceededexception throttling.ratequota throttling.burstrate linkuptoomanyrequestserror "
     "ratelimiterror toomanyrequestserror"
 )
-_WINDOW_OVER_A_DAY = r"per[-_ ]?day|\b[tr]pd\b|daily|per[-_ ]?week|weekly|per[-_ ]?month|monthly|tokens-per-day|requests-per-day|perday|permonth"
+_WINDOW_OVER_A_DAY = r"per[-_ ]?day|\b[tr]pd\b|daily|per[-_ ]?week|weekly|per[-_ ]?month|monthly|perday|perweek|permonth|/ ?(?:day|week|month)\b"
 
 CODES: tuple[Rule, ...] = (
     # A request bigger than the whole window never fits, however long one waits.
     _code(_LONG, "larger_than_window", _RATE_CODES + " tokens", words="too large|larger than|requested",
-          pattern=r"request too large|larger than the per-minute|single request \(|\blimit \d+, requested \d+\. the input or output tokens must be reduced"),
+          pattern=r"request too large|larger than the per-minute|\blimit \d+, requested \d+\. the input or output tokens must be reduced"),
     _code(_QUOTA, "zero_limit", _RATE_CODES, words="limit", pattern=r"limit(?:\W{1,3}|\s+is\s+)0\b|limit=0\b"),
-    _code(_QUOTA, "long_window", _RATE_CODES, words="day|daily|week|month|tpd|rpd", pattern=_WINDOW_OVER_A_DAY,
-          unless=r"generaterequestsperminute|per[-_ ]?minute"),
+    _code(_QUOTA, "long_window", _RATE_CODES, words="day|daily|week|month|tpd|rpd", pattern=_WINDOW_OVER_A_DAY),
     _code(_QUOTA, "code",
           "insufficient_quota billing_hard_limit_reached billing_not_active credit_balance_exhausted insufficient_credits "
           "organization_spend_limit_exceeded project_spend_limit_exceeded organization_usage_limit_exceeded credit_limit "
@@ -130,22 +129,22 @@ CODES: tuple[Rule, ...] = (
 DECISIVE: tuple[Rule, ...] = (
     _status(_QUOTA, 402),
     _status(_OVER, 529),
-    _status(_UNSURE, 408, 504, 524),
+    _status(_UNSURE, 408, 499, 504, 524),
     _status("provider.connection", 521, 522, 523),
 )
 
 WORDS: tuple[Rule, ...] = (
     _said(_LONG, "larger_than_window", "too large|larger than",
-          r"request too large for .{1,200}tokens per min|single request \([\d,.]+ tokens\) is larger"),
-    _said("resource.system_memory", "words", "system memory", r"(?:requires? more|needs) .{0,20}system memory|[\d.]+ ?[GM]i?B of system memory"),
-    _said("resource.gpu_memory", "words", "out of memory|outofmemory|failed to allocate",
+          r"request too large for .{1,200}tokens per min|tokens\) is larger than"),
+    _said("resource.system_memory", "words", "system memory|allocate memory", r"(?:requires? more|needs) .{0,20}system memory|can(?:'t|not) allocate memory"),
+    _said("resource.gpu_memory", "words", "out of memory|outofmemory|failed to allocate|alloc_failed|cudamalloc",
           r"cuda out of memory|cuda error: out of memory|mps backend out of memory|hip out of memory"
-          r"|resource_exhausted: out of memory while trying to allocate|cublas_status_alloc_failed"),
+          r"|resource_exhausted: out of memory while trying to allocate|cublas_status_alloc_failed|cudamalloc failed"),
     _said(_QUOTA, "words", "quota|credit|balance|billing|afford|spend|usage limit|payment|prepaid|limit exceeded",
           r"credit balance|exceeded your current quota|insufficient[_ ](?:quota|credit|funds|balance)|out of credits|no credits"
-          r"|credits? (?:exhausted|depleted)|depleted your|exhausted balance|requires more credits|not enough credits|only afford"
+          r"|(?:any|enough|more|no remaining) credits|credits? (?:exhausted|depleted)|depleted your|exhausted balance|requires more credits|not enough credits|only afford"
           r"|billing (?:limit|quota|issue|exceeded|hard limit|reasons)|monthly (?:spend|spending|usage|included)"
-          r"|(?:daily|weekly|monthly) usage limit|spend(?:ing)? limit|payment required|account (?:is )?inactive"
+          r"|(?:daily|weekly|monthly) usage limit|usage limits? reached|reached your (?:specified )?(?:api )?usage limits?|spend(?:ing)? limit|payment required|account (?:is )?inactive"
           r"|quota (?:has been )?(?:exhausted|used up)",
           unless=r"invalid api key|per[- ]minute|rate cut to|balance is under|retry in \d"),
     _said(_QUOTA, "long_window", "day|daily|week|month|tpd|rpd",
@@ -161,38 +160,38 @@ WORDS: tuple[Rule, ...] = (
           r"|(?:api[-_ ]?key|credentials?|security token|access token|auth(?:entication)? token)[^.\n]{0,60}(?:invalid|not valid|incorrect|expired|missing|not (?:provided|found|set|supported)|was not provided|required|be set)"
           r"|could not resolve authentication|unable to locate credentials|not authenticated|default credentials were not found",
           unless=r"token limit|max_tokens|unexpected token"),
-    _said(_PERM, "words", "verified|not authori|not allowed|permission|terms|blocked|locked|disabled|not been used|country|region",
-          r"(?:organi[sz]ation|account) must be verified|not authori[sz]ed (?:for|to)|account (?:is )?(?:not allowed|locked|suspended|disabled|deactivated)"
+    _said(_PERM, "words", "verified|not authori|not allowed|permission|terms|blocked|locked|disabled|suspended|banned|restricted|not been used|country|region|location|have access",
+          r"(?:organi[sz]ation|account) must be verified|not authori[sz]ed (?:for|to)|(?:account|organi[sz]ation|project|workspace|team|user|api key) (?:has been |is |was )?(?:not allowed|locked|suspended|disabled|deactivated|banned|blocked|restricted)|location is not supported|(?:country|region|territory)[^.\n]{0,40} not supported|do(?:es)?(?: not|n't) have (?:access|permission)"
           r"|requires? terms acceptance|has not been used in project|insufficient permissions|cloudflare (?:block|security) page"
-          r"|(?:you have|been) blocked|not available in your (?:country|region)|permission '[^']{1,100}' denied|security page: the request was blocked",
-          unless=r"not allowed to request|exhausted balance|safety"),
-    _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|body",
+          r"|(?:you have|been) blocked|not available in your (?:country|region)|permission '[^']{1,100}' denied|security page",
+          unless=r"not allowed to request|exhausted balance|safety|does not exist|prompt|content"),
+    _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|body|payload",
           r"context (?:length|window|size)[^.\n]{0,40}(?:exceed|is|of)|exceeds? (?:the |its )?(?:context|maximum (?:context|length|number of tokens|token))"
           r"|maximum context length|prompt (?:is )?too long|too many total text bytes|input is too long|input tokens exceed"
           r"|tokens?[^.\n]{0,40}too large for model|number of input tokens exceeds|reduce the length of the (?:messages|prompt|input)"
-          r"|request (?:body|entity) too large|length limit exceeded|exceeded max context|input (?:length|token count) .{0,60}exceed",
+          r"|request (?:body|entity) too large|payload size exceeds|maximum prompt length|too many tokens|number of tokens[^.\n]{0,60}exceeds|must have less than \d+ tokens|max_new_tokens.{0,3} must be|length limit exceeded|exceeded max context|input (?:length|token count) .{0,60}exceed",
           unless=r"max_tokens (?:is|or)|output limit was reached"),
-    _said(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management",
+    _said(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management|flagged",
           r"content[_ ](?:policy|filter|management policy|moderation)|safety (?:system|filter|violation|reasons|settings)|blocked (?:by|due to|for) (?:safety|content)"
-          r"|usage (?:guidelines|policies)|prohibited use|sensitive words|filtered out because|refused (?:by|the image)|violat(?:es|ed|ing) .{0,60}(?:polic|guidelines)",
+          r"|usage (?:guidelines|polic(?:y|ies))|(?:input|prompt|content|request) was flagged|flagged (?:as|by|for) |prohibited use|sensitive words|filtered out because|refused (?:by|the image)|violat(?:es|ed|ing) .{0,60}(?:polic|guidelines)",
           unless=r"cloudflare"),
     _said(_CAPABILITY, "words", "support|n't su|not su|not enabled|not permitted|not allowed to request|missing data required|not available for this model",
           r"(?:does|do|is|are|did)(?: not|n't|n’t|nt) (?:currently )?(?:be )?(?:su+p+ort|enabled)|not su+p+ort(?:ed)?|doesn't su+p+ort|unsupported (?:parameter|value|tool_choice|feature)"
           r"|is not enabled for|function calling not support|only supported|not allowed to request|missing data required for image"
           r"|no endpoints found that support|not su+p+orted (?:by|with|for|in)",
           unless=r"unsupported image|unsupported (?:file|format|media)|support (?:must be|team)|contact support|not supported for generatecontent"
-                 r"|not supported by this api|support fine-tuning|models?/[^ ]+ is not found|not found for api version"),
-    _said(_MODEL, "words", "model|deployment|endpoints found|supported values",
+                 r"|not supported by this api|support fine-tuning|on-demand throughput|models?/[^ ]+ is not found|not found for api version"),
+    _said(_MODEL, "words", "model|deployment|endpoints found|supported values|version",
           r"model[^.\n]{0,80}(?:not found|does(?: not|n't) exist|not exist|was removed|removed from|deprecated|decommissioned|retired|invalid|not a valid|is not found|manifest)"
           r"|(?:unknown|invalid|nonexistent|no such|unexpected) model|model not (?:found|exist)|not a valid model|deployment[^.\n]{0,60}does not exist"
           r"|invalid model (?:id|name|identifier)|model(?: identifier| id| name)?[^.\n]{0,20} is invalid|no endpoints found for|supported api model names"
-          r"|unable to access non-serverless model|pull model manifest|supported values are: '(?:gpt|dall-e|claude|gemini|o\d)|^models?: \S+$|unexpected model name",
+          r"|unable to access non-serverless model|pull model manifest|supported values are: '(?:gpt|dall-e|claude|gemini|o\d)|^models?: \S+$|unexpected model name|on-demand throughput isn|not servable|(?:invalid|specified|model) version(?: or|[^.\n]{0,20}does not exist)",
           unless=r"base model|is not supported with|tool|parameter|access to model .{0,40}denied"),
     _said(_OVER, "words", "overloaded|capacity|currently loading|try later|high demand|temporarily",
-          r"overloaded|at capacity|out of capacity|currently loading|model is loading|high demand|temporarily (?:unavailable|out of)"),
-    _said(_THROWN, "words", "failed to|no valid response|tool call|produced invalid|invalid json|rerun|empty error",
+          r"overloaded|at capacity|out of capacity|capacity exceeded|currently loading|model is loading|high demand|temporarily (?:unavailable|out of)"),
+    _said(_THROWN, "words", "failed to|no valid response|tool call|produced invalid|invalid json",
           r"failed to (?:generate|call) (?:a )?(?:tool_calls|function)|no valid response generated|tool call validation failed"
-          r"|model (?:generated too many tool calls|produced invalid content)|did not call a tool|^invalid json: |a rerun usually passes"),
+          r"|model (?:generated too many tool calls|produced invalid content)|did not call a tool|^invalid json: "),
     _said("provider.connection", "words", "connect",
           r"could not connect to|connection refused|failed to establish a new connection|connections to all backends failing|cannot connect to host"),
     _said(_REJECTED, "words", "route|url|endpoint", r"no route for|invalid url|unknown (?:endpoint|url|route)|unrecognized request url"),

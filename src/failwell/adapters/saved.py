@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.extract import Extract, Phase, codes_of, message_of, parse_body
+from failwell.adapters.extract import Extract, Phase, codes_in_text, codes_of, message_of, parse_body
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.process import read_exit
@@ -50,6 +50,7 @@ def extract_saved(row: Mapping[str, Any]) -> Extract:
     kind = headers.get("x-amzn-errortype")
     if kind:
         codes.insert(0, kind.partition(":")[0].lower())
+    codes.extend(code for code in codes_in_text(message) if code not in codes)
     if _SYMBOL.fullmatch(message):
         codes.append(message.lower())
     phase, bug = transport([(named, text), *causes])
