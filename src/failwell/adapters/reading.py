@@ -36,6 +36,10 @@ class Reading:
     fields_invalid: tuple[str, ...] | None = None
     resource_shortfall: ResourceShortfall | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    inner: BaseException | None = None
+    """An exception that this one only carries: what that is decides, and `kind` only if nobody knows it."""
+    recorded: Mapping[str, Any] | None = None
+    """A report that travelled in the exception, as it was written."""
 
 
 Doorway = Callable[[BaseException], Reading | None]

@@ -1,10 +1,10 @@
 """Any exception → one `ErrorReport`. Never raises, never blocks, never leaks, always bounded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isfinite
-from typing import cast
+from typing import Any, cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, lineage
@@ -77,6 +77,9 @@ def _describe(
         return _completed(recorded, called, scene, attempts)
     kept = default_policy() if policy is None else _policy(policy)
     found = resolve(error, edge)
+    arrived = None if found.recorded is None else _arrived(found.recorded)
+    if arrived is not None:
+        return _completed(arrived, called, scene, attempts)
     place, frames = _place(error, scene, found)
     below, was_cut = links(error)
     metadata = _reply(found.provider_metadata)
@@ -123,6 +126,14 @@ def _describe(
 
         return fit(report)
     return report
+
+
+def _arrived(written: Mapping[str, Any]) -> ErrorReport | None:
+    """The report that travelled in a foreign exception, unless it is none."""
+    try:
+        return ErrorReport.read(written)
+    except Fault:
+        return None
 
 
 def _completed(

@@ -35,6 +35,8 @@ _SEVERITY = {
 """The less a repeat can do, the worse."""
 _MOST_MEMBERS = 1024
 """Members that are looked at below one exception, however they are nested."""
+_ENVELOPE = 128
+"""What opening one envelope takes of that room: eight of them in each other are enough."""
 _constant: dict[int, "Resolved"] = {}
 
 
@@ -72,6 +74,8 @@ class Resolved:
     resource_shortfall: ResourceShortfall | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     evidence: tuple[Evidence, ...] = ()
+    recorded: Mapping[str, Any] | None = None
+    """The report that arrived in the exception, as it was written."""
 
 
 def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Resolved:
@@ -84,7 +88,7 @@ def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None 
     if isinstance(error, BaseExceptionGroup):
         held = cast("BaseExceptionGroup[BaseException]", error)
         return _group(held, edge, [_MOST_MEMBERS] if room is None else room)
-    return _foreign(error, edge)
+    return _foreign(error, edge, room)
 
 
 def kind_of(error: BaseException) -> str:
@@ -99,8 +103,12 @@ def kind_of(error: BaseException) -> str:
     return resolve(error).kind
 
 
-def _foreign(error: BaseException, edge: Edge) -> Resolved:
+def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Resolved:
     reading = _read(error)
+    if reading.inner is not None:
+        held = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
+        if held is not None:
+            return held
     if edge.untyped is not None and is_kind(edge.untyped) and _is_untyped(reading):
         reading = Reading(kind=edge.untyped, rule="untyped", saw=type_name(error))
     reading = declared(reading, idempotent=edge.idempotent)
@@ -111,6 +119,28 @@ def _foreign(error: BaseException, edge: Edge) -> Resolved:
             # Most readings are rows of a table: the same object every time, judged once.
             _constant[id(reading)] = made
     return made
+
+
+def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int]) -> Resolved | None:
+    """What the exception inside an envelope is, with what only the envelope knows; `None` if nobody knows it."""
+    room[0] -= _ENVELOPE
+    if room[0] <= 0:
+        return None
+    held = resolve(inner, edge, room)
+    if held.kind == UNCLASSIFIED.kind:
+        return None
+    return replace(
+        held,
+        caller_facing=False,
+        vetoed=held.vetoed or reading.retryable is False,
+        provider=held.provider or reading.provider,
+        model=held.model or reading.model,
+        provider_metadata=_merged(held.provider_metadata, reading.provider_metadata),
+        not_before=held.not_before or reading.not_before,
+        details={**reading.details, **held.details},
+        evidence=(*held.evidence, Evidence(rule=reading.rule, basis="cause", saw=type_name(inner))),
+        recorded=held.recorded or reading.recorded,
+    )
 
 
 def _judge(reading: Reading, saw: str) -> Resolved:
@@ -135,6 +165,7 @@ def _judge(reading: Reading, saw: str) -> Resolved:
             Evidence(rule=reading.rule, basis=basis, saw=saw[:200]),
             *(Evidence(rule=rule, basis="runner_up", saw=other) for rule, other in reading.runners),
         ),
+        recorded=reading.recorded,
     )
 
 
@@ -214,6 +245,7 @@ def _group(error: BaseExceptionGroup[BaseException], edge: Edge, room: list[int]
         certainty=Certainty.UNKNOWN if unknown and worst.certainty is Certainty.NOT_SENT else worst.certainty,
         message=None,
         caller_facing=False,
+        recorded=None,
         details={"members": len(members(error))},
         evidence=(
             Evidence(rule="group.worst_member", basis="cause", saw=f"{len(members(error))} members"),
@@ -255,9 +287,13 @@ _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 
 def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | None:
-    held = [link.provider_metadata for link in line if link.provider_metadata is not None]
-    if tail is not None and tail.provider_metadata is not None:
-        held.append(tail.provider_metadata)
+    tails = [] if tail is None else [tail.provider_metadata]
+    return _merged(*(link.provider_metadata for link in line), *tails)
+
+
+def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
+    """All that is known, field by field, the first word counting."""
+    held = [one for one in known if one is not None]
     if len(held) < 2:
         return held[0] if held else None
     merged: dict[str, Any] = {
