@@ -37,6 +37,17 @@ HOMES: dict[str, str] = {
     "httpcore": "httpx",
     "httpcore2": "httpx",
     "http": "urllib",
+    "google": "google",
+    "mistralai": "mistralai",
+    "botocore": "botocore",
+    "boto3": "botocore",
+    "huggingface_hub": "huggingface_hub",
+    "cohere": "cohere",
+    "fal_client": "fal_client",
+    "azure": "azure_core",
+    "requests": "requests",
+    "urllib3": "requests",
+    "aiohttp": "aiohttp",
 }
 """Top-level module of an exception class → the file here that knows it."""
 

@@ -1,0 +1,52 @@
+"""azure.core, under every Azure SDK, and azure.identity.
+
+A reply's error object is `error`, with an inner error that is often the more exact one. Failures to
+send and failures to read the reply are two different families.
+"""
+
+from typing import Any
+
+from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway
+from failwell.fault.axes import Certainty
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    if facts["body"] is None:
+        told = ask(error, "error")
+        inner = ask(told, "innererror")
+        body = {
+            "error": {
+                "code": ask_str(told, "code"),
+                "message": ask_str(told, "message", limit=2_000),
+                "innererror": inner if isinstance(inner, dict) else None,
+            }
+        }
+        facts["body"] = body
+        facts["codes"] = tuple(dict.fromkeys((*codes_of(body), *facts["codes"])))
+        facts["message"] = message_of(body) or facts["message"]
+
+
+_read = doorway("azure", "azure-core", _refine)
+
+
+def _row(kind: str, name: str) -> Reading:
+    return Reading(
+        kind=kind, rule=f"azure_core.{name}", saw=name, provider="azure", certainty=Certainty.NOT_SENT
+    )
+
+
+TABLES: dict[str, Table] = {
+    "azure": {
+        "AzureError": _read,
+        "CredentialUnavailableError": _row("provider.auth", "CredentialUnavailableError"),
+        "AuthenticationRequiredError": _row("provider.auth", "AuthenticationRequiredError"),
+        "SerializationError": _row("validation.input_invalid", "SerializationError"),
+        "DeserializationError": Reading(
+            kind="provider.output_invalid", rule="azure_core.DeserializationError", saw="DeserializationError"
+        ),
+    }
+}

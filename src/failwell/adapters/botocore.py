@@ -1,0 +1,99 @@
+"""boto3 and botocore: services answer with a code, and everything before that is a `BotoCoreError`.
+
+A service's exception classes are made when its client is, so they cannot be listed: the code in
+`response["Error"]` is what they are named after. Errors inside an event stream carry a status that
+nobody sent.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway, id_in
+from failwell.fault.axes import Certainty
+
+_BEDROCK = frozenset(
+    {
+        "Converse", "ConverseStream", "InvokeModel", "InvokeModelWithResponseStream", "StartAsyncInvoke",
+        "InvokeModelWithBidirectionalStream", "ApplyGuardrail", "CountTokens", "InvokeAgent", "RetrieveAndGenerate",
+    }
+)  # fmt: skip
+
+
+def _answered(error: BaseException, facts: dict[str, Any]) -> None:
+    response = _mapping(ask(error, "response"))
+    around = _mapping(response.get("ResponseMetadata"))
+    body = {name: value for name, value in response.items() if name != "ResponseMetadata"}
+    headers = lower_headers(around.get("HTTPHeaders"))
+    status, request_id = around.get("HTTPStatusCode"), around.get("RequestId")
+    in_stream = "eventstreamerror" in facts["names"]
+    facts.update(
+        provider="bedrock" if ask_str(error, "operation_name") in _BEDROCK else "aws",
+        status=status if isinstance(status, int) and not in_stream else None,
+        headers=headers,
+        body=body,
+        codes=codes_of(body),
+        message=message_of(body),
+        in_stream=in_stream,
+        request_id=request_id[:200] if isinstance(request_id, str) else id_in(headers),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _local(kind: str, *names: str) -> Table:
+    """Errors that botocore finds before it sends anything."""
+    return {
+        name: Reading(
+            kind=kind, rule=f"botocore.{name}", saw=name, provider="aws", certainty=Certainty.NOT_SENT
+        )
+        for name in names
+    }
+
+
+TABLES: dict[str, Table] = {
+    "botocore": {
+        "ClientError": doorway("aws", "botocore", _answered),
+        "BotoCoreError": doorway("aws", "botocore"),
+        **_local(
+            "provider.auth",
+            "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "NoAuthTokenError",
+            "TokenRetrievalError", "UnknownCredentialError", "UnknownTokenProviderError", "SSOError", "LoginError",
+            "MetadataRetrievalError", "RefreshWithMFAUnsupportedError",
+        ),
+        **_local(
+            "validation.config_invalid",
+            "NoRegionError", "BaseEndpointResolverError", "EndpointProviderError", "UnknownRegionError",
+            "InvalidRegionError", "ServiceNotInRegionError", "DataNotFoundError", "ApiVersionNotFoundError",
+            "ProfileNotFound", "ConfigParseError", "ConfigNotFound", "InvalidConfigError", "InvalidDefaultsMode",
+            "InvalidRetryConfigurationError", "InvalidProxiesConfigError", "InvalidEndpointConfigurationError",
+            "InvalidEndpointDiscoveryConfigurationError", "InvalidIMDSEndpointError", "InvalidIMDSEndpointModeError",
+            "InvalidChecksumConfigError", "InvalidSTSRegionalEndpointsConfigError", "WaiterConfigError",
+            "InvalidS3UsEast1RegionalEndpointConfigError", "UnknownSignatureVersionError",
+            "UnsupportedSignatureVersionError", "UnsupportedServiceProtocolsError",
+        ),
+        **_local(
+            "validation.input_invalid",
+            "ParamValidationError", "ValidationError", "MissingParametersError", "UnknownClientMethodError",
+            "OperationNotPageableError", "InvalidExpressionError", "InvalidHostLabelError", "InvalidDNSNameError",
+            "UnsupportedS3ArnError", "UnsupportedS3ControlArnError", "UnsupportedOutpostResourceError",
+            "UnsupportedS3ConfigurationError", "UnseekableStreamError",
+        ),
+        **_local("extension.dependency_missing", "MissingDependencyException", "MD5UnavailableError"),
+        **{
+            name: Reading(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
+            for name in ("ResponseParserError", "EventStreamParseError", "ParserError", "ChecksumError", "FlexibleChecksumError")
+        },
+    },
+    "boto3": {
+        "RetriesExceededError": doorway("aws", "boto3"),
+        "S3UploadFailedError": doorway("aws", "boto3"),
+        "S3TransferFailedError": doorway("aws", "boto3"),
+    },
+}  # fmt: skip

@@ -1,0 +1,142 @@
+"""google-genai with its three trees, google.api_core and google.auth.
+
+All of them live under one top-level module, and some share class names, so a doorway asks where a
+class was defined. What a limit counts and how long to wait is in `details`, not in the message.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table, read
+from failwell.adapters.sdk import body_of, doorway
+from failwell.fault.axes import Certainty
+
+_VERTEX = "aiplatform.googleapis.com"
+_MOST_DETAILS = 16
+_FIELDS = ("reason", "domain", "retry_delay", "violations", "field_violations")
+_VIOLATION = ("quota_id", "quota_metric", "description", "subject", "field")
+
+
+def _provider(error: BaseException) -> str:
+    url = ask(ask(ask(error, "response"), "request") or ask(error, "request"), "url")
+    return "google-vertex" if url is not None and _VERTEX in str(url)[:500] else "google"
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    facts["provider"] = _provider(error)
+    said = facts["status"]
+    if said is not None and said < 400:
+        # An error object inside a stream keeps the stream's 200 beside it; its own code is the status.
+        facts["in_stream"] = True
+    if type(error).__name__ in ("APIConnectionError", "APITimeoutError") and facts["phase"] is None:
+        facts["phase"] = "read"
+
+
+def _call(error: BaseException, facts: dict[str, Any]) -> None:
+    """google.api_core: details are messages of google.rpc, or absent, with the JSON in the response."""
+    facts["provider"] = "google"
+    details = [_plain(one, _FIELDS) for one in _several(ask(error, "details"))]
+    body = body_of(None, ask(error, "response"))
+    if any(details) or body is None:
+        body = {
+            "error": {"message": ask_str(error, "message", limit=2_000), "details": [d for d in details if d]}
+        }
+    facts["body"] = body
+    facts["codes"] = tuple(dict.fromkeys((*codes_of(body), *facts["codes"])))
+    facts["message"] = message_of(body) or facts["message"]
+
+
+def _several(value: object) -> list[object]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return []
+    return [one for one, _ in zip(cast("Iterable[object]", value), range(_MOST_DETAILS), strict=False)]
+
+
+def _plain(message: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """The named fields of one google.rpc message, or of the dict that stands for it."""
+    if isinstance(message, dict):
+        return cast("dict[str, Any]", message)
+    found: dict[str, Any] = {}
+    for name in names:
+        value = ask(message, name)
+        if isinstance(value, str) and value:
+            found["quotaId" if name == "quota_id" else name] = value
+        elif name == "retry_delay" and value is not None:
+            found[name] = {
+                "seconds": ask(value, "seconds", default=0),
+                "nanos": ask(value, "nanos", default=0),
+            }
+        elif name in ("violations", "field_violations") and value is not None:
+            found["violations"] = [_plain(one, _VIOLATION) for one in _several(value)]
+    return found
+
+
+_genai = doorway("google", "google-genai", _refine)
+_api_core = doorway("google", "google-api-core", _call)
+
+
+def _retried(error: BaseException) -> Reading | None:
+    # It says only that retries were given up; what went wrong each time is its cause.
+    cause = ask(error, "cause")
+    return read(cause) if isinstance(cause, BaseException) else None
+
+
+def _continued(error: BaseException) -> Reading:
+    # Earlier parts of the answer were made and billed, whatever stopped the next one.
+    cause = error.__cause__
+    found = None if cause is None else read(cause)
+    if found is None:
+        return Reading(
+            kind="provider.stream_interrupted", rule="google.ContinuationInterruptedError", provider="google"
+        )
+    return replace(found, certainty=Certainty.PARTIAL)
+
+
+def _transport(error: BaseException) -> Reading | None:
+    # Fetching a token failed on the way: the call it was for was never sent.
+    found = _auth_transport(error)
+    return (
+        replace(found, certainty=Certainty.NOT_SENT, kind="provider.connection")
+        if found.kind == "provider.outcome_unknown"
+        else found
+    )
+
+
+_auth_transport = doorway("google", "google-auth")
+
+
+def _row(kind: str, name: str) -> Reading:
+    return Reading(kind=kind, rule=f"google.{name}", saw=name, provider="google")
+
+
+def _not_sent(kind: str, name: str) -> Reading:
+    return replace(_row(kind, name), certainty=Certainty.NOT_SENT)
+
+
+TABLES: dict[str, Table] = {
+    "google": {
+        # google-genai, and the two trees inside it for newer endpoints
+        "APIError": _genai,
+        "GeminiNextGenAPIClientError": _genai,
+        "GenAiError": _genai,
+        "NoResponseError": _row("provider.outcome_unknown", "NoResponseError"),
+        "ContinuationInterruptedError": _continued,
+        "ContinuationTimeoutError": _row("provider.outcome_unknown", "ContinuationTimeoutError"),
+        "UnknownApiResponseError": _row("provider.output_invalid", "UnknownApiResponseError"),
+        "FunctionInvocationError": _row("tool.failed", "FunctionInvocationError"),
+        "EphemeralTokenAPIKeyError": _not_sent("provider.auth", "EphemeralTokenAPIKeyError"),
+        # google.api_core
+        "GoogleAPICallError": _api_core,
+        "RetryError": _retried,
+        "DuplicateCredentialArgs": _row("validation.config_invalid", "DuplicateCredentialArgs"),
+        "UploadCancelledError": _row("cancel.run", "UploadCancelledError"),
+        # google.auth
+        "TransportError": _transport,
+        "TimeoutError": _not_sent("provider.connection", "TimeoutError"),
+        "GoogleAuthError": _not_sent("provider.auth", "GoogleAuthError"),
+    }
+}

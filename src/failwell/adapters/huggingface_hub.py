@@ -1,0 +1,64 @@
+"""huggingface_hub: replies of the hub and of inference providers.
+
+Its HTTP error is an `OSError` too, and reading its `request` raises. A model that is still loading
+answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
+"""
+
+from typing import Any
+
+from failwell.adapters.ask import ask_str
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway, gather
+from failwell.fault.axes import Certainty
+
+_PROVIDER, _SDK = "huggingface", "huggingface_hub"
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    said = ask_str(error, "server_message", limit=2_000)
+    if said and said not in facts["message"]:
+        facts["message"] = f"{said}\n{facts['message']}"
+
+
+def _generation(error: BaseException, facts: dict[str, Any]) -> None:
+    # Made either from a failed reply, which is then its cause, or from an error event in a stream.
+    cause = error.__cause__
+    if cause is None:
+        facts["in_stream"] = True
+        return
+    reply = gather(cause, _PROVIDER, _SDK)
+    for name in ("status", "headers", "body", "request_id"):
+        facts[name] = reply[name]
+    facts["codes"] = reply["codes"]
+
+
+_read = doorway(_PROVIDER, _SDK, _refine)
+
+
+def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
+    return Reading(
+        kind=kind, rule=f"huggingface_hub.{name}", saw=name, provider=_PROVIDER, certainty=certainty
+    )
+
+
+TABLES: dict[str, Table] = {
+    "huggingface_hub": {
+        "HfHubHTTPError": _read,
+        "InferenceTimeoutError": _read,
+        "TextGenerationError": doorway(_PROVIDER, _SDK, _generation),
+        "InferenceEndpointTimeoutError": _row("provider.timeout", "InferenceEndpointTimeoutError"),
+        "InferenceEndpointError": _row("provider.unavailable", "InferenceEndpointError"),
+        "OfflineModeIsEnabled": _row("validation.config_invalid", "OfflineModeIsEnabled"),
+        "LocalTokenNotFoundError": _row("provider.auth", "LocalTokenNotFoundError", Certainty.NOT_SENT),
+        "OIDCError": _row("provider.auth", "OIDCError", Certainty.NOT_SENT),
+        "DeviceCodeError": _row("provider.auth", "DeviceCodeError"),
+        "RevisionResolutionError": _row("provider.bad_request", "RevisionResolutionError"),
+        "LocalEntryNotFoundError": _row("validation.path_not_found", "LocalEntryNotFoundError"),
+        "CacheNotFound": _row("validation.path_not_found", "CacheNotFound"),
+        "SafetensorsParsingError": _row("validation.shape_invalid", "SafetensorsParsingError"),
+        "NotASafetensorsRepoError": _row("validation.input_invalid", "NotASafetensorsRepoError"),
+        "FileMetadataError": _row("provider.output_invalid", "FileMetadataError"),
+        "XetDownloadError": _row("provider.unavailable", "XetDownloadError"),
+    }
+}

@@ -1,0 +1,53 @@
+"""mistralai, also on Azure and Google Cloud, since version 1.
+
+The body is a text and holds the code; the message repeats the body. What the transport raises
+passes through as it is, except for a call that never got a reply at all.
+"""
+
+from typing import Any
+
+from failwell.adapters.ask import ask_str
+from failwell.adapters.extract import codes_of, message_of, parse_body
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway
+
+
+def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    name = type(error).__name__
+    if name == "StreamDisconnectedError":
+        # `error` is the server's own frame; `reason` only says who noticed.
+        body = parse_body(ask_str(error, "error", limit=8_000))
+        facts["body"], facts["codes"], facts["message"] = body, codes_of(body), message_of(body)
+        facts["in_stream"] = True
+    status = facts["status"]
+    if status is not None and status < 400 and "ValidationError" not in name:
+        facts["in_stream"] = True
+
+
+_read = doorway("mistral", "mistralai", _refine)
+
+
+def _row(kind: str, name: str) -> Reading:
+    return Reading(kind=kind, rule=f"mistralai.{name}", saw=name, provider="mistral")
+
+
+TABLES: dict[str, Table] = {
+    "mistralai": {
+        "MistralError": _read,
+        "MistralAzureError": _read,
+        "MistralGCPError": _read,
+        # Version 1 had no common base.
+        "SDKError": _read,
+        "HTTPValidationError": _read,
+        "NoResponseError": _row("provider.outcome_unknown", "NoResponseError"),
+        "StreamDisconnectedError": _read,
+        "MCPAuthException": _row("provider.auth", "MCPAuthException"),
+        "RealtimeTranscriptionException": _read,
+        "RealtimeSpeechException": _read,
+        "ServiceAccountTokenError": _row("provider.auth", "ServiceAccountTokenError"),
+        "VoiceAgentConfigurationError": _row("validation.config_invalid", "VoiceAgentConfigurationError"),
+        "VoiceAgentDependencyError": _row("extension.dependency_missing", "VoiceAgentDependencyError"),
+        "MistralClientException": _read,
+    }
+}
