@@ -8,7 +8,8 @@ from typing import Any, Literal
 from failwell.apps.lab.waits import Wait
 
 Headers = tuple[tuple[str, str], ...]
-Ending = Literal["whole", "reset"]
+Ending = Literal["whole", "cut", "reset"]
+"""All of it, a proper farewell before the end, or a reset before the end."""
 Stall = Literal["never", "head", "body"]
 
 

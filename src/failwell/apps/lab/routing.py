@@ -8,7 +8,12 @@ from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.table import dialect, dialect_names
 from failwell.apps.lab.scenario import SCENARIOS
 
-_STREAMING_PATHS = (":streamgeneratecontent", "converse-stream", "invoke-with-response-stream", ":streamrawpredict")
+_STREAMING_PATHS = (
+    ":streamgeneratecontent",
+    "converse-stream",
+    "invoke-with-response-stream",
+    ":streamrawpredict",
+)
 
 
 class NoSuchFailure(LookupError):
@@ -57,16 +62,25 @@ def check(name: str, scenario: str, form: str | None = None) -> Route:
     if form is not None and scenario != "rate_limited":
         raise NoSuchFailure(f"`{scenario}` tells no wait; `@{form}` belongs to `rate_limited`")
     if form is not None and form not in found.forms:
-        raise NoSuchFailure(f"`{name}` does not tell a wait as `{form}`; it does as {_listed(sorted(found.forms))}")
+        raise NoSuchFailure(
+            f"`{name}` does not tell a wait as `{form}`; it does as {_listed(sorted(found.forms))}"
+        )
     return Route(found, scenario, form, "/")
 
 
 def wants_stream(route: Route, body: Any) -> bool:
-    """Whether the request asks for a stream, in any of the ways that SDKs ask for one."""
-    if any(sign in route.rest.lower() for sign in _STREAMING_PATHS):
-        return True
+    """Whether the request asks for a stream, in any of the ways that SDKs ask for one.
+
+    Raises:
+        NoSuchFailure: it does not, and the scenario can be shown in a stream alone.
+    """
     asked = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
-    return route.dialect.streams_unasked if asked is None else asked is True
+    if any(sign in route.rest.lower() for sign in _STREAMING_PATHS):
+        asked = True
+    stream = route.dialect.streams_unasked if asked is None else asked is True
+    if SCENARIOS[route.scenario].streams and not stream:
+        raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
+    return stream
 
 
 def parse(body: bytes) -> Any:

@@ -42,7 +42,9 @@ class Scenario:
     """Whether only a call that asked for a stream can meet it."""
 
 
-def _row(name: str, kind: str | None, summary: str, certainty: str | None = None, *, streams: bool = False) -> Scenario:
+def _row(
+    name: str, kind: str | None, summary: str, certainty: str | None = None, *, streams: bool = False
+) -> Scenario:
     if kind is None:
         return Scenario(name, summary, Truth(None), streams)
     sure = registered(kind).certainty if certainty is None else Certainty(certainty)

@@ -7,13 +7,13 @@ import socket
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
 from failwell.apps.lab.reply import Asked, Reply, as_json
 from failwell.apps.lab.routing import NoSuchFailure, Route, check, find_route, parse, wants_stream
-from failwell.apps.lab.scenario import SCENARIOS, Truth
+from failwell.apps.lab.scenario import Truth
 from failwell.apps.lab.wire import Connection, Gone, Head
 
 LONG = 3_600.0
@@ -21,6 +21,7 @@ LONG = 3_600.0
 _HOST = "127.0.0.1"
 _BACKLOG = 512
 _PATIENCE = 5.0
+_PAUSE = 0.02
 _MOST_KEPT = 1_000
 
 
@@ -59,8 +60,10 @@ class Lab:
         self._lock = Lock()
         self._open: dict[Connection, Thread] = {}
         self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._heard: defaultdict[tuple[str, str], deque[Heard]] = defaultdict(lambda: deque(maxlen=_MOST_KEPT))
-        self._stopping = False
+        self._heard: defaultdict[tuple[str, str], deque[Heard]] = defaultdict(
+            lambda: deque(maxlen=_MOST_KEPT)
+        )
+        self._stopping = Event()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -73,12 +76,14 @@ class Lab:
     def start(self) -> Self:
         """Listen. Raises `OSError` where the port is taken."""
         assert self._listener is None, "the laboratory is open already"
-        self._listener = _bound(self._wanted)
+        self._listener = _bound(self._wanted, again=True)
         self._listener.listen(_BACKLOG)
         # Bound and never listening: the port is closed, and nobody else can open it meanwhile.
-        self._closed = _bound(0)
-        self._stopping = False
-        self._accepting = Thread(target=self._accept, args=(self._listener,), name="failwell-lab", daemon=True)
+        self._closed = _bound(0, again=False)
+        self._stopping.clear()
+        self._accepting = Thread(
+            target=self._accept, args=(self._listener,), name="failwell-lab", daemon=True
+        )
         self._accepting.start()
         return self
 
@@ -86,7 +91,7 @@ class Lab:
         """Hang up on everybody and end every thread; more than once is fine."""
         if self._listener is None or self._accepting is None or self._closed is None:
             return
-        self._stopping = True
+        self._stopping.set()
         _knock(self.port)
         self._accepting.join(_PATIENCE)
         self._listener.close()
@@ -155,10 +160,10 @@ class Lab:
                 sock, _ = listener.accept()
             except OSError:
                 # A client that left before it was let in, or no more file descriptors.
-                if self._stopping:
+                if self._stopping.wait(_PAUSE):
                     return
                 continue
-            if self._stopping:
+            if self._stopping.is_set():
                 sock.close()
                 return
             connection = Connection(sock)
@@ -182,6 +187,7 @@ class Lab:
     def _answer(self, connection: Connection) -> bool:
         target = connection.peek_target()
         if target is not None and self._left_unread(target):
+            connection.await_unread()
             connection.reset()
             return False
         head = connection.read_head()
@@ -189,15 +195,13 @@ class Lab:
         try:
             route = find_route(head.target)
             stream = wants_stream(route, body)
-            if SCENARIOS[route.scenario].streams and not stream:
-                raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
         except NoSuchFailure as error:
             return connection.write(_mistake(error), head, self.stall)
         base = f"http://{head.headers.get('host', f'{_HOST}:{self.port}')}{_base_path(route)}"
         asked = Asked(head.method, route.rest, body, stream, base=base)
         reply = route.dialect.reply(route.scenario, asked, route.form)
         assert reply is not None, "routes lead only to scenarios that the dialect answers"
-        self._note(route, head, body, stream, reply)
+        self._note(route, head, body, reply, stream=stream)
         return connection.write(reply, head, self.stall)
 
     def _left_unread(self, target: str) -> bool:
@@ -207,10 +211,10 @@ class Lab:
             return False
         if route.scenario != "reset_before_read":
             return False
-        self._note(route, Head("", target, "", {}), None, False, Reply(None, unread=True))
+        self._note(route, Head("", target, "", {}), None, Reply(None, unread=True))
         return True
 
-    def _note(self, route: Route, head: Head, body: Any, stream: bool, reply: Reply) -> None:
+    def _note(self, route: Route, head: Head, body: Any, reply: Reply, *, stream: bool = False) -> None:
         heard = Heard(
             route.dialect.name,
             route.scenario,
@@ -244,10 +248,10 @@ def _mistake(error: NoSuchFailure) -> Reply:
     return as_json(404, {"lab": str(error)}, ("x-failwell-lab", "mistake"))
 
 
-def _bound(port: int) -> socket.socket:
+def _bound(port: int, *, again: bool) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, again)
         made.bind((_HOST, port))
     except OSError:
         made.close()

@@ -1,10 +1,12 @@
 """HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway where that is asked for."""
 
+import re
 import socket
 import struct
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
+from threading import Event
 from time import monotonic
 
 from failwell.apps.lab.reply import Reply
@@ -13,6 +15,9 @@ _LARGEST_HEAD = 64 * 1024
 _LARGEST_KEPT = 1024 * 1024
 _LARGEST_BODY = 64 * 1024 * 1024
 _BLOCK = 64 * 1024
+_SHORTLY = 0.2
+_TICK = Event()
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,9})", re.IGNORECASE)
 _ABORT = struct.pack("ii", 1, 0)
 """SO_LINGER with no time left: closing sends a reset instead of a farewell."""
 
@@ -53,6 +58,21 @@ class Connection:
         line, newline, _ = seen.partition(b"\r\n")
         words = line.split(b" ")
         return words[1].decode("latin-1") if newline and len(words) == 3 else None
+
+    def await_unread(self) -> None:
+        """Wait until the whole request lies there unread, or long enough.
+
+        A client that is cut off while it still sends may see a broken pipe, or nothing at all; one
+        that has sent everything sees the reset.
+        """
+        until = monotonic() + _SHORTLY
+        while monotonic() < until:
+            seen = self._early or self._sock.recv(_LARGEST_HEAD, socket.MSG_PEEK)
+            head, ended, body = seen.partition(b"\r\n\r\n")
+            told = _LENGTH.search(head)
+            if ended and len(body) >= (min(int(told.group(1)), _BLOCK // 2) if told else 0):
+                return
+            _TICK.wait(_SHORTLY / 100)
 
     def read_head(self) -> Head:
         """The head of the next request."""
@@ -124,12 +144,13 @@ class Connection:
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
-            # The other side was faster, or it was reset on purpose.
-            pass
-        self._sock.close()
+            # The other side was faster, or it was reset on purpose; closing is all that is left.
+            self._sock.close()
+        else:
+            self._sock.close()
 
     def _write_body(self, reply: Reply, stall: float) -> None:
-        half = len(reply.body) // 2 if reply.stall == "body" or reply.ending == "reset" else len(reply.body)
+        half = len(reply.body) // 2 if reply.stall == "body" or reply.ending != "whole" else len(reply.body)
         self._sock.sendall(reply.body[:half])
         if reply.stall == "body":
             self.stall(stall)
@@ -200,5 +221,9 @@ def _first_lines(reply: Reply, keep: bool) -> bytes:
     own = {name.lower() for name, _ in reply.headers}
     usual = (("date", formatdate(usegmt=True)), framing, ("connection", "keep-alive" if keep else "close"))
     lines = [f"HTTP/1.1 {status} {phrase}"]
-    lines += [f"{name}: {value}" for name, value in (*usual, *reply.headers) if (name, value) in reply.headers or name not in own]
+    lines += [
+        f"{name}: {value}"
+        for name, value in (*usual, *reply.headers)
+        if (name, value) in reply.headers or name not in own
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

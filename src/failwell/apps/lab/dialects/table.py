@@ -10,6 +10,7 @@ _MODULES = {
     "openai": "openai",
     "anthropic": "anthropic",
     "google-genai": "google",
+    "google-vertex": "google",
     "plain": "plain",
 }
 

@@ -1,0 +1,84 @@
+"""Chat completions as OpenAI shapes them, which many other providers speak as well."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from failwell.apps.lab.reply import Answer, Asked, Headers, Reply, as_events, as_json, cut, event
+
+TEXT = ("Hello", " from", " the lab.")
+_BROKEN_CALL = {
+    "id": "call_lab1",
+    "type": "function",
+    "function": {"name": "find_city", "arguments": '{"city": "Par'},
+}
+_DONE = event("[DONE]")
+
+
+def chat_answers(
+    error: Mapping[str, Any] | None,
+    *,
+    headers: Headers = (),
+    length: str = "length",
+    refused: str = "content_filter",
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Answer]:
+    """The answers that are a 200: whole or streamed, with `error` as the event of a broken stream."""
+
+    def answer(finish: str = "stop", **message: Any) -> Answer:
+        return lambda asked: (
+            _streamed(asked, finish, message) if asked.stream else _whole(asked, finish, message)
+        )
+
+    def _whole(asked: Asked, finish: str, message: dict[str, Any]) -> Reply:
+        said = {"role": "assistant", "content": "".join(TEXT), **message}
+        choice = {"index": 0, "message": said, "finish_reason": finish, "logprobs": None}
+        return as_json(200, _envelope(asked, "chat.completion", [choice]), *headers)
+
+    def _streamed(asked: Asked, finish: str, message: dict[str, Any]) -> Reply:
+        texts = TEXT if message.get("content", True) else ()
+        deltas: list[dict[str, Any]] = [
+            {"role": "assistant", "content": ""},
+            *({"content": text} for text in texts),
+        ]
+        if calls := message.get("tool_calls"):
+            deltas.append({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
+        events = [_chunk(asked, delta, None) for delta in deltas]
+        return as_events(*events, _chunk(asked, {}, finish), _DONE, headers=headers)
+
+    def _envelope(asked: Asked, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        used = {
+            "prompt_tokens": 9,
+            "completion_tokens": 5 if choices else 0,
+            "total_tokens": 14 if choices else 9,
+        }
+        shared = {"id": "chatcmpl-lab1", "object": kind, "created": 1_767_225_600, "model": asked.model}
+        return {**shared, "choices": choices, "usage": used, **(extra or {})}
+
+    def _chunk(asked: Asked, delta: dict[str, Any], finish: str | None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        envelope = _envelope(asked, "chat.completion.chunk", [choice])
+        del envelope["usage"]
+        return event(envelope)
+
+    def empty(asked: Asked) -> Reply:
+        if asked.stream:
+            return as_events(_DONE, headers=headers)
+        return as_json(200, _envelope(asked, "chat.completion", []), *headers)
+
+    fine = answer()
+
+    def failing(asked: Asked) -> Reply:
+        begun = cut(fine(asked), "whole", without=2)
+        return replace(begun, pieces=(*(begun.pieces or ()), event(error)))
+
+    answers: dict[str, Answer] = {
+        "ok": fine,
+        "content_refused_out": answer(refused),
+        "truncated_output": answer(length),
+        "empty_reply": empty,
+        "malformed_tool_call": answer("tool_calls", content=None, tool_calls=[_BROKEN_CALL]),
+        "truncated_stream": lambda asked: cut(fine(asked), "whole", without=2),
+        "broken_stream": lambda asked: cut(fine(asked), "reset", without=2),
+    }
+    return answers if error is None else {**answers, "in_stream_error": failing}
