@@ -28,11 +28,10 @@ def _provider(error: BaseException) -> str:
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     facts["provider"] = _provider(error)
-    said = facts["status"]
-    if said is not None and said < 400:
-        # An error object inside a stream keeps the stream's 200 beside it; its own code is the status.
+    # An error object in the middle of a stream comes with the stream instead of a reply.
+    if ask(ask(error, "response"), "response_stream") is not None:
         facts["in_stream"] = True
-    if type(error).__name__ in ("APIConnectionError", "APITimeoutError") and facts["phase"] is None:
+    if type(error).__name__ == "APITimeoutError" and facts["phase"] is None:
         facts["phase"] = "read"
 
 

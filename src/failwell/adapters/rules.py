@@ -77,6 +77,9 @@ CODES: tuple[Rule, ...] = (
           pattern=r"request too large|larger than the per-minute|\blimit \d+, requested \d+\. the input or output tokens must be reduced"),
     _code(_QUOTA, "zero_limit", _RATE_CODES, words="limit", pattern=r"limit(?:\W{1,3}|\s+is\s+)0\b|limit=0\b"),
     _code(_QUOTA, "long_window", _RATE_CODES, words="day|daily|week|month|tpd|rpd", pattern=_WINDOW_OVER_A_DAY),
+    _code(_QUOTA, "no_money", _RATE_CODES, words="credit|balance|spend|funds",
+          pattern=r"(?:credits?|balance)[^.\n]{0,30}(?:exhausted|depleted|used up)|(?:exhausted|depleted|used up)[^.\n]{0,30}(?:credits?|balance)"
+                  r"|insufficient[_ ](?:credit|funds|balance)|out of credits|spend(?:ing)? (?:limit|cap)"),
     _code(_QUOTA, "code",
           "insufficient_quota billing_hard_limit_reached billing_not_active credit_balance_exhausted insufficient_credits "
           "organization_spend_limit_exceeded project_spend_limit_exceeded organization_usage_limit_exceeded credit_limit "
