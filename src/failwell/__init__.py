@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from failwell.fault.registry import kind as kind
     from failwell.fault.registry import kinds as kinds
     from failwell.fault.registry import register_kind as register_kind
+    from failwell.report.checked import check_reply as check_reply
+    from failwell.report.checked import checked as checked
     from failwell.report.describe import describe as describe
     from failwell.report.policy import TracebackPolicy as TracebackPolicy
     from failwell.report.record import ErrorReport as ErrorReport
@@ -44,6 +46,8 @@ _HOMES = {
     "TracebackPolicy": "failwell.report.policy",
     "UserAction": "failwell.fault.facts",
     "__version__": "failwell._version",
+    "check_reply": "failwell.report.checked",
+    "checked": "failwell.report.checked",
     "describe": "failwell.report.describe",
     "kind": "failwell.fault.registry",
     "kinds": "failwell.fault.registry",
@@ -70,6 +74,8 @@ __all__ = [
     "TracebackPolicy",
     "UserAction",
     "__version__",
+    "check_reply",
+    "checked",
     "describe",
     "kind",
     "kinds",

@@ -1,0 +1,295 @@
+"""What a reply inside a 200 shows of itself: did it stop, why, did it say anything, what did it cost.
+
+Replies of every vendor are read alike, as objects or as JSON. Nothing they say is kept: texts are
+looked at for being there, arguments of tools for being JSON, and then let go.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from failwell.adapters.ask import ask
+from failwell.adapters.extract import parse_body
+from failwell.adapters.stops import word_of
+
+_LONGEST_ARGUMENTS = 1_000_000
+_SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "compaction"})
+"""Parts of an answer that are no answer: what the model said to itself."""
+_COUNTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("input_tokens", ("prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens",
+                      "prompt_eval_count")),
+    ("output_tokens", ("completion_tokens", "output_tokens", "candidates_token_count", "candidatesTokenCount",
+                       "outputTokens", "eval_count", "generated_tokens")),
+    ("cached_tokens", ("cached_tokens", "cache_read_input_tokens", "cached_content_token_count",
+                       "cachedContentTokenCount", "cacheReadInputTokens", "prompt_cache_hit_tokens")),
+    ("reasoning_tokens", ("reasoning_tokens", "thoughts_token_count", "thoughtsTokenCount")),
+)  # fmt: skip
+
+
+def take(thing: object, *names: str) -> Any:
+    """The first of `names` that an object or a mapping holds with something other than `None`."""
+    if not isinstance(thing, Mapping):
+        return None if isinstance(thing, str | bytes | list | tuple) else ask(thing, *names)
+    held = cast("Mapping[str, Any]", thing)
+    for name in names:
+        value = held.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def items(value: object) -> list[Any]:
+    """A list's members; nothing for whatever is no list."""
+    return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else []
+
+
+class Answer:
+    """What has been seen of one reply so far, whole or in chunks."""
+
+    def __init__(self) -> None:
+        self.known = False
+        """Whether anything had a shape that is known here; what is not known is not judged."""
+        self.ended = False
+        self.pending = False
+        """The provider says that it is still working on it."""
+        self.spoke = False
+        self.blocked = False
+        """The request itself was turned away, inside a 200."""
+        self.refused = False
+        self.broken_call = False
+        self.stops: list[str] = []
+        self.error: Any = None
+        self.usage: dict[str, int] = {}
+        self.model: str | None = None
+        self.id: str | None = None
+        self._arguments: dict[object, list[str]] = {}
+
+    def whole(self, reply: object) -> None:
+        """Read a complete reply."""
+        reply = opened(reply)
+        if isinstance(reply, str):
+            self.known, self.ended = True, True
+            self.spoke = bool(reply.strip())
+            return
+        self.about(reply)
+        self._failure(reply)
+        for read in (
+            self._choices,
+            self._response,
+            self._candidates,
+            self._converse,
+            self._message,
+            self._plain,
+        ):
+            if read(reply):
+                self.known = True
+                return
+
+    def about(self, reply: object) -> None:
+        """Note the model, the id and the tokens."""
+        model = take(reply, "model", "model_version", "modelVersion")
+        self.model = model if isinstance(model, str) and model else self.model
+        found = take(reply, "_request_id", "id", "response_id", "responseId")
+        self.id = found if isinstance(found, str) and found else self.id
+        holder = take(reply, "usage", "usage_metadata", "usageMetadata", "meta")
+        for counts in (reply, holder, take(holder, "tokens", "billed_units"), take(reply, "details")):
+            self.count(counts)
+        for inner in (
+            "prompt_tokens_details",
+            "input_tokens_details",
+            "completion_tokens_details",
+            "output_tokens_details",
+        ):
+            self.count(take(holder, inner))
+
+    def count(self, usage: object) -> None:
+        """Keep the numbers of tokens that `usage` gives."""
+        if usage is None or isinstance(usage, str):
+            return
+        for name, spellings in _COUNTS:
+            value = take(usage, *spellings)
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
+                self.usage[name] = int(value)
+
+    def stop(self, value: object) -> None:
+        """Note a stop reason; it ends the answer."""
+        word = word_of(value)
+        if word is not None:
+            self.stops.append(word)
+            self.ended = True
+
+    def say(self, content: object) -> None:
+        """Note content: a text, or the parts of one."""
+        if isinstance(content, str):
+            self.spoke = self.spoke or bool(content.strip())
+            return
+        for part in items(content):
+            self.part(part)
+
+    def part(self, part: object) -> None:
+        """Note one part of an answer."""
+        kind = take(part, "type")
+        if kind in _SILENT or take(part, "thought") is True:
+            return
+        if take(part, "refusal") or kind == "refusal":
+            self.refused = True
+        text = take(part, "text")
+        if isinstance(part, str):
+            self.say(part)
+        elif isinstance(text, str):
+            self.spoke = self.spoke or bool(text.strip())
+        elif kind == "tool_use":
+            self.call(take(part, "input"), take(part, "index"))
+        elif (used := take(part, "toolUse")) is not None:
+            self.call(take(used, "input"), None)
+        elif take(part, "reasoningContent", "reasoning_content") is None:
+            # A picture, a sound, a call, a citation: something that is not a text was answered.
+            self.spoke = True
+
+    def calls(self, calls: object, scope: int = 0) -> None:
+        """Note calls of tools, each with its arguments."""
+        for place, call in enumerate(items(calls)):
+            function = take(call, "function") or call
+            index = take(call, "index")
+            key = (scope, place if index is None else index)
+            self.call(take(function, "arguments", "parameters", "args"), key)
+
+    def call(self, arguments: object, key: object) -> None:
+        """Note one call of a tool, or a piece of its arguments."""
+        self.spoke = True
+        if isinstance(arguments, str):
+            self._arguments.setdefault(object() if key is None else str(key), []).append(arguments)
+        elif isinstance(arguments, list | tuple | int | float):
+            self.broken_call = True
+
+    def calls_are_sound(self) -> bool:
+        """Whether the arguments of every call are a JSON object, or nothing at all."""
+        return not self.broken_call and all(_is_object("".join(said)) for said in self._arguments.values())
+
+    def _failure(self, reply: object) -> None:
+        error = take(reply, "error")
+        if error is not None and error != "" and self.error is None:
+            self.error = error
+
+    def _choices(self, reply: object) -> bool:
+        """Chat completions of OpenAI and of the many that speak like it."""
+        choices = take(reply, "choices")
+        if choices is None and not _has(reply, "choices"):
+            return False
+        self.ended = True
+        for place, choice in enumerate(items(choices)):
+            self.stop(take(choice, "finish_reason", "finishReason"))
+            self._failure(choice)
+            self.say(take(choice, "text"))
+            self.message(take(choice, "message"), place)
+        return True
+
+    def message(self, message: object, scope: int = 0) -> None:
+        """Note one message of an assistant, or a piece of it; `scope` tells parallel answers apart."""
+        if take(message, "refusal"):
+            self.refused = True
+        self.say(take(message, "content"))
+        self.calls(take(message, "tool_calls", "toolCalls"), scope)
+        if (call := take(message, "function_call")) is not None:
+            self.call(take(call, "arguments"), None)
+        if take(message, "audio", "images"):
+            self.spoke = True
+
+    def _response(self, reply: object) -> bool:
+        """OpenAI's Responses."""
+        if take(reply, "object") != "response" and not _has(reply, "incomplete_details"):
+            return False
+        output, status = take(reply, "output"), word_of(take(reply, "status"))
+        self.ended = True
+        self.pending = status in ("queued", "in_progress")
+        if status == "incomplete":
+            self.stop(take(take(reply, "incomplete_details"), "reason") or "incomplete")
+        elif status in ("failed", "cancelled"):
+            self.stop(status)
+        for item in items(output):
+            kind = str(take(item, "type") or "")
+            if kind == "message":
+                self.say(take(item, "content"))
+            elif kind == "function_call":
+                self.call(take(item, "arguments"), None)
+            elif kind not in _SILENT:
+                self.spoke = True
+        return True
+
+    def _candidates(self, reply: object) -> bool:
+        """Gemini."""
+        feedback = take(reply, "prompt_feedback", "promptFeedback")
+        candidates = items(take(reply, "candidates"))
+        if not candidates and feedback is None and not _has(reply, "candidates"):
+            return False
+        self.ended = True
+        if (reason := word_of(take(feedback, "block_reason", "blockReason"))) and not candidates:
+            # Whatever the reason is called, a request that was blocked is a refusal.
+            self.blocked = self.refused = True
+            self.stops.append(reason)
+        for candidate in candidates:
+            self.stop(take(candidate, "finish_reason", "finishReason"))
+            self.say(take(take(candidate, "content"), "parts"))
+        return True
+
+    def _converse(self, reply: object) -> bool:
+        """Bedrock's Converse."""
+        reason, message = take(reply, "stopReason"), take(take(reply, "output"), "message")
+        if reason is None and message is None:
+            return False
+        self.stop(reason)
+        self.ended = True
+        self.say(take(message, "content"))
+        return True
+
+    def _message(self, reply: object) -> bool:
+        """Anthropic's messages, Cohere's chat and Ollama's: one message, and why it ended."""
+        done = take(reply, "done")
+        reason = take(reply, "stop_reason", "finish_reason", "done_reason")
+        if take(reply, "type") != "message" and not isinstance(done, bool) and word_of(reason) is None:
+            return False
+        self.ended = done is not False
+        self.stop(reason)
+        self.say(take(reply, "content"))
+        self.say(take(reply, "text", "response"))
+        self.calls(take(reply, "tool_calls"))
+        self.message(take(reply, "message"))
+        if self.stops[-1:] in (["load"], ["unload"]):
+            self.spoke = True
+        return True
+
+    def _plain(self, reply: object) -> bool:
+        """Generated texts, embeddings and pictures."""
+        texts = [one for one in items(reply) or [reply] if _has(one, "generated_text")]
+        for one in texts:
+            self.ended = True
+            self.say(take(one, "generated_text"))
+            self.stop(take(take(one, "details"), "finish_reason"))
+        data = take(reply, "data")
+        if not texts and isinstance(data, list | tuple) and _has(reply, "created", "object", "usage"):
+            self.ended = True
+            self.spoke = bool(cast("list[Any]", data))
+            return True
+        return bool(texts)
+
+
+def opened(reply: object) -> object:
+    """A reply that came as text or bytes, as what it spells; anything else as it is."""
+    return parse_body(reply) if isinstance(reply, str | bytes | bytearray) else reply
+
+
+def _has(thing: object, *names: str) -> bool:
+    """Whether there is such a field at all, be it with nothing in it."""
+    if isinstance(thing, Mapping):
+        return any(name in thing for name in names)
+    fields = ask(thing, "__dict__", default=())
+    return any(name in fields or ask(thing, name) is not None for name in names)
+
+
+def _is_object(text: str) -> bool:
+    if not text.strip() or len(text) > _LONGEST_ARGUMENTS:
+        return True
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,218 @@
+"""Failures that come as a success: a 200 whose answer is cut off, refused, empty or broken.
+
+`check_reply` looks at a reply before anybody uses it, `checked` at a stream while it is read. Both
+raise a fault of ours, with the tokens that were used, because a useless answer was billed too. The
+answer itself and the words of a refusal never get into it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, cast
+
+from failwell.adapters.answers import Answer, items, opened, take
+from failwell.adapters.chunks import feed
+from failwell.fault.axes import Certainty
+from failwell.fault.base import Fault
+from failwell.fault.classes import ProviderTransient
+from failwell.report.describe import describe
+from failwell.report.resolve import kind_of
+from failwell.report.revive import revive
+from failwell.report.unusable import after_reply, after_stream, page_instead, usage_of
+
+_BEGUN = frozenset({"provider.outcome_unknown", "provider.timeout", "provider.connection"})
+"""What a transport's failure is called when nothing had come yet; once something had, the stream broke."""
+_END = object()
+
+
+def check_reply(provider: str, reply: object) -> None:
+    """Raise if `reply` is no use as an answer, although the call went through.
+
+    Args:
+        provider: Who answered; any name, it is only recorded.
+        reply: What the SDK returned, or its JSON, or the list of a stream's chunks.
+
+    Raises:
+        ProviderCapability: the answer is cut short, refused, empty or malformed.
+        ProviderTransient: a stream ended without its last event, or the reply is an error in disguise.
+        Cancellation: the provider says that somebody cancelled it.
+    """
+    answer = Answer()
+    reply = opened(reply)
+    if _is_stream(reply):
+        chunks = items(reply)
+        for chunk in chunks:
+            feed(answer, chunk)
+        found = after_stream(provider, answer, len(chunks))
+    elif isinstance(reply, str) and (page := page_instead(provider, reply)) is not None:
+        found = page
+    else:
+        answer.whole(reply)
+        if reply is None:
+            answer.known = answer.ended = True
+        found = after_reply(provider, answer)
+    if found is not None:
+        raise found
+
+
+def checked(provider: str, stream: Any) -> "CheckedStream":
+    """Wrap a stream so that whatever goes wrong in it comes out as a fault of ours.
+
+    Works on iterators, asynchronous iterators, the SDKs' stream objects and the managers that open
+    them, with `for`, `async for`, `with` and `async with`. The chunks pass through unchanged.
+    """
+    return CheckedStream(provider, stream)
+
+
+class CheckedStream:
+    """A stream that does not end quietly when something is missing."""
+
+    def __init__(self, provider: str, stream: Any) -> None:
+        self._provider = provider
+        # Bedrock hands out its stream inside a reply.
+        held = cast("Mapping[str, Any]", stream).get("stream") if isinstance(stream, Mapping) else None
+        self._stream: Any = stream if held is None else held
+        self._source: Any = None
+        self._answer = Answer()
+        self._chunks = 0
+        self._over = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        try:
+            if self._source is None:
+                self._source = iter(self._stream)
+            chunk = next(self._source, _END)
+        except Fault:
+            raise
+        except Exception as error:  # whatever a foreign stream raises is translated
+            raise self._broken(error) from error
+        if chunk is _END:
+            self._finish()
+            raise StopIteration
+        self._see(chunk)
+        return chunk
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._over:
+            raise StopAsyncIteration
+        try:
+            if self._source is None:
+                self._source = aiter(await _awaited(self._stream))
+            chunk = await anext(self._source, _END)
+        except Fault:
+            raise
+        except Exception as error:  # whatever a foreign stream raises is translated
+            raise self._broken(error) from error
+        if chunk is _END:
+            self._finish()
+            raise StopAsyncIteration
+        self._see(chunk)
+        return chunk
+
+    def __enter__(self) -> Self:
+        if _can(self._stream, "__enter__"):
+            try:
+                self._enter(self._stream.__enter__())
+            except Fault:
+                raise
+            except Exception as error:  # opening is part of the stream
+                raise self._broken(error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = True
+        held = self._manager
+        if _can(held, "__exit__"):
+            held.__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._stream = await _awaited(self._stream)
+            if _can(self._stream, "__aenter__"):
+                self._enter(await self._stream.__aenter__())
+        except Fault:
+            raise
+        except Exception as error:  # opening is part of the stream
+            raise self._broken(error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = True
+        held = self._manager
+        if _can(held, "__aexit__"):
+            await held.__aexit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> Any:
+        # The SDKs' streams have more than chunks: `close`, `response`, `get_final_message`.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    _entered: Any = None
+
+    @property
+    def _manager(self) -> Any:
+        return self._stream if self._entered is None else self._entered
+
+    def _enter(self, opened_stream: Any) -> None:
+        self._entered, self._stream = self._stream, opened_stream
+
+    def _see(self, chunk: object) -> None:
+        self._chunks += 1
+        try:
+            feed(self._answer, chunk)
+        except Exception:  # noqa: BLE001  (a chunk that bites while it is looked at is still the caller's chunk)
+            self._answer.known = False
+
+    def _finish(self) -> None:
+        self._over = True
+        found = after_stream(self._provider, self._answer, self._chunks)
+        if found is not None:
+            raise found
+
+    def _broken(self, error: Exception) -> Fault:
+        self._over = True
+        told = {"chunks": self._chunks, **usage_of(self._answer)}
+        if self._chunks and kind_of(error) in _BEGUN:
+            return ProviderTransient.wrap(
+                error,
+                kind="provider.stream_interrupted",
+                provider=self._provider,
+                model=self._answer.model,
+                details=told,
+            )
+        report = describe(error, provider=self._provider, model=self._answer.model)
+        if self._chunks:
+            report = replace(report, certainty=Certainty.PARTIAL, details={**report.details, **told})
+        return revive(report)
+
+
+async def _awaited(stream: Any) -> Any:
+    # The asynchronous clients return their stream from a coroutine.
+    return await stream if _can(stream, "__await__") else stream
+
+
+def _can(thing: object, method: str) -> bool:
+    return hasattr(type(thing), method)
+
+
+def _is_stream(reply: object) -> bool:
+    if not isinstance(reply, list | tuple):
+        return False
+    held = items(cast("object", reply))
+    # The inference API wraps a whole answer in a list; a piece of a stream has its token with it.
+    return not held or any(
+        take(one, "generated_text") is None or take(one, "token") is not None for one in held
+    )
