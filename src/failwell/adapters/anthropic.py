@@ -12,7 +12,7 @@ from failwell.adapters.sdk import doorway
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     status = facts["status"]
-    facts["in_stream"] = status is not None and status < 400
+    facts["in_stream"] = facts["in_stream"] or (status is not None and status < 400)
     module = type(error).__module__
     if "bedrock" in module:
         facts["provider"] = "bedrock"

@@ -63,9 +63,11 @@ def classify(found: Extract) -> Verdict:
     """Which rule speaks for these facts."""
     if found.cause_bug is not None:
         return Verdict(_BUG)
-    if found.status is None and found.phase is not None and not _by_code(found):
+    if found.status is None and found.phase is not None and not _by_code(found, found.codes):
+        # No reply, so the class is the client's own, and it calls a connection that never came about
+        # a time-out just as well.
         return Verdict(_transport(found))
-    fitting: list[Rule] = _by_code(found)
+    fitting: list[Rule] = _by_code(found, (*found.codes, *found.names))
     status = _status(found)
     ladder = _ladder(found, status)
     if not fitting:
@@ -92,8 +94,8 @@ def _transport(found: Extract) -> Rule:
     return PHASES[phase]
 
 
-def _by_code(found: Extract) -> list[Rule]:
-    hits = [hit for code in (*found.codes, *found.names) for hit in _BY_CODE.get(code, ())]
+def _by_code(found: Extract, codes: tuple[str, ...]) -> list[Rule]:
+    hits = [hit for code in codes for hit in _BY_CODE.get(code, ())]
     if not hits:
         return []
     low = found.message.lower()

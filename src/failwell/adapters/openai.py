@@ -26,7 +26,7 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
     bare = type(error).__name__ == "APIError" and facts["status"] is None
     # Only the stream reader raises the base class itself: the reply had begun.
-    facts["in_stream"] = bare
+    facts["in_stream"] = bare or facts["in_stream"]
     stopped = {"LengthFinishReasonError": "length", "ContentFilterFinishReasonError": "content_filter"}
     reason = stopped.get(type(error).__name__)
     if reason is not None:

@@ -8,6 +8,7 @@ from failwell.adapters.oserror import read_oserror
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.fault.axes import Certainty
+from failwell.fault.facts import ProviderMetadata
 
 
 def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | None = None) -> Table:
@@ -16,7 +17,44 @@ def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | N
     }
 
 
+def _of_a_reply(error: BaseException) -> Reading | None:
+    """Text that a client library could not parse is a provider's answer, not the caller's input."""
+    from failwell.adapters.origin import unparsed_reply
+
+    reply = unparsed_reply(error)
+    if reply is None:
+        return None
+    if reply.status is not None and reply.status >= 400:
+        from failwell.adapters.extract import Extract
+        from failwell.adapters.headers import lower_headers
+        from failwell.adapters.render import render
+
+        name = type(error).__name__
+        return render(
+            Extract(
+                sdk=reply.client,
+                exception_type=name,
+                status=reply.status,
+                headers=lower_headers(reply.headers),
+            )
+        )
+    return Reading(
+        kind="provider.output_invalid",
+        rule="provider.unparsed_reply",
+        basis="origin",
+        saw=reply.client,
+        message="The provider's reply could not be parsed.",
+        provider_metadata=ProviderMetadata(
+            sdk=reply.client, exception_type=type(error).__name__, status_code=reply.status
+        ),
+    )
+
+
 def _json(error: BaseException) -> Reading:
+    return _of_a_reply(error) or _no_json(error)
+
+
+def _no_json(error: BaseException) -> Reading:
     line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
     where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
     at = f" at line {line}, column {column}" if where else ""
@@ -72,6 +110,7 @@ TABLES: dict[str, Table] = {
         **_is("provider.outcome_unknown", "TimeoutError"),
         **_is("cancel.run", "KeyboardInterrupt"),
         "RuntimeError": _MISUSE,
+        "UnicodeDecodeError": _of_a_reply,
         "ModuleNotFoundError": _missing_module,
         "SystemExit": _exit,
         "OSError": read_oserror,

@@ -32,6 +32,8 @@ HOMES: dict[str, str] = {
     "urllib": "urllib",
     "openai": "openai",
     "anthropic": "anthropic",
+    "groq": "groq",
+    "together": "together",
     "httpx": "httpx",
     "httpx2": "httpx",
     "httpcore": "httpx",

@@ -10,6 +10,7 @@ from typing import Any, cast
 from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.extract import Extract, Phase, codes_of, message_of, parse_body
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.render import render
@@ -55,7 +56,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
         "headers": headers,
         "body": body,
         "phase": phase,
-        "in_stream": False,
+        "in_stream": phase in ("read", "closed") and broke_in_stream(error),
         "request_id": ask_str(error, "request_id", "_request_id") or id_in(headers),
         "model": ask_str(error, "model"),
         "cause_bug": bug,

@@ -90,8 +90,8 @@ class Evidence:
 
     rule: str
     basis: str
-    """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `default`, or
-    `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
+    """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `origin`,
+    `default`, or `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
     saw: str = ""
 
 

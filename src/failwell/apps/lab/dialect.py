@@ -57,9 +57,10 @@ class Dialect:
             return answer(replace(asked, wait=told))
         return answer(asked)
 
-    def truth(self, scenario: str, form: str | None = None) -> Truth:
-        """What is true about `scenario` in this dialect."""
-        known = SCENARIOS[scenario].truth
+    def truth(self, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
+        """What is true about `scenario` in this dialect, for a call that asked for a stream or did not."""
+        row = SCENARIOS[scenario]
+        known = row.streamed if stream and row.streamed is not None else row.truth
         own = self.differs.get(scenario)
         if own is not None:
             kind = own.kind or known.kind

@@ -10,9 +10,11 @@ from failwell.apps.lab.scenario import SCENARIOS
 
 _STREAMING_PATHS = (
     ":streamgeneratecontent",
-    "converse-stream",
-    "invoke-with-response-stream",
     ":streamrawpredict",
+    "/converse-stream",
+    "/invoke-with-response-stream",
+    "/streams/",
+    "/stream/",
 )
 
 
@@ -75,7 +77,8 @@ def wants_stream(route: Route, body: Any) -> bool:
         NoSuchFailure: it does not, and the scenario can be shown in a stream alone.
     """
     asked = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
-    if any(sign in route.rest.lower() for sign in _STREAMING_PATHS):
+    where = f"{route.rest.lower()}/"
+    if any(sign in where for sign in _STREAMING_PATHS):
         asked = True
     stream = route.dialect.streams_unasked if asked is None else asked is True
     if SCENARIOS[route.scenario].streams and not stream:

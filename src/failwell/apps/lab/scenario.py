@@ -4,7 +4,7 @@ The truth is the one for a call about which nothing was declared: not that it ma
 that it may not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from failwell.fault.axes import Category, Certainty
 from failwell.fault.registry import kind as registered
@@ -40,6 +40,8 @@ class Scenario:
     truth: Truth
     streams: bool = False
     """Whether only a call that asked for a stream can meet it."""
+    streamed: Truth | None = None
+    """What is true instead, where the call asked for a stream."""
 
 
 def _row(
@@ -85,4 +87,8 @@ _ROWS = (
     _row("refused", "provider.connection", "nobody listens at the address"),
 )  # fmt: skip
 
-SCENARIOS: dict[str, Scenario] = {row.name: row for row in _ROWS}
+_BROKE_OFF = Truth("provider.stream_interrupted", registered("provider.stream_interrupted").certainty)
+_STREAMED = {"slow_body": _BROKE_OFF}
+"""A reader of a stream who gives up has had a part of the answer."""
+
+SCENARIOS: dict[str, Scenario] = {row.name: replace(row, streamed=_STREAMED.get(row.name)) for row in _ROWS}

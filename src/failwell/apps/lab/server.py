@@ -125,14 +125,14 @@ class Lab:
         told = "" if route.form is None else f"@{route.form}"
         return f"http://{_HOST}:{port}/{route.dialect.name}/{route.scenario}{told}"
 
-    def truth(self, dialect: str, scenario: str, form: str | None = None) -> Truth:
+    def truth(self, dialect: str, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
         """What is true about that failure, for a call about which nothing was declared.
 
         Raises:
             NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
         """
         route = _route(dialect, scenario, form)
-        return route.dialect.truth(route.scenario, route.form)
+        return route.dialect.truth(route.scenario, route.form, stream=stream)
 
     def calls(self, dialect: str | None = None, scenario: str | None = None) -> int:
         """How many requests came, of this dialect and scenario or of any."""

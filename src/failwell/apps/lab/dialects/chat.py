@@ -63,7 +63,7 @@ def chat_answers(
 
     def empty(asked: Asked) -> Reply:
         if asked.stream:
-            return as_events(_DONE, headers=headers)
+            return _streamed(asked, "stop", {"content": ""})
         return as_json(200, _envelope(asked, "chat.completion", []), *headers)
 
     fine = answer()

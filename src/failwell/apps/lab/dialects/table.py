@@ -8,9 +8,21 @@ from failwell.apps.lab.dialect import Dialect
 
 _MODULES = {
     "openai": "openai",
+    "azure-openai": "azure",
+    "openrouter": "openrouter",
     "anthropic": "anthropic",
     "google-genai": "google",
     "google-vertex": "google",
+    "mistral": "mistral",
+    "bedrock": "bedrock",
+    "huggingface": "huggingface",
+    "fal": "fal",
+    "cohere": "cohere",
+    "groq": "groq",
+    "together": "together",
+    "ollama": "ollama",
+    "replicate": "replicate",
+    "linkup": "linkup",
     "plain": "plain",
 }
 

@@ -1,0 +1,120 @@
+"""Where inside a client a failure came up, told by the frames of its traceback.
+
+A class does not say whether a reply had begun, or whose text was no JSON. The function that was
+running does. Only names of modules and functions are read, and a reply's status; no source, and no
+other variable.
+"""
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+from failwell.adapters.ask import ask, ask_int
+from failwell.fault.links import below, traceback_of
+
+_PIECEWISE = frozenset(
+    {
+        ("httpx._models", "iter_raw"), ("httpx._models", "aiter_raw"),
+        ("httpx2._models", "iter_raw"), ("httpx2._models", "aiter_raw"),
+        ("requests.models", "iter_content"),
+        ("urllib3.response", "stream"),
+        ("aiohttp.streams", "_wait"),
+        ("botocore.eventstream", "_create_raw_event_generator"),
+    }
+)  # fmt: skip
+"""Functions that hand a reply out piece by piece."""
+
+_WHOLE = frozenset(
+    {
+        ("httpx._models", "read"), ("httpx._models", "aread"),
+        ("httpx2._models", "read"), ("httpx2._models", "aread"),
+        ("requests.models", "content"),
+        ("aiohttp.client_reqrep", "read"), ("aiohttp.client_reqrep", "start"),
+    }
+)  # fmt: skip
+"""Functions that collect a whole reply before anybody sees it."""
+
+_PARSERS = frozenset(
+    {"json", "codecs", "encodings", "simplejson", "orjson", "jiter", "pydantic", "pydantic_core"}
+)
+CLIENTS = frozenset(
+    {
+        "aiohttp", "anthropic", "botocore", "cohere", "fal_client", "google", "groq", "httpx", "httpx2", "httpx_sse",
+        "huggingface_hub", "linkup", "litellm", "mistralai", "ollama", "openai", "replicate", "requests", "together",
+        "urllib3",
+    }
+)  # fmt: skip
+"""Libraries that parse nothing but replies."""
+_MOST_FRAMES = 400
+_DEEPEST = 8
+
+
+class Parsed(NamedTuple):
+    """A reply that a client could not parse."""
+
+    client: str
+    status: int | None
+    headers: Any
+
+
+def broke_in_stream(error: BaseException) -> bool:
+    """Whether the failure came up while a reply that had begun was handed out piece by piece."""
+    piecewise = False
+    for frame in _all_frames(error):
+        place = _place(frame)
+        if place in _WHOLE:
+            return False
+        piecewise = piecewise or place in _PIECEWISE
+    return piecewise
+
+
+def unparsed_reply(error: BaseException) -> Parsed | None:
+    """The reply that a client was parsing when `error` came up; none if somebody else was parsing."""
+    frames = list(_frames(error))
+    for frame in reversed(frames):
+        module, _ = _place(frame)
+        top = module.partition(".")[0]
+        if top in _PARSERS:
+            continue
+        if top not in CLIENTS:
+            return None
+        reply = next((found for one in reversed(frames) if (found := _reply(one)) is not None), None)
+        return Parsed(top, ask_int(reply, "status_code", "status"), ask(reply, "headers"))
+    return None
+
+
+def _reply(frame: FrameType) -> Any:
+    """The reply object of a client's frame, where it is the frame's `self`."""
+    if _place(frame)[0].partition(".")[0] not in CLIENTS:
+        return None
+    holder = ask(frame, "f_locals", default={}).get("self")
+    found = (
+        holder
+        if ask_int(holder, "status_code", "status") is not None
+        else ask(holder, "response", "http_response")
+    )
+    return found if ask_int(found, "status_code", "status") is not None else None
+
+
+def _all_frames(error: BaseException) -> Iterator[FrameType]:
+    link: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if link is None:
+            return
+        yield from _frames(link)
+        under = below(link)
+        link = under[0] if under is not None else None
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    trace = traceback_of(error)
+    for _ in range(_MOST_FRAMES):
+        if trace is None:
+            return
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _place(frame: FrameType) -> tuple[str, str]:
+    name = frame.f_globals.get("__name__")
+    return (name if isinstance(name, str) else "", frame.f_code.co_name)

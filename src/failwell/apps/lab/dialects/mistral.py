@@ -1,0 +1,69 @@
+"""Mistral: flat errors with a number as code, FastAPI's `detail` for parameters."""
+
+from typing import Any
+
+from failwell.apps.lab.dialect import Dialect
+from failwell.apps.lab.dialects.chat import chat_answers
+from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+
+_HEADERS = (("server", "cloudflare"), ("mistral-correlation-id", "lab-0198"), ("x-kong-request-id", "lab01"))
+
+
+def _body(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+    return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+
+
+def _error(status: int, message: str, kind: str, code: str | None = None) -> Answer:
+    return always(as_json(status, _body(message, kind, code), *_HEADERS))
+
+
+def _rate_limited(asked: Asked) -> Reply:
+    body = _body(f"Rate limit exceeded{asked.wait.prose}", "rate_limited", "1300")
+    return as_json(429, body, *_HEADERS, *asked.wait.headers)
+
+
+_FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")
+_INVALID = {
+    "type": "less_than_equal",
+    "loc": ["body", "temperature"],
+    "msg": "Input should be less than or equal to 1.5",
+    "input": 3,
+}
+
+DIALECTS = {
+    "mistral": Dialect(
+        name="mistral",
+        title="Mistral",
+        wait="none",
+        answers={
+            **chat_answers(_FULL, headers=_HEADERS),
+            "bad_key": always(as_json(401, {"detail": "Unauthorized"}, *_HEADERS)),
+            "no_permission": _error(
+                403, "Your organization is not allowed to use this model.", "permission_denied"
+            ),
+            "missing_model": _error(400, "Invalid model: mistral-lab", "invalid_model", "1500"),
+            "rate_limited": _rate_limited,
+            "daily_quota": _error(429, "Monthly token limit reached for your workspace.", "rate_limited", "1300"),
+            "empty_balance": always(
+                as_json(402, {"detail": "Payment required: add a payment method or credits."}, *_HEADERS)
+            ),
+            "overloaded": always(as_json(429, _FULL, *_HEADERS)),
+            "server_error": _error(500, "Internal server error.", "internal_server_error", "1000"),
+            "conflict": _error(409, "The resource was changed by another request.", "conflict"),
+            "context_too_long": _error(
+                400,
+                "Prompt contains 40211 tokens and 0 draft tokens, too large for model with 32768 maximum "
+                "context length",
+                "invalid_request_prompt",
+                "3051",
+            ),
+            "bad_schema": always(as_json(422, {"detail": [_INVALID]}, *_HEADERS)),
+        },
+        declines={
+            "content_refused_in": "it answers such requests, unless a guard of the caller's own is asked for",
+            "content_refused_out": "it has no stop reason for it",
+            "model_loading": "its models are always loaded",
+            "out_of_memory": "it does not show its hosts",
+        },
+    )
+}

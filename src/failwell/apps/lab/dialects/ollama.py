@@ -1,0 +1,94 @@
+"""Ollama: one sentence under `error`, lines of JSON as a stream, and memory that is too small."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from failwell.apps.lab.dialect import Dialect, Differs
+from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut
+from failwell.fault.axes import Certainty
+
+_TEXT = ("Hello", " from", " the lab.")
+_LINES = "application/x-ndjson"
+_NUMBERS = {"total_duration": 5_000_000, "prompt_eval_count": 9, "eval_count": 5}
+
+
+def _error(status: int, message: str) -> Answer:
+    return always(as_json(status, {"error": message}, kind="application/json; charset=utf-8"))
+
+
+def _rate_limited(asked: Asked) -> Reply:
+    return as_json(429, {"error": f"too many requests{asked.wait.prose}"}, *asked.wait.headers)
+
+
+def _line(asked: Asked, text: str, **members: Any) -> dict[str, Any]:
+    shared = {"model": asked.model, "created_at": "2026-01-01T00:00:00Z"}
+    said: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
+    if asked.path.endswith("/generate"):
+        said = {"response": text}
+    return {**shared, **said, "done": False, **members}
+
+
+def _answer(reason: str = "stop", *, text: bool = True, broken_call: bool = False) -> Answer:
+    def reply(asked: Asked) -> Reply:
+        words = _TEXT if text else ()
+        ended: dict[str, Any] = {"done": True, "done_reason": reason, **_NUMBERS}
+        if broken_call:
+            call = {"function": {"name": "find_city", "arguments": '{"city": "Par'}}
+            ended["message"] = {"role": "assistant", "content": "", "tool_calls": [call]}
+        if not asked.stream:
+            return as_json(200, _line(asked, "".join(words), **ended), kind="application/json; charset=utf-8")
+        lines = [*(_line(asked, word) for word in words), _line(asked, "", **ended)]
+        return as_events(*(json.dumps(line).encode() + b"\n" for line in lines), kind=_LINES)
+
+    return reply
+
+
+_FINE = _answer()
+
+
+def _failing(asked: Asked) -> Reply:
+    begun = cut(_FINE(asked), "whole")
+    broke = json.dumps({"error": "an error was encountered while running the model"}).encode() + b"\n"
+    return replace(begun, pieces=(*(begun.pieces or ()), broke))
+
+
+_CLOUD = "it has no accounts; its cloud names no balance"
+
+DIALECTS = {
+    "ollama": Dialect(
+        name="ollama",
+        title="Ollama",
+        wait="none",
+        streams_unasked=True,
+        answers={
+            "ok": _FINE,
+            "bad_key": _error(401, "unauthorized"),
+            "no_permission": _error(403, "this model requires a subscription, upgrade for access"),
+            "missing_model": _error(404, "model 'lab-model' not found"),
+            "rate_limited": _rate_limited,
+            "daily_quota": _error(429, "you have reached your weekly usage limit, please upgrade to continue"),
+            "overloaded": _error(503, "server busy, please try again. maximum pending requests exceeded"),
+            "server_error": _error(500, "llama runner process has terminated: exit status 2"),
+            "context_too_long": _error(400, "the input length exceeds the context length"),
+            "bad_schema": _error(400, "json: cannot unmarshal string into Go struct field ChatRequest.options"),
+            "truncated_output": _answer("length"),
+            "empty_reply": _answer(text=False),
+            "malformed_tool_call": _answer(text=False, broken_call=True),
+            "in_stream_error": _failing,
+            "truncated_stream": lambda asked: cut(_FINE(asked), "whole"),
+            "broken_stream": lambda asked: cut(_FINE(asked), "reset"),
+            "out_of_memory": _error(
+                500, "model requires more system memory (9.6 GiB) than is available (7.1 GiB)"
+            ),
+        },
+        declines={
+            "empty_balance": _CLOUD,
+            "conflict": "it has nothing that two calls could change at once",
+            "content_refused_in": "its models answer such requests or not, in their own words",
+            "content_refused_out": "its models have no stop reason for it",
+            "model_loading": "it loads a model while the caller waits",
+        },
+        differs={"in_stream_error": Differs("provider.unavailable", Certainty.PARTIAL)},
+    )
+}

@@ -1,0 +1,120 @@
+"""Replicate: problem documents for the API, and predictions that fail inside a 201."""
+
+from dataclasses import replace
+from typing import Any
+
+from failwell.apps.lab.dialect import Dialect, Differs
+from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.fault.axes import Certainty
+
+_HEADERS = (("server", "cloudflare"),)
+_TEXT = ("Hello", " from", " the lab.")
+_PROBLEM = "application/problem+json"
+
+
+def _error(status: int, title: str, detail: str, **members: Any) -> Answer:
+    body = {"title": title, "detail": detail, "status": status, **members}
+    return always(as_json(status, body, *_HEADERS, kind=_PROBLEM))
+
+
+def _rate_limited(asked: Asked) -> Reply:
+    body = {"title": "Too many requests", "detail": f"Request was throttled.{asked.wait.prose}", "status": 429}
+    return as_json(429, body, *_HEADERS, *asked.wait.headers, kind=_PROBLEM)
+
+
+def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
+    urls = {
+        "get": f"{asked.base}/v1/predictions/lab1",
+        "cancel": f"{asked.base}/v1/predictions/lab1/cancel",
+        "stream": f"{asked.base}/v1/streams/lab1",
+    }
+    shared: dict[str, Any] = {"id": "lab1", "model": "lab/model", "version": "1" * 64, "status": status}
+    times = {"created_at": "2026-01-01T00:00:00Z", "started_at": None, "completed_at": None}
+    rest: dict[str, Any] = {"input": {"prompt": "hi"}, "output": None, "error": None, "logs": "", "metrics": {}}
+    return {**shared, **rest, **times, "urls": urls, **members}
+
+
+def _answer(status: str = "succeeded", **members: Any) -> Answer:
+    def reply(asked: Asked) -> Reply:
+        if "/streams/" in asked.path:
+            events = [event(word, "output") for word in _TEXT]
+            return as_events(*events, event("{}", "done"), headers=_HEADERS)
+        code = 201 if asked.method == "POST" else 200
+        return as_json(code, _prediction(asked, status, **members), *_HEADERS)
+
+    return reply
+
+
+_FINE = _answer(output="".join(_TEXT))
+
+
+def _failing(asked: Asked) -> Reply:
+    if "/streams/" not in asked.path:
+        return _FINE(asked)
+    begun = cut(_FINE(asked), "whole")
+    broke = event({"detail": "An internal server error occurred while the model ran."}, "error")
+    return replace(begun, pieces=(*(begun.pieces or ()), broke, event('{"reason": "error"}', "done")))
+
+
+def _cut_off(ending: str) -> Answer:
+    def reply(asked: Asked) -> Reply:
+        fine = _FINE(asked)
+        return fine if fine.pieces is None else cut(fine, "reset" if ending == "reset" else "whole")
+
+    return reply
+
+
+_NO_CHAT = "a prediction has an output and no reason why it stopped"
+
+DIALECTS = {
+    "replicate": Dialect(
+        name="replicate",
+        title="Replicate",
+        answers={
+            "ok": _FINE,
+            "bad_key": _error(401, "Unauthenticated", "You did not pass a valid authentication token"),
+            "no_permission": _error(403, "Forbidden", "You do not have permission to perform this action."),
+            "missing_model": _error(
+                422,
+                "Invalid version or not permitted",
+                "The specified version does not exist (or perhaps you don't have permission to use it?)",
+            ),
+            "rate_limited": _rate_limited,
+            "daily_quota": _error(
+                402, "Monthly spend limit reached", "You have reached your monthly spend limit."
+            ),
+            "empty_balance": _error(
+                402, "Insufficient credit", "You have insufficient credit to run this model. Purchase credit."
+            ),
+            "overloaded": _error(503, "Service unavailable", "The service is overloaded, try again later."),
+            "server_error": _error(500, "Internal server error", "An unexpected error occurred."),
+            "conflict": _error(409, "Conflict", "A deployment of that name is being changed."),
+            "content_refused_in": _answer(
+                "failed", error="The input was flagged as sensitive. Please try again with different inputs. (E005)"
+            ),
+            "content_refused_out": _answer(
+                "failed", error="NSFW content detected. Try running it again, or try a different prompt."
+            ),
+            "bad_schema": _error(
+                422,
+                "Input validation failed",
+                "- input.width: Must be less than or equal to 1440",
+                invalid_fields=[
+                    {"type": "number_lte", "field": "input.width", "description": "Must be less than or equal to 1440"}
+                ],
+            ),
+            "empty_reply": _answer(),
+            "in_stream_error": _failing,
+            "truncated_stream": _cut_off("whole"),
+            "broken_stream": _cut_off("reset"),
+            "model_loading": _error(503, "Service unavailable", "The model is currently loading, try again shortly."),
+        },
+        declines={
+            "context_too_long": _NO_CHAT,
+            "truncated_output": _NO_CHAT,
+            "malformed_tool_call": _NO_CHAT,
+            "out_of_memory": "it does not show its hosts",
+        },
+        differs={"in_stream_error": Differs("provider.unavailable", Certainty.PARTIAL)},
+    )
+}
