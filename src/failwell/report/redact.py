@@ -63,7 +63,8 @@ _SCHEME = re.compile(
 )
 _PAIR = re.compile(
     rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z]))(?i:{_TELLING})"
-    r"(?:\\{0,3}[\"']){0,2}[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}(?P<value>"
+    # A raw header is a pair of bytes: (b'x-api-key', b'...').
+    r"(?:(?:\\{0,3}[\"']){0,2}[ \t]{0,4}(?:=>|[:=])|[\"'],(?=[ \t]{0,4}b[\"']))[ \t]{0,4}(?P<value>"
     r"\\{1,3}[\"'][^\"'\r\n]++[\"']?"
     r"|[bB]?\"(?:[^\"\\\r\n]|\\.)++\"?|[bB]?'(?:[^'\\\r\n]|\\.)++'?"
     r"|[^\s\"'&,;)}\]<>]{3,}+)"
@@ -185,12 +186,13 @@ def _mask(text: str) -> str:
 
 
 def _mask_named(text: str, low: str) -> str:
-    if ("=" in text or ":" in text) and any(stem in low for stem in _STEMS):
+    # A query first: there a value ends where the next one begins, which a plain pair cannot know.
+    if "=" in text and ("?" in text or "&" in text):
+        text = _QUERY.sub(_mask_value, text)
+    if ("=" in text or ":" in text or "," in text) and any(stem in low for stem in _STEMS):
         if "cookie" in low or "authorization" in low:
             text = _HEADER_LINE.sub(_mask_line, text)
         text = _PAIR.sub(_mask_value, text)
-    if "=" in text and ("?" in text or "&" in text):
-        text = _QUERY.sub(_mask_value, text)
     if "bearer" in low or "basic" in low or "digest" in low:
         text = _SCHEME.sub(_mask_value, text)
     return text
@@ -204,12 +206,14 @@ def _mask_value(match: re.Match[str]) -> str:
 
 
 def _mask_line(match: re.Match[str]) -> str:
-    rest = match.group("rest")
+    head, rest = match.group("head"), match.group("rest")
+    if rest[:1] in "bB" and rest[1:2] in ("'", '"'):
+        head, rest = head + rest[0], rest[1:]
     # Inside quotes (a repr, JSON) the header ends with its string, not with the line.
     quote = rest[0] if rest[0] in "\"'" else ""
     closing = (rest.find(quote, 1),) if quote else (rest.find('"'), rest.find("'"))
     end = min((at for at in closing if at > 0), default=len(rest))
-    return f"{match.group('head')}{quote}{MARK}{rest[end:]}"
+    return f"{head}{quote}{MARK}{rest[end:]}"
 
 
 def _cut(text: str, limit: int, length: int) -> str:
