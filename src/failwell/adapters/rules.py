@@ -87,7 +87,7 @@ CODES: tuple[Rule, ...] = (
           "enforced_spend_limit_reached spend_limit_reached servicequotaexceededexception storage_quota_exceeded "
           "gousagelimiterror quota_exhausted arrearage budget_limit_exceeded usage_limit_reached quota_exceeded "
           "linkupinsufficientcrediterror linkupbudgetlimitexceedederror linkuppaymentrequirederror exhausted_balance "
-          "enforcedspendlimitreachederror storagequotaexceedederror insufficient_user_quota"),
+          "enforcedspendlimitreachederror storagequotaexceedederror insufficient_user_quota exceed_budget_limit billing_disabled"),
     _code(_RATE, "code", _RATE_CODES + " requests 1300 ramp_limit_exceeded concurrency_limit_exceeded "
           "linkuptasksqueuelimitexceedederror tasks_queue_limit_exceeded rampl_imit_exceeded"),
     _code(_OVER, "code",
@@ -108,7 +108,8 @@ CODES: tuple[Rule, ...] = (
           "permission_denied permission_error accessdeniedexception access_denied service_disabled iam_permission_denied "
           "model_terms_required insufficient_permissions forbidden unsupported_country_region_territory organization_on_hold "
           "account_deactivated model_not_allowed_error ip_not_allowed permissiondeniederror forbiddenerror gatedrepoerror "
-          "disabledrepoerror organizationonholderror linkupipnotallowederror linkupforbiddenerror",
+          "disabledrepoerror organizationonholderror linkupipnotallowederror linkupforbiddenerror "
+          "permissiondenied ip_not_whitelisted linkupipnotwhitelistederror",
           unless=r"exhausted balance|not allowed to request"),
     _code(_LONG, "code",
           "context_length_exceeded too_many_prompt_tokens request_too_large string_above_max_length 3051 model_context_window_exceeded "
@@ -123,6 +124,8 @@ CODES: tuple[Rule, ...] = (
     _code(_UNSURE, "code",
           "timeout_error deadline_exceeded modeltimeoutexception gateway_timeout requesttimeout request_timeout "
           "linkuptimeouterror linkuprequestdeadlineexceedederror inferencetimeouterror falclienttimeouterror apitimeouterror timeout"),
+    # Another call was in the way; Amazon says so with a 400.
+    _code(_DOWN, "conflict", "conflictexception"),
     _code(_CAPABILITY, "code", "unsupported_parameter model_capability_missing notimplementederror",
           unless=r"organi[sz]ation must be verified"),
     _code(_REJECTED, "code", "noregionerror endpointprovidererror unknownserviceerror invalidregionerror unknownendpointerror"),
@@ -167,7 +170,7 @@ WORDS: tuple[Rule, ...] = (
           r"(?:organi[sz]ation|account) must be verified|not authori[sz]ed (?:for|to)|(?:account|organi[sz]ation|project|workspace|team|user|api key) (?:has been |is |was )?(?:not allowed|locked|suspended|disabled|deactivated|banned|blocked|restricted)|location is not supported|(?:country|region|territory)[^.\n]{0,40} not supported|do(?:es)?(?: not|n't) have (?:access|permission)"
           r"|requires? terms acceptance|has not been used in project|insufficient permissions|cloudflare (?:block|security) page"
           r"|(?:you have|been) blocked|not available in your (?:country|region)|permission '[^']{1,100}' denied|security page",
-          unless=r"not allowed to request|exhausted balance|safety|does not exist|prompt|content"),
+          unless=r"not allowed to request|exhausted balance|safety|does not exist|not found|prompt|content"),
     _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|body|payload",
           r"context (?:length|window|size)[^.\n]{0,40}(?:exceed|is|of)|exceeds? (?:the |its )?(?:context|maximum (?:context|length|number of tokens|token))"
           r"|maximum context length|prompt (?:is )?too long|too many total text bytes|input is too long|input tokens exceed"
