@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from failwell.apps.lab.waits import Wait
 
@@ -27,10 +27,14 @@ class Asked:
     base: str = "http://127.0.0.1"
     """The SDK's base URL, for replies that point back to the server."""
 
+    def member(self, name: str) -> Any:
+        """One member of the body; none where it has no such member, or is no object."""
+        return cast("dict[str, Any]", self.body).get(name) if isinstance(self.body, dict) else None
+
     @property
     def model(self) -> str:
         """The model that was asked for, as far as the body says."""
-        named = self.body.get("model") if isinstance(self.body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        named = self.member("model")
         return named if isinstance(named, str) else "lab-model"
 
 

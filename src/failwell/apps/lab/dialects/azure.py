@@ -7,18 +7,22 @@ from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
-_HEADERS = (("x-ms-region", "East US"), ("apim-request-id", "lab-5a1e"), ("x-ms-client-request-id", "lab-5a1f"))
+_HEADERS = (
+    ("x-ms-region", "East US"),
+    ("apim-request-id", "lab-5a1e"),
+    ("x-ms-client-request-id", "lab-5a1f"),
+)
 _FILTERED = {
     "hate": {"filtered": False, "severity": "safe"},
     "violence": {"filtered": True, "severity": "high"},
 }
 
 
-def _body(code: str, message: str, **members: Any) -> dict[str, Any]:
+def _body(code: str, message: str, /, **members: Any) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, **members}}
 
 
-def _error(status: int, code: str, message: str, **members: Any) -> Answer:
+def _error(status: int, code: str, message: str, /, **members: Any) -> Answer:
     return always(as_json(status, _body(code, message, **members), *_HEADERS))
 
 
@@ -30,7 +34,9 @@ def _rate_limited(asked: Asked) -> Reply:
     return as_json(429, _body("RateLimitReached", message), *_HEADERS, *asked.wait.headers)
 
 
-_BROKE = _body("InternalServerError", "The server had an error while processing your request.", type="server_error")
+_BROKE = _body(
+    "InternalServerError", "The server had an error while processing your request.", type="server_error"
+)
 
 DIALECTS = {
     "azure-openai": Dialect(

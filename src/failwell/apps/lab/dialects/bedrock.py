@@ -73,7 +73,9 @@ DIALECTS = {
                 403, "UnrecognizedClientException", "The security token included in the request is invalid."
             ),
             "no_permission": _error(
-                403, "AccessDeniedException", "You don't have access to the model with the specified model ID."
+                403,
+                "AccessDeniedException",
+                "You don't have access to the model with the specified model ID.",
             ),
             "missing_model": _error(400, "ValidationException", "The provided model identifier is invalid."),
             "rate_limited": _rate_limited,

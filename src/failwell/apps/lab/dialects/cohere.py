@@ -14,7 +14,10 @@ _BROKEN_CALL = {
     "type": "function",
     "function": {"name": "find_city", "arguments": '{"city": "Par'},
 }
-_USAGE = {"billed_units": {"input_tokens": 9, "output_tokens": 5}, "tokens": {"input_tokens": 9, "output_tokens": 5}}
+_USAGE = {
+    "billed_units": {"input_tokens": 9, "output_tokens": 5},
+    "tokens": {"input_tokens": 9, "output_tokens": 5},
+}
 
 
 def _error(status: int, message: str) -> Answer:
@@ -37,12 +40,14 @@ def _answer(finish: str = "COMPLETE", *, text: bool = True, broken_call: bool = 
         return as_json(200, body, *_HEADERS)
 
     def streamed() -> Reply:
-        events = [_event("message-start", id="lab-1", delta={"message": {"role": "assistant", "content": []}})]
+        events = [
+            _event("message-start", id="lab-1", delta={"message": {"role": "assistant", "content": []}})
+        ]
         if text:
             start = {"message": {"content": {"type": "text", "text": ""}}}
             events.append(_event("content-start", index=0, delta=start))
-            for part in _TEXT:
-                events.append(_event("content-delta", index=0, delta={"message": {"content": {"text": part}}}))
+            texts = [{"message": {"content": {"text": part}}} for part in _TEXT]
+            events += [_event("content-delta", index=0, delta=text) for text in texts]
             events.append(_event("content-end", index=0))
         if broken_call:
             events.append(_event("tool-call-start", index=0, delta={"message": {"tool_calls": _BROKEN_CALL}}))
@@ -89,9 +94,12 @@ DIALECTS = {
             "server_error": _error(500, "internal server error"),
             "content_refused_out": _answer("ERROR_TOXIC", text=False),
             "context_too_long": _error(
-                400, "too many tokens: total number of tokens in the prompt exceeds the limit of 128000 tokens"
+                400,
+                "too many tokens: total number of tokens in the prompt exceeds the limit of 128000 tokens",
             ),
-            "bad_schema": _error(422, "invalid type: parameter temperature is of type string but should be of type float"),
+            "bad_schema": _error(
+                422, "invalid type: parameter temperature is of type string but should be of type float"
+            ),
             "truncated_output": _answer("MAX_TOKENS"),
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer("TOOL_CALL", text=False, broken_call=True),

@@ -19,7 +19,9 @@ def _item(kind: str, field: str, message: str) -> list[dict[str, Any]]:
 
 
 def _rate_limited(asked: Asked) -> Reply:
-    return as_json(429, {"detail": f"Too many concurrent requests.{asked.wait.prose}"}, *_HEADERS, *asked.wait.headers)
+    return as_json(
+        429, {"detail": f"Too many concurrent requests.{asked.wait.prose}"}, *_HEADERS, *asked.wait.headers
+    )
 
 
 def _answer(result: Any) -> Answer:

@@ -39,7 +39,11 @@ DIALECTS = {
         title="Groq",
         answers={
             **chat_answers(
-                _body("The model is over capacity. Please try again.", "internal_server_error", "model_overloaded"),
+                _body(
+                    "The model is over capacity. Please try again.",
+                    "internal_server_error",
+                    "model_overloaded",
+                ),
                 headers=_HEADERS,
             ),
             "bad_key": _error(401, "Invalid API Key", "invalid_request_error", "invalid_api_key"),
@@ -55,7 +59,10 @@ DIALECTS = {
             "rate_limited": _rate_limited,
             "daily_quota": _daily_quota,
             "empty_balance": _error(
-                402, "Your spend limit has been reached. Raise it to continue.", "invalid_request_error", "blocked_api_access"
+                402,
+                "Your spend limit has been reached. Raise it to continue.",
+                "invalid_request_error",
+                "blocked_api_access",
             ),
             "overloaded": _error(
                 503,

@@ -27,7 +27,7 @@ _CHAT = chat_answers({"error": "Model is overloaded", "error_type": "overloaded"
 
 def _fine(asked: Asked) -> Reply:
     """Chat where it is asked for; a generated text on the older routes, which send `inputs`."""
-    if isinstance(asked.body, dict) and "inputs" in asked.body and "chat" not in asked.path:
+    if asked.member("inputs") is not None and "chat" not in asked.path:
         return as_json(200, [{"generated_text": "".join(TEXT)}], *_HEADERS)
     return _CHAT["ok"](asked)
 
@@ -63,7 +63,9 @@ DIALECTS = {
                 error_type="validation",
             ),
             "bad_schema": _error(
-                422, "Input validation error: `temperature` must be strictly positive", error_type="validation"
+                422,
+                "Input validation error: `temperature` must be strictly positive",
+                error_type="validation",
             ),
             "model_loading": _error(503, "Model lab/model is currently loading", estimated_time=_LOADING),
         },

@@ -24,10 +24,9 @@ def _rate_limited(asked: Asked) -> Reply:
 
 
 def _fine(asked: Asked) -> Reply:
-    kind = asked.body.get("outputType") if isinstance(asked.body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if asked.path.endswith("/fetch"):
         return as_json(200, {"markdown": "Hello from the lab."}, *_HEADERS)
-    if kind == "searchResults":
+    if asked.member("outputType") == "searchResults":
         return as_json(200, {"results": [_RESULT]}, *_HEADERS)
     return as_json(200, {"answer": "Hello from the lab.", "sources": [_SOURCE]}, *_HEADERS)
 
@@ -50,7 +49,10 @@ DIALECTS = {
             "server_error": _error(500, "INTERNAL_SERVER_ERROR", "Internal server error."),
             "gateway_timeout": _error(504, "REQUEST_DEADLINE_EXCEEDED", "The request took too long."),
             "bad_schema": _error(
-                400, "VALIDATION_ERROR", "Validation failed.", {"field": "depth", "message": "must be one of fast, deep"}
+                400,
+                "VALIDATION_ERROR",
+                "Validation failed.",
+                {"field": "depth", "message": "must be one of fast, deep"},
             ),
             "empty_reply": always(as_json(200, {}, *_HEADERS)),
         },

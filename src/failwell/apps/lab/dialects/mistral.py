@@ -43,7 +43,9 @@ DIALECTS = {
             ),
             "missing_model": _error(400, "Invalid model: mistral-lab", "invalid_model", "1500"),
             "rate_limited": _rate_limited,
-            "daily_quota": _error(429, "Monthly token limit reached for your workspace.", "rate_limited", "1300"),
+            "daily_quota": _error(
+                429, "Monthly token limit reached for your workspace.", "rate_limited", "1300"
+            ),
             "empty_balance": always(
                 as_json(402, {"detail": "Payment required: add a payment method or credits."}, *_HEADERS)
             ),

@@ -67,11 +67,15 @@ DIALECTS = {
             "no_permission": _error(403, "this model requires a subscription, upgrade for access"),
             "missing_model": _error(404, "model 'lab-model' not found"),
             "rate_limited": _rate_limited,
-            "daily_quota": _error(429, "you have reached your weekly usage limit, please upgrade to continue"),
+            "daily_quota": _error(
+                429, "you have reached your weekly usage limit, please upgrade to continue"
+            ),
             "overloaded": _error(503, "server busy, please try again. maximum pending requests exceeded"),
             "server_error": _error(500, "llama runner process has terminated: exit status 2"),
             "context_too_long": _error(400, "the input length exceeds the context length"),
-            "bad_schema": _error(400, "json: cannot unmarshal string into Go struct field ChatRequest.options"),
+            "bad_schema": _error(
+                400, "json: cannot unmarshal string into Go struct field ChatRequest.options"
+            ),
             "truncated_output": _answer("length"),
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer(text=False, broken_call=True),

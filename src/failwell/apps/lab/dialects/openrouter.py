@@ -26,7 +26,7 @@ def _rate_limited(asked: Asked) -> Reply:
     if asked.wait.form != "epoch-ms":
         return as_json(429, _body(429, message), *_HEADERS, *asked.wait.headers)
     # Here the window is told in the body, as the headers of a reply that was never sent.
-    told = {name: value for name, value in asked.wait.headers}
+    told = dict(asked.wait.headers)
     return as_json(429, _body(429, message, headers=told), *_HEADERS)
 
 

@@ -18,7 +18,11 @@ def _error(status: int, title: str, detail: str, **members: Any) -> Answer:
 
 
 def _rate_limited(asked: Asked) -> Reply:
-    body = {"title": "Too many requests", "detail": f"Request was throttled.{asked.wait.prose}", "status": 429}
+    body = {
+        "title": "Too many requests",
+        "detail": f"Request was throttled.{asked.wait.prose}",
+        "status": 429,
+    }
     return as_json(429, body, *_HEADERS, *asked.wait.headers, kind=_PROBLEM)
 
 
@@ -30,7 +34,13 @@ def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
     }
     shared: dict[str, Any] = {"id": "lab1", "model": "lab/model", "version": "1" * 64, "status": status}
     times = {"created_at": "2026-01-01T00:00:00Z", "started_at": None, "completed_at": None}
-    rest: dict[str, Any] = {"input": {"prompt": "hi"}, "output": None, "error": None, "logs": "", "metrics": {}}
+    rest: dict[str, Any] = {
+        "input": {"prompt": "hi"},
+        "output": None,
+        "error": None,
+        "logs": "",
+        "metrics": {},
+    }
     return {**shared, **rest, **times, "urls": urls, **members}
 
 
@@ -90,7 +100,8 @@ DIALECTS = {
             "server_error": _error(500, "Internal server error", "An unexpected error occurred."),
             "conflict": _error(409, "Conflict", "A deployment of that name is being changed."),
             "content_refused_in": _answer(
-                "failed", error="The input was flagged as sensitive. Please try again with different inputs. (E005)"
+                "failed",
+                error="The input was flagged as sensitive. Please try again with different inputs. (E005)",
             ),
             "content_refused_out": _answer(
                 "failed", error="NSFW content detected. Try running it again, or try a different prompt."
@@ -100,14 +111,20 @@ DIALECTS = {
                 "Input validation failed",
                 "- input.width: Must be less than or equal to 1440",
                 invalid_fields=[
-                    {"type": "number_lte", "field": "input.width", "description": "Must be less than or equal to 1440"}
+                    {
+                        "type": "number_lte",
+                        "field": "input.width",
+                        "description": "Must be less than or equal to 1440",
+                    }
                 ],
             ),
             "empty_reply": _answer(),
             "in_stream_error": _failing,
             "truncated_stream": _cut_off("whole"),
             "broken_stream": _cut_off("reset"),
-            "model_loading": _error(503, "Service unavailable", "The model is currently loading, try again shortly."),
+            "model_loading": _error(
+                503, "Service unavailable", "The model is currently loading, try again shortly."
+            ),
         },
         declines={
             "context_too_long": _NO_CHAT,

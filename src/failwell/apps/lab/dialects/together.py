@@ -24,7 +24,12 @@ def _rate_limited(asked: Asked) -> Reply:
         f"model is 10.0 queries per minute.{asked.wait.prose}"
     )
     return as_json(
-        429, _body(message, "model_rate_limit"), *_HEADERS, ("x-ratelimit", "true"), *asked.wait.headers, kind=_KIND
+        429,
+        _body(message, "model_rate_limit"),
+        *_HEADERS,
+        ("x-ratelimit", "true"),
+        *asked.wait.headers,
+        kind=_KIND,
     )
 
 
@@ -38,7 +43,10 @@ DIALECTS = {
             **chat_answers(_body(*_BUSY), headers=_HEADERS),
             "bad_key": _error(401, "Invalid API key provided.", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(
-                403, "Your account does not have access to this resource.", "invalid_request_error", "forbidden"
+                403,
+                "Your account does not have access to this resource.",
+                "invalid_request_error",
+                "forbidden",
             ),
             "missing_model": _error(
                 404,
@@ -47,7 +55,9 @@ DIALECTS = {
                 "model_not_available",
             ),
             "rate_limited": _rate_limited,
-            "daily_quota": _error(429, "You have reached the daily limit of requests for your tier.", "rate_limit"),
+            "daily_quota": _error(
+                429, "You have reached the daily limit of requests for your tier.", "rate_limit"
+            ),
             "empty_balance": _error(
                 402, "Credit limit exceeded. Please add credits to your account.", "credit_limit"
             ),
