@@ -29,7 +29,8 @@ class Asked:
 
     def member(self, name: str) -> Any:
         """One member of the body; none where it has no such member, or is no object."""
-        return cast("dict[str, Any]", self.body).get(name) if isinstance(self.body, dict) else None
+        body: object = self.body
+        return cast("dict[str, Any]", body).get(name) if isinstance(body, dict) else None
 
     @property
     def model(self) -> str:
