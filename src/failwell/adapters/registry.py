@@ -7,6 +7,7 @@ Results are kept per class, so the walk is paid once.
 
 from importlib import import_module
 
+from failwell.adapters.places import read_placed
 from failwell.adapters.reading import Doorway, Reading
 
 Entry = Reading | Doorway
@@ -50,6 +51,24 @@ HOMES: dict[str, str] = {
     "requests": "requests",
     "urllib3": "requests",
     "aiohttp": "aiohttp",
+    "docling": "docling",
+    "grpc": "grpc",
+    "instructor": "instructor",
+    "jax": "jax",
+    "jaxlib": "jax",
+    "langchain_core": "langchain_core",
+    "linkup": "linkup",
+    "litellm": "litellm",
+    "mcp": "mcp",
+    "ollama": "ollama",
+    "pydantic_ai": "pydantic_ai",
+    "pypdfium2": "pypdfium2",
+    "replicate": "replicate",
+    "temporalio": "temporalio",
+    "tenacity": "tenacity",
+    "torch": "torch",
+    "websockets": "websockets",
+    "xla_extension": "jax",
 }
 """Top-level module of an exception class → the file here that knows it."""
 
@@ -84,6 +103,10 @@ def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
 
 def read(error: BaseException) -> Reading | None:
     """The first reading that any doorway gives, or `None` when no class of it is known."""
+    if type(error).__module__ == "builtins":
+        placed = read_placed(error)
+        if placed is not None:
+            return placed
     for entry, exact in entries(type(error)):
         if isinstance(entry, Reading):
             if exact or entry.basis != "exact_type":

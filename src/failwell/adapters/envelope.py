@@ -1,0 +1,53 @@
+"""Exceptions that carry others: what is inside, found safely, and what it means for a model's answer."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from failwell.adapters.ask import ask
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import read
+from failwell.fault.links import below
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}|\d{1,6}|\(whole\)")
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """The exception right below `error`, if any."""
+    under = below(error)
+    return None if under is None else under[0]
+
+
+def last_attempt(error: object) -> BaseException | None:
+    """The exception of the last attempt that a `RetryError` keeps; it is never waited for."""
+    kept: Any = ask(error, "last_attempt")
+    try:
+        found = kept.exception() if kept is not None and kept.done() else None
+    except BaseException:  # noqa: BLE001  (a foreign future may raise anything, a cancellation too)
+        return None
+    return found if isinstance(found, BaseException) else None
+
+
+def carries(
+    inner: BaseException | None, rule: str, *, otherwise: str = "internal.unknown", **facts: Any
+) -> Reading:
+    """The reading of an envelope: what is inside decides, and `otherwise` if nobody knows that."""
+    return Reading(kind=otherwise, rule=rule, inner=inner, **facts)
+
+
+def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
+    """A model's answer that did not pass a check: which fields and rules, nothing of the answer."""
+    known = read(error)
+    said = Reading(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
+    if known is None or known.fields_invalid is None:
+        return said
+    fields = tuple(dict.fromkeys(_plain(name) for name in known.fields_invalid))
+    named = ", ".join(f"`{name}`" for name in fields[:5])
+    return replace(
+        said, fields_invalid=fields, message=f"The model's answer does not fit its schema: {named}."
+    )
+
+
+def _plain(dotted: str) -> str:
+    # Keys of a free-form object are the model's own words; names of fields look like names.
+    return ".".join(part if _IDENTIFIER.fullmatch(part) else "(key)" for part in dotted.split("."))

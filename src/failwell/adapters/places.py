@@ -1,0 +1,70 @@
+"""Python's own exceptions, raised by a library that means something of its own by them.
+
+`ValueError` from a PDF reader is a broken file, and `RuntimeError` may be a full graphics card. The
+class cannot say so; the frames of the traceback and, for memory, a few fixed words can.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from failwell.adapters.reading import Doorway, Reading
+from failwell.fault.links import traceback_of
+
+PLACES: dict[str, str] = {
+    "docling": "docling",
+    "docling_core": "docling",
+    "docling_parse": "docling",
+    "linkup": "linkup",
+    "ollama": "ollama",
+    "pypdfium2": "pypdfium2",
+    "replicate": "replicate",
+    "websockets": "websockets",
+}
+"""Top-level module whose code raises Python's classes → the file here that reads them with `raised`."""
+
+_MOST_FRAMES = 400
+
+
+def read_placed(error: BaseException) -> Reading | None:
+    """What a builtin exception means where it was raised; `None` where it means what it always does."""
+    loaded = [top for top in PLACES if top in sys.modules]
+    if loaded:
+        passed = tops_of(error)
+        for top in loaded:
+            if top in passed:
+                reads: Doorway = import_module(f"failwell.adapters.{PLACES[top]}").raised
+                reading = reads(error)
+                if reading is not None:
+                    return reading
+    return memory_in(error) if type(error) is RuntimeError else None
+
+
+def tops_of(error: BaseException) -> set[str]:
+    """The top-level modules that an exception came through."""
+    found: set[str] = set()
+    trace: Any = traceback_of(error)
+    for _ in range(_MOST_FRAMES):
+        if trace is None:
+            break
+        name = trace.tb_frame.f_globals.get("__name__")
+        if isinstance(name, str):
+            found.add(name.partition(".")[0])
+        trace = trace.tb_next
+    return found
+
+
+def memory_in(error: BaseException) -> Reading | None:
+    """A shortage of memory, told by its words; `None` for anything else.
+
+    Libraries with a native core raise Python's bare class for it, and no frame of theirs is left.
+    """
+    from failwell.adapters.extract import Extract
+    from failwell.adapters.render import render
+    from failwell.adapters.sdk import text_of
+
+    said = text_of(error)
+    if "memory" not in said.lower() and "ALLOC" not in said:
+        return None
+    reading = render(Extract(exception_type=type(error).__name__, message=said))
+    return reading if reading.kind.startswith("resource.") else None

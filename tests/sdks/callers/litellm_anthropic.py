@@ -1,0 +1,35 @@
+"""One call with litellm, which speaks the dialect of Anthropic through httpx; its retries off."""
+
+import os
+from importlib import import_module
+from typing import Any
+
+SDK = "litellm"
+DISTRIBUTION = "litellm"
+DIALECT = "anthropic"
+PROVIDER = "anthropic"
+NOT_HERE: dict[str, str] = {}
+
+_ASKED: dict[str, Any] = {
+    "model": "anthropic/claude-sonnet-4-5",
+    "messages": [{"role": "user", "content": "hello"}],
+    "api_key": "sk-lab",
+    "num_retries": 0,
+    "max_retries": 0,
+}
+
+
+def library() -> Any:
+    """litellm, kept from fetching its price list while it is imported."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    return import_module("litellm")
+
+
+def call(url: str, *, stream: bool, timeout: float) -> object:
+    reply = library().completion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+    return list(reply) if stream else reply
+
+
+async def acall(url: str, *, stream: bool, timeout: float) -> object:
+    reply = await library().acompletion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+    return [chunk async for chunk in reply] if stream else reply
