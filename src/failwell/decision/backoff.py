@@ -1,0 +1,37 @@
+"""Waits between attempts, as arithmetic. Luck comes in as an argument."""
+
+from typing import Literal
+
+from failwell.fault.frozen import frozen
+
+Curve = Literal["fixed", "linear", "exponential"]
+
+
+@frozen
+class Backoff:
+    """How the waits grow. Step *k* comes before call *k + 1*."""
+
+    curve: Curve = "exponential"
+    first: float = 1.0
+    """Seconds before the second call."""
+    longest: float = 300.0
+    jitter: float = 0.0
+    """Each wait is spread evenly over ±this share of itself."""
+
+    def __post_init__(self) -> None:
+        if self.curve not in ("fixed", "linear", "exponential"):
+            raise ValueError(f"`curve` must be fixed, linear or exponential, not {self.curve!r}")
+        if not (self.first >= 0 and self.longest >= 0 and 0 <= self.jitter <= 1):
+            raise ValueError("`first` and `longest` must not be negative, and `jitter` lies between 0 and 1")
+
+    def wait(self, step: int, luck: float = 0.5) -> float:
+        """Seconds of step `step` (1 is the first); `luck` in [0, 1) is drawn by the caller."""
+        if self.curve == "exponential":
+            # Beyond any cap that makes sense the power would only overflow.
+            plain = self.first * 2.0 ** min(step - 1, 60)
+        elif self.curve == "linear":
+            plain = self.first * step
+        else:
+            plain = self.first
+        capped = min(plain, self.longest)
+        return capped * (1 + self.jitter * (2 * luck - 1))

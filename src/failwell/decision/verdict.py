@@ -1,0 +1,77 @@
+"""What to do about a failure: a closed set of answers, each with its reason.
+
+A decision is a value. Whoever decides does not act, so the same policy can be asked by a loop, by
+a replayed workflow and by a rehearsal, and answers the same.
+"""
+
+from typing import TypeAlias, assert_never
+
+from failwell.fault.frozen import frozen
+
+
+@frozen
+class Retry:
+    """Make the same call again after `after` seconds."""
+
+    after: float
+    why: str
+
+
+@frozen
+class Fallback:
+    """Leave this entry of a chain and try the next one, at once."""
+
+    why: str
+
+
+@frozen
+class Evict:
+    """Free the resource that is short, then make the same call again."""
+
+    resource: str
+    why: str
+
+
+@frozen
+class Park:
+    """Put the work aside until a time that is too far away to sleep for; no attempt is spent."""
+
+    after: float
+    why: str
+
+
+@frozen
+class Ask:
+    """Only a person (or a reconcile hook) can say whether this may be repeated."""
+
+    question: str
+    why: str
+
+
+@frozen
+class GiveUp:
+    """Nothing that this policy allows would help."""
+
+    why: str
+
+
+Decision: TypeAlias = Retry | Fallback | Evict | Park | Ask | GiveUp
+
+
+def say(decision: Decision) -> str:
+    """One lower-case clause, to follow a colon."""
+    match decision:
+        case Retry(after=seconds, why=why):
+            return f"retrying in {seconds:.1f} s, {why}" if seconds else f"retrying at once, {why}"
+        case Fallback(why=why):
+            return f"falling back, {why}"
+        case Evict(resource=resource, why=why):
+            return f"freeing {resource}, {why}"
+        case Park(after=seconds, why=why):
+            return f"parked for {seconds:.0f} s, {why}"
+        case Ask(question=question, why=why):
+            return f"asking: {question} {why}"
+        case GiveUp(why=why):
+            return f"giving up, {why}"
+        case _:
+            assert_never(decision)

@@ -1,0 +1,74 @@
+"""What was tried, what it cost, what was waited, and why it stopped: kept by every loop."""
+
+from failwell.fault.frozen import frozen
+from failwell.report.record import Attempt
+
+_STAMP = "__failwell_ledger__"
+
+
+@frozen
+class Ledger:
+    """The attempts of one operation, in order, with the reason for stopping."""
+
+    layer: str
+    attempts: tuple[Attempt, ...] = ()
+    stopped: str = ""
+    """Why no further attempt was made."""
+    nested: tuple[str, ...] = ()
+    """Loops found inside this one, each with how often it tried: they multiply."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds waited between attempts."""
+        return sum(attempt.wait or 0.0 for attempt in self.attempts)
+
+    @property
+    def cost(self) -> int:
+        """Micro-cents of all priced attempts, failed ones included."""
+        return sum(attempt.cost or 0 for attempt in self.attempts)
+
+    @property
+    def may_have_been_billed(self) -> int:
+        """How many attempts ended without anybody knowing whether they were billed."""
+        unsure = ("unknown", "partial", "done_but_lost")
+        return sum(1 for attempt in self.attempts if attempt.certainty in unsure)
+
+    def table(self) -> str:
+        """The ledger as lines of text."""
+        rows = [("#", "kind", "provider", "model", "waited", "cost", "")]
+        rows += [
+            (
+                str(one.number),
+                one.kind or "ok",
+                one.provider or "",
+                one.model or "",
+                "" if one.wait is None else f"{one.wait:.1f} s",
+                "" if one.cost is None else f"{one.cost / 1e8:.6f} $",
+                one.reason or "",
+            )
+            for one in self.attempts
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*lines, f"stopped: {self.stopped}"] if self.stopped else lines)
+
+
+def attach(error: BaseException, ledger: Ledger) -> None:
+    """Let `error` carry its ledger, so that whoever describes it finds the attempts."""
+    try:
+        object.__setattr__(error, _STAMP, ledger)
+    except (AttributeError, TypeError):
+        # A class without a `__dict__` has nowhere to keep it.
+        return
+
+
+def ledger_of(error: BaseException) -> Ledger | None:
+    """The ledger that a loop below attached to `error`, if any."""
+    try:
+        found = object.__getattribute__(error, _STAMP)
+    except Exception:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
+        return None
+    return found if isinstance(found, Ledger) else None

@@ -1,0 +1,149 @@
+"""Stopping on purpose: scopes that cancel their children first and never their parents.
+
+A scope can be cancelled from any thread. Waiting through a scope ends the moment it is cancelled,
+in a thread and on an event loop alike, so no back-off outlives the work it belongs to.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Condition
+from typing import Literal
+
+from failwell.fault.classes import Cancellation
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+
+Level = Literal["session", "turn", "stage", "tool", "job", "run"]
+Reason = Literal["user", "parent", "cap", "deadline"]
+
+_current: ContextVar["CancelScope | None"] = ContextVar("failwell_cancel_scope", default=None)
+
+
+class CancelScope:
+    """One level of work that can be stopped as a whole."""
+
+    def __init__(self, level: Level = "run", *, name: str = "", parent: "CancelScope | None" = None) -> None:
+        self.level: Level = level
+        self.name = name
+        self.parent = parent
+        self.reason: Reason | None = None
+        self._changed = Condition()
+        self._children: list[CancelScope] = []
+        self._callbacks: list[Callable[[], object]] = []
+        if parent is not None:
+            parent._adopt(self)  # noqa: SLF001  (the same class)
+
+    def child(self, level: Level, *, name: str = "") -> "CancelScope":
+        """A scope below this one; born cancelled if this one already is."""
+        return CancelScope(level, name=name, parent=self)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this scope was stopped."""
+        return self.reason is not None
+
+    def cancel(self, reason: Reason = "user") -> None:
+        """Stop everything below, in the order it was made, then this scope. Twice is harmless."""
+        with self._changed:
+            if self.reason is not None:
+                return
+            children = list(self._children)
+        for below in children:
+            below.cancel("parent")
+        with self._changed:
+            if self.reason is not None:
+                return
+            self.reason = reason
+            callbacks = list(self._callbacks)
+            self._callbacks.clear()
+            self._changed.notify_all()
+        for callback in callbacks:
+            callback()
+
+    def check(self) -> None:
+        """Raise if this scope was stopped. To be called after every wait."""
+        if self.reason is not None:
+            raise self.fault()
+
+    def fault(self) -> Cancellation:
+        """The fault that says this scope was stopped."""
+        return Cancellation(kind=f"cancel.{self.level}", details={"reason": self.reason or "user"})
+
+    def close(self) -> None:
+        """Let the parent forget this scope, so that a long session does not collect them."""
+        if self.parent is not None:
+            self.parent._forget(self)  # noqa: SLF001  (the same class)
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call `callback` once when this scope is stopped; at once if it already is. Returns an undo."""
+        with self._changed:
+            if self.reason is None:
+                self._callbacks.append(callback)
+                return lambda: self._drop(callback)
+        callback()
+        return lambda: None
+
+    def wait(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Let `seconds` pass in this thread, or raise the moment the scope is stopped."""
+        self.check()
+        if clock is not SYSTEM_CLOCK:
+            clock.sleep(seconds)
+        elif seconds > 0:
+            with self._changed:
+                self._changed.wait_for(lambda: self.reason is not None, timeout=seconds)
+        self.check()
+
+    async def wait_async(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Let `seconds` pass in this task, or raise the moment the scope is stopped."""
+        import asyncio
+
+        self.check()
+        if clock is not SYSTEM_CLOCK:
+            await clock.asleep(seconds)
+        elif seconds > 0:
+            loop = asyncio.get_running_loop()
+            stopped = asyncio.Event()
+            undo = self.on_cancel(lambda: loop.call_soon_threadsafe(stopped.set))
+            try:
+                await asyncio.wait_for(stopped.wait(), seconds)
+            except TimeoutError:
+                # The time has passed and nobody stopped us: that is what was asked for.
+                return
+            finally:
+                undo()
+        self.check()
+
+    def _adopt(self, below: "CancelScope") -> None:
+        with self._changed:
+            self._children.append(below)
+            stopped = self.reason is not None
+        if stopped:
+            below.cancel("parent")
+
+    def _forget(self, below: "CancelScope") -> None:
+        with self._changed:
+            if below in self._children:
+                self._children.remove(below)
+
+    def _drop(self, callback: Callable[[], object]) -> None:
+        with self._changed:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+
+def current_scope() -> CancelScope | None:
+    """The scope that the running task works in, if any."""
+    return _current.get()
+
+
+@contextmanager
+def cancel_scope(level: Level = "run", *, name: str = "") -> Generator[CancelScope]:
+    """A scope for the block, below the one around it."""
+    above = _current.get()
+    made = CancelScope(level, name=name, parent=above)
+    token = _current.set(made)
+    try:
+        yield made
+    finally:
+        _current.reset(token)
+        made.close()

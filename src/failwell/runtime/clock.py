@@ -1,0 +1,50 @@
+"""The one reader of the time. Everything that waits takes a clock, so tests own theirs."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and lets it pass."""
+
+    def now(self) -> datetime:
+        """The time of day, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never goes back."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass, blocking this thread."""
+        ...
+
+    async def asleep(self, seconds: float) -> None:
+        """Let `seconds` pass, blocking this task only."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        """The time of day."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds of the monotonic clock."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)  # noqa: TID251  (the one place that may)
+
+    async def asleep(self, seconds: float) -> None:
+        """Sleep without blocking the event loop."""
+        from asyncio import sleep
+
+        await sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()
