@@ -10,7 +10,7 @@ from failwell.apps.lab.waits import EVERYWHERE, FORMS, tell
 from failwell.fault.axes import Certainty
 from failwell.fault.registry import kind as registered
 
-_JUNK = b'{"id": "lab-1", "object": "resp\x00\xff not json at all'
+_JUNK = b'{"id": "lab-1", "object": "resp, and then no more JSON'
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,10 +72,11 @@ def as_events(*pieces: bytes, headers: Headers = (), kind: str = "text/event-str
     return Reply(200, (("content-type", kind), ("cache-control", "no-cache"), *headers), pieces=pieces)
 
 
-def event(body: object, name: str | None = None) -> bytes:
+def event(body: object, name: str | None = None, *, id: str | None = None) -> bytes:  # noqa: A002  (its name there)
     """One server-sent event."""
     said = body if isinstance(body, str) else json.dumps(body)
-    return f"{f'event: {name}' + chr(10) if name else ''}data: {said}\n\n".encode()
+    fields = (("event", name), ("id", id), ("data", said))
+    return "".join(f"{field}: {value}\n" for field, value in fields if value is not None).encode() + b"\n"
 
 
 def as_page(status: int, title: str, *headers: tuple[str, str]) -> Reply:

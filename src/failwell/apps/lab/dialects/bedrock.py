@@ -34,14 +34,15 @@ def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = Fa
         return as_json(200, body, *_HEADERS)
 
     def streamed() -> Reply:
-        start: dict[str, Any] = {"toolUse": _CALL} if broken_call else {}
         deltas: list[dict[str, Any]] = [{"text": part} for part in _TEXT]
         if broken_call:
             deltas = [{"toolUse": {"input": _BROKEN_JSON}}]
         block = {"contentBlockIndex": 0}
         events = [aws_event("messageStart", {"role": "assistant"})]
+        if broken_call:
+            # Only a tool's block is announced; a text begins with its first words.
+            events.append(aws_event("contentBlockStart", {**block, "start": {"toolUse": _CALL}}))
         if text or broken_call:
-            events.append(aws_event("contentBlockStart", {**block, "start": start}))
             events += [aws_event("contentBlockDelta", {**block, "delta": delta}) for delta in deltas]
             events.append(aws_event("contentBlockStop", block))
         events.append(aws_event("messageStop", {"stopReason": stop}))

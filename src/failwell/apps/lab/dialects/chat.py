@@ -16,14 +16,18 @@ _DONE = event("[DONE]")
 
 
 def chat_answers(
-    error: Mapping[str, Any] | None,
+    error: Mapping[str, Any],
     *,
     headers: Headers = (),
     length: str = "length",
-    refused: str = "content_filter",
+    refused: str | None = "content_filter",
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Answer]:
-    """The answers that are a 200: whole or streamed, with `error` as the event of a broken stream."""
+    """The answers that are a 200: whole or streamed, with `error` as the event of a failing stream.
+
+    `length` and `refused` are the words for an answer that was cut and for one that was withheld;
+    without the second there is no such answer.
+    """
 
     def answer(finish: str = "stop", **message: Any) -> Answer:
         return lambda asked: (
@@ -74,11 +78,13 @@ def chat_answers(
 
     answers: dict[str, Answer] = {
         "ok": fine,
-        "content_refused_out": answer(refused),
         "truncated_output": answer(length),
         "empty_reply": empty,
         "malformed_tool_call": answer("tool_calls", content=None, tool_calls=[_BROKEN_CALL]),
         "truncated_stream": lambda asked: cut(fine(asked), "whole", without=2),
+        "in_stream_error": failing,
         "broken_stream": lambda asked: cut(fine(asked), "reset", without=2),
     }
-    return answers if error is None else {**answers, "in_stream_error": failing}
+    if refused is not None:
+        answers["content_refused_out"] = answer(refused)
+    return answers

@@ -112,7 +112,7 @@ _SHARED: dict[str, Answer] = {
         },
     ),
     "truncated_output": _answer("MAX_TOKENS"),
-    "empty_reply": _bare(),
+    "empty_reply": _answer(text=False),
     "malformed_tool_call": _answer("MALFORMED_FUNCTION_CALL", text=False),
     "in_stream_error": _failing,
     "truncated_stream": lambda asked: cut(_FINE(asked), "whole"),

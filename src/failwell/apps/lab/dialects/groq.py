@@ -45,6 +45,7 @@ DIALECTS = {
                     "model_overloaded",
                 ),
                 headers=_HEADERS,
+                refused=None,
             ),
             "bad_key": _error(401, "Invalid API Key", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(

@@ -22,7 +22,9 @@ def _rate_limited(asked: Asked) -> Reply:
     return as_json(429, body, *_HEADERS, *asked.wait.headers)
 
 
-_CHAT = chat_answers({"error": "Model is overloaded", "error_type": "overloaded"}, headers=_HEADERS)
+_CHAT = chat_answers(
+    {"error": "Model is overloaded", "error_type": "overloaded"}, headers=_HEADERS, refused=None
+)
 
 
 def _fine(asked: Asked) -> Reply:

@@ -36,7 +36,7 @@ DIALECTS = {
         title="Mistral",
         wait="none",
         answers={
-            **chat_answers(_FULL, headers=_HEADERS),
+            **chat_answers(_FULL, headers=_HEADERS, refused=None),
             "bad_key": always(as_json(401, {"detail": "Unauthorized"}, *_HEADERS)),
             "no_permission": _error(
                 403, "Your organization is not allowed to use this model.", "permission_denied"

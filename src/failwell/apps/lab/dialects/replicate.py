@@ -47,8 +47,8 @@ def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
 def _answer(status: str = "succeeded", **members: Any) -> Answer:
     def reply(asked: Asked) -> Reply:
         if "/streams/" in asked.path:
-            events = [event(word, "output") for word in _TEXT]
-            return as_events(*events, event("{}", "done"), headers=_HEADERS)
+            events = [event(word, "output", id=f"1:{place}") for place, word in enumerate(_TEXT)]
+            return as_events(*events, event("{}", "done", id="1:9"), headers=_HEADERS)
         code = 201 if asked.method == "POST" else 200
         return as_json(code, _prediction(asked, status, **members), *_HEADERS)
 
@@ -62,8 +62,10 @@ def _failing(asked: Asked) -> Reply:
     if "/streams/" not in asked.path:
         return _FINE(asked)
     begun = cut(_FINE(asked), "whole")
-    broke = event({"detail": "An internal server error occurred while the model ran."}, "error")
-    return replace(begun, pieces=(*(begun.pieces or ()), broke, event('{"reason": "error"}', "done")))
+    broke = event({"detail": "An internal server error occurred while the model ran."}, "error", id="1:8")
+    return replace(
+        begun, pieces=(*(begun.pieces or ()), broke, event('{"reason": "error"}', "done", id="1:9"))
+    )
 
 
 def _cut_off(ending: str) -> Answer:

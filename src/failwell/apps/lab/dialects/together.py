@@ -40,7 +40,7 @@ DIALECTS = {
         name="together",
         title="Together",
         answers={
-            **chat_answers(_body(*_BUSY), headers=_HEADERS),
+            **chat_answers(_body(*_BUSY), headers=_HEADERS, refused=None),
             "bad_key": _error(401, "Invalid API key provided.", "invalid_request_error", "invalid_api_key"),
             "no_permission": _error(
                 403,
