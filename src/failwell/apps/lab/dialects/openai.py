@@ -4,6 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
+from failwell.apps.lab.dialects.responses import with_responses
 from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
@@ -41,7 +42,7 @@ DIALECTS = {
         name="openai",
         title="OpenAI",
         answers={
-            **chat_answers(_BROKE, headers=_HEADERS),
+            **with_responses(chat_answers(_BROKE, headers=_HEADERS), _HEADERS),
             "bad_key": _error(
                 401,
                 "Incorrect API key provided: sk-lab-****0000.",
