@@ -7,9 +7,12 @@ got; a total timeout is Python's own `TimeoutError`, and says nothing.
 from typing import Any
 
 from failwell.adapters.ask import ask_int
+from failwell.adapters.extract import Extract
+from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.render import render
+from failwell.adapters.sdk import doorway, gather
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
@@ -22,6 +25,16 @@ _read = doorway(None, "aiohttp", _refine)
 
 def _row(kind: str, name: str) -> Reading:
     return Reading(kind=kind, rule=f"aiohttp.{name}", saw=name)
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A total timeout, which aiohttp raises as Python's own class and without a word."""
+    if not isinstance(error, TimeoutError):
+        return None
+    facts = gather(error, None, "aiohttp")
+    # Its clock runs from the start, so only the place where it was stopped tells how far the call got.
+    phase = facts["phase"] or "read"
+    return render(Extract(**{**facts, "phase": phase, "in_stream": broke_in_stream(error)}))
 
 
 TABLES: dict[str, Table] = {

@@ -14,14 +14,10 @@ from failwell.adapters.sdk import doorway
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    name = type(error).__name__
-    if name == "StreamDisconnectedError":
+    if type(error).__name__ == "StreamDisconnectedError":
         # `error` is the server's own frame; `reason` only says who noticed.
         body = parse_body(ask_str(error, "error", limit=8_000))
         facts["body"], facts["codes"], facts["message"] = body, codes_of(body), message_of(body)
-        facts["in_stream"] = True
-    status = facts["status"]
-    if status is not None and status < 400 and "ValidationError" not in name:
         facts["in_stream"] = True
 
 

@@ -29,6 +29,7 @@ _WHOLE = frozenset(
         ("httpx._models", "read"), ("httpx._models", "aread"),
         ("httpx2._models", "read"), ("httpx2._models", "aread"),
         ("requests.models", "content"),
+        ("botocore.awsrequest", "content"),
         ("aiohttp.client_reqrep", "read"), ("aiohttp.client_reqrep", "start"),
     }
 )  # fmt: skip

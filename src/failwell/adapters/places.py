@@ -12,6 +12,7 @@ from failwell.adapters.reading import Doorway, Reading
 from failwell.fault.links import traceback_of
 
 PLACES: dict[str, str] = {
+    "aiohttp": "aiohttp",
     "docling": "docling",
     "docling_core": "docling",
     "docling_parse": "docling",

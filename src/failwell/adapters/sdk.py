@@ -20,6 +20,7 @@ _REQUEST_IDS = (
     "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
     "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
 )  # fmt: skip
+_STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _DEEPEST = 8
 _LONGEST = 4_000
 
@@ -43,6 +44,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
     response = ask(error, "response", "raw_response", "http_response")
     headers = lower_headers(ask(response, "headers") or ask(error, "headers", "response_headers"))
     body = body_of(error, response)
+    status = status_of(error, response)
     phase, bug = transport(error)
     said = message_of(body)
     return {
@@ -50,13 +52,13 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
         "sdk": sdk,
         "exception_type": type(error).__name__,
         "names": names_of(error),
-        "status": status_of(error, response),
+        "status": status,
         "codes": codes_from(error, body, headers),
         "message": said or text_of(error),
         "headers": headers,
         "body": body,
         "phase": phase,
-        "in_stream": phase in ("read", "closed") and broke_in_stream(error),
+        "in_stream": is_stream(status, headers) or (phase in ("read", "closed") and broke_in_stream(error)),
         "request_id": ask_str(error, "request_id", "_request_id") or id_in(headers),
         "model": ask_str(error, "model"),
         "cause_bug": bug,
@@ -74,6 +76,11 @@ def status_of(error: object, response: object) -> int | None:
             if value is not None and 100 <= value < 600:
                 return value
     return None
+
+
+def is_stream(status: int | None, headers: Mapping[str, str]) -> bool:
+    """Whether the reply had begun as a stream: what is wrong with it then came later."""
+    return status is not None and status < 400 and headers.get("content-type", "").startswith(_STREAMS)
 
 
 def body_of(error: object, response: object) -> Any:
@@ -129,7 +136,7 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
     while link is not None and id(link) not in seen and len(seen) < _DEEPEST:
         seen.add(id(link))
         found = _phase(link)
-        if found is not None and (phase is None or found in REFINES):
+        if found is not None and (phase is None or found in REFINES or _is_below(link)):
             phase = found
         inner = members(link)
         under = below(link)
@@ -145,6 +152,11 @@ def _phase(error: BaseException) -> Phase | None:
         if found is not None:
             return "tls" if found in ("connect", "closed") and is_certificate(text_of(error)) else found
     return None
+
+
+def _is_below(error: BaseException) -> bool:
+    # Bridges from aiohttp to httpx call every broken connection a failed connect; aiohttp knows better.
+    return type(error).__module__.partition(".")[0] == "aiohttp"
 
 
 def _is_bug(error: BaseException) -> bool:

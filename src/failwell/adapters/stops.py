@@ -28,9 +28,9 @@ _WORDS: dict[Stop, str] = {
     "refused": "content_filter refusal content_filtered guardrail_intervened safety recitation language blocklist "
     "prohibited_content spii image_safety image_prohibited_content image_recitation error_toxic sensitive model_armor jailbreak "
     "content_policy_violation moderation",
-    "malformed": "malformed_function_call unexpected_tool_call too_many_tool_calls malformed_response malformed_tool_use "
-    "malformed_model_output no_image image_other",
-    "failed": "error network_error failed",
+    "malformed": "malformed_tool_use malformed_model_output no_image image_other",
+    # With the last four the provider has thrown the answer away itself: none of it came, and a fresh one may pass.
+    "failed": "error network_error failed malformed_function_call unexpected_tool_call too_many_tool_calls malformed_response",
     "interrupted": "timeout abort aborted",
     "overloaded": "insufficient_system_resource",
     "cancelled": "cancelled canceled user_cancel",
