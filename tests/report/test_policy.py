@@ -1,0 +1,176 @@
+"""How much of an exception's own words is kept, under each policy."""
+
+import pytest
+
+import failwell
+from failwell import TracebackPolicy
+from failwell.report.policy import ENVIRONMENT_VARIABLE, default_policy
+from failwell.testing.builders import a_fault
+
+SECRET = "the patient is called Ada"
+
+
+def raised() -> BaseException:
+    try:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as below:
+            raise ValueError(f"could not read: {SECRET}") from below
+    except ValueError as error:
+        error.add_note(SECRET)
+        return error
+
+
+def test_full_keeps_message_repr_and_traceback_with_its_causes() -> None:
+    report = failwell.describe(raised(), policy="full")
+
+    assert report.message == f"could not read: {SECRET}"
+    assert report.causes[0].message == repr(SECRET)
+    assert report.internal is not None
+    assert report.internal.repr == f"ValueError('could not read: {SECRET}')"
+    text = report.internal.traceback or ""
+    assert text.index("KeyError") < text.index("direct cause") < text.index("ValueError: could not read")
+    assert "in raised" in text
+    assert text.count(SECRET) >= 3
+
+
+def test_repr_only_keeps_message_and_repr() -> None:
+    report = failwell.describe(raised(), policy="repr_only")
+
+    assert report.message == f"could not read: {SECRET}"
+    assert report.internal is not None
+    assert (report.internal.repr, report.internal.traceback) == (
+        f"ValueError('could not read: {SECRET}')",
+        None,
+    )
+
+
+def test_none_keeps_the_repr_alone() -> None:
+    report = failwell.describe(raised(), policy="none")
+
+    assert report.message == failwell.kind("validation.input_invalid").summary
+    assert [c.message for c in report.causes] == [None]
+    assert report.internal is not None
+    assert (SECRET in report.internal.repr, report.internal.traceback) == (True, None)
+
+
+def test_strict_keeps_the_names_of_the_types_and_nothing_that_was_said() -> None:
+    report = failwell.describe(raised(), policy="strict")
+
+    assert SECRET not in report.to_json()
+    assert (report.error_type, report.causes[0].type, report.internal) == ("ValueError", "KeyError", None)
+
+
+def test_strict_is_the_default() -> None:
+    assert failwell.describe(raised()).internal is None
+    assert SECRET not in failwell.describe(raised()).to_json()
+
+
+def test_strict_never_calls_a_foreign_str_or_repr() -> None:
+    called: list[str] = []
+
+    class Nosy(Exception):
+        def __str__(self) -> str:
+            called.append("str")
+            return "x"
+
+        def __repr__(self) -> str:
+            called.append("repr")
+            return "x"
+
+    failwell.describe(Nosy())
+
+    assert called == []
+
+
+@pytest.mark.parametrize("policy", list(TracebackPolicy))
+def test_our_own_words_are_kept_under_every_policy(policy: TracebackPolicy) -> None:
+    report = failwell.describe(a_fault(message="the queue is full"), policy=policy)
+
+    assert report.message == "the queue is full"
+
+
+@pytest.mark.parametrize("policy", list(TracebackPolicy))
+@pytest.mark.parametrize("audience", ["user", "model"])
+def test_foreign_words_reach_neither_user_nor_model_under_any_policy(
+    policy: TracebackPolicy, audience: str
+) -> None:
+    report = failwell.describe(raised(), policy=policy)
+
+    assert SECRET not in str(report.view(audience))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("asked", ["full", "FULL", " full "])
+def test_the_environment_sets_the_default(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, asked)
+
+    assert default_policy() is TracebackPolicy.FULL
+    assert failwell.describe(raised()).internal is not None
+    assert failwell.describe(raised(), policy="strict").internal is None
+
+
+@pytest.mark.parametrize("asked", ["", "everything", "ful"])
+def test_a_mistake_in_the_environment_means_strict(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, asked)
+
+    assert default_policy() is TracebackPolicy.STRICT
+
+
+def test_a_mistake_in_a_call_means_strict_and_costs_no_classification() -> None:
+    report = failwell.describe(raised(), policy="everything")
+
+    assert (report.kind, report.internal) == ("validation.input_invalid", None)
+
+
+def test_what_sdks_keep_in_attributes_is_masked_in_their_messages() -> None:
+    class ApiError(Exception):
+        body = {"error": {"message": "Ada Lovelace, born 1815"}}
+        prompt = b"write to Ada Lovelace, born 1815"
+
+    report = failwell.describe(ApiError("400 - Ada Lovelace, born 1815"), policy="full")
+
+    assert report.message == "400 - [redacted]"
+    assert "Lovelace, born" not in str(report.internal)
+
+
+def test_an_exception_that_will_not_speak_is_described_by_its_type() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+        def __repr__(self) -> str:
+            raise KeyboardInterrupt("no")
+
+    report = failwell.describe(Mute(), policy="full")
+
+    assert report.message == failwell.kind("internal.unknown").summary
+    assert report.internal is not None
+    assert report.internal.repr == "Mute(… [repr failed])"
+
+
+def test_an_exception_with_a_huge_argument_is_not_printed() -> None:
+    report = failwell.describe(ValueError("x" * 1_000_000), policy="none")
+
+    assert report.internal is not None
+    assert report.internal.repr == "ValueError(… [arguments too large])"
+
+
+def test_a_deep_recursion_keeps_the_last_frames_and_stays_small() -> None:
+    def dive() -> None:
+        dive()
+
+    with pytest.raises(RecursionError) as caught:
+        dive()
+    report = failwell.describe(caught.value, policy="full")
+
+    assert report.internal is not None
+    text = report.internal.traceback or ""
+    assert text.rstrip().endswith("RecursionError: maximum recursion depth exceeded")
+    assert len(text) <= 12_000
+
+
+def test_members_of_a_group_are_listed_below_its_traceback() -> None:
+    report = failwell.describe(ExceptionGroup("two", [KeyError("a"), OSError("b")]), policy="full")
+
+    assert report.internal is not None
+    assert "  | KeyError: 'a'\n  | OSError: b\n" in (report.internal.traceback or "")
