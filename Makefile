@@ -12,21 +12,34 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
+# The environments of SDKs, one for each file in requirements/sdks: make SDKS=older test-sdks
+SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 
 # The first Python that is new enough, unless one is named: make PYTHON=python3.12 test
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-sdks providers check bench docs clean
 
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.project ## one failure, shown the way each of its readers sees it
 	@$(PY) examples/one_failure_every_view.py
 
 test: $(VENV)/.test ## run the tests
 	@$(PY) -m pytest -n $(WORKERS)
+
+test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each requirements/sdks/*.txt
+	@for name in $(SDKS); do \
+		echo "testing with the SDKs of requirements/sdks/$$name.txt"; \
+		rm -f .sdks/$$name.jsonl; \
+		FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(WORKERS) tests/sdks; \
+	done
+
+providers: test-sdks $(VENV)/.project ## the same, and write what came out into docs/reference
+	@$(PY) -m tools.docs.providers .sdks/*.jsonl
+	@$(PY) -m tools.docs
 
 check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(VENV)/bin/ruff check .
@@ -44,7 +57,7 @@ docs: $(VENV)/.project ## write docs/reference again from the code
 	@$(PY) -m tools.docs
 
 clean: ## remove what make and the tools made
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .sdks build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
@@ -57,12 +70,12 @@ $(PY):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/test.txt
+$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/extras.txt
 	@echo "installing failwell into $(VENV)"
-	@$(PIP) install --constraint requirements/test.txt --editable .
+	@$(PIP) install --constraint requirements/extras.txt --editable .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.project requirements/test.txt
+$(VENV)/.test: $(VENV)/.project requirements/test.txt requirements/runner.txt requirements/sdks/newest.txt
 	@echo "installing what the tests need"
 	@$(PIP) install --requirement requirements/test.txt
 	@touch $@
@@ -70,4 +83,11 @@ $(VENV)/.test: $(VENV)/.project requirements/test.txt
 $(VENV)/.dev: $(VENV)/.test requirements/dev.txt
 	@echo "installing the tools"
 	@$(PIP) install --requirement requirements/dev.txt
+	@touch $@
+
+.sdks/%/.made: requirements/sdks/%.txt requirements/runner.txt | $(PY)
+	@echo "making .sdks/$*"
+	@rm -rf .sdks/$*
+	@$(PY) -m venv .sdks/$*
+	@.sdks/$*/bin/python -m pip --disable-pip-version-check -qq install --requirement $<
 	@touch $@

@@ -100,14 +100,14 @@ def test_the_changelog_knows_the_version_or_calls_it_unreleased() -> None:
     assert entries[0] == "Unreleased" or entries[0].startswith(failwell._version.__version__)
 
 
-@pytest.mark.parametrize("name", ["dev.txt", "test.txt"])
-def test_requirements_hold_versions_and_nothing_else(name: str) -> None:
-    lines = (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("path", sorted((ROOT / "requirements").rglob("*.txt")), ids=lambda path: path.stem)
+def test_requirements_hold_versions_and_nothing_else(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
 
     odd = [
         line
         for line in lines
-        if line and not re.fullmatch(r"#.*|-r [a-z]+\.txt|[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9a-z.]*", line)
+        if line and not re.fullmatch(r"#.*|-r [a-z./]+\.txt|[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9a-z.]*", line)
     ]
 
     assert odd == []

@@ -29,6 +29,7 @@ _MISSING_MODEL = Rule("status_404", "provider.model_not_found", "status")
 _MISSING_ROUTE = Rule("status_404.route", "provider.rejected", "status")
 _MISSING_THING = Rule("status_404.thing", "provider.bad_request", "status")
 _NOT_AN_API = Rule("page_instead_of_answer", "provider.rejected", "body")
+_UNUSABLE = Rule("unusable_answer", "provider.output_invalid", "status")
 _UNKNOWN = Rule("unrecognised", "provider.unknown", "default")
 
 _MODEL = re.compile(r"\b(?:model|deployment|engine|publisher|application)s?\b", re.IGNORECASE)
@@ -67,7 +68,7 @@ def classify(found: Extract) -> Verdict:
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
         return Verdict(_transport(found))
-    fitting: list[Rule] = _by_code(found, (*found.codes, *found.names))
+    fitting: list[Rule] = _by_code(found, (*found.codes, *_telling(found)))
     status = _status(found)
     ladder = _ladder(found, status)
     if not fitting:
@@ -80,7 +81,10 @@ def classify(found: Extract) -> Verdict:
     if not fitting:
         if found.phase is not None:
             return Verdict(_transport(found))
-        return Verdict(_BROKEN_STREAM if found.in_stream else _UNKNOWN)
+        if found.in_stream:
+            return Verdict(_BROKEN_STREAM)
+        # The status was good and the client complains all the same: it could not use the answer.
+        return Verdict(_UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN)
     winner = fitting[0]
     return Verdict(winner, tuple(rule for rule in fitting[1:] if rule.kind != winner.kind)[:_MOST_RUNNERS])
 
@@ -104,6 +108,13 @@ def _by_code(found: Extract, codes: tuple[str, ...]) -> list[Rule]:
         if rule not in rules and _says(rule, low, found.message):
             rules.append(rule)
     return rules
+
+
+def _telling(found: Extract) -> tuple[str, ...]:
+    """The class names that say more than the status does; most only repeat it."""
+    if found.status is None:
+        return found.names
+    return tuple(name for name in found.names if name not in IMPLIED_STATUS)
 
 
 def _by_words(found: Extract) -> list[Rule]:
@@ -139,7 +150,8 @@ def _ladder(found: Extract, status: int | None) -> Rule | None:
     if status is None:
         return None
     if status == 404:
-        if _MODEL.search(found.message) or not found.message.strip():
+        # A model's provider that says no more means the model; of any other service nothing is known.
+        if _MODEL.search(found.message) or (found.provider and not found.message.strip()):
             return _MISSING_MODEL
         return _MISSING_THING if _THING.search(found.message) else _MISSING_ROUTE
     if status < 400:
