@@ -92,9 +92,18 @@ class Dialect:
             case "slow_body":
                 return lambda asked: replace(fine(asked), stall="body")
             case "garbage_json":
-                return always(Reply(200, (("content-type", "application/json"),), _JUNK))
+                return lambda asked: _garbled(fine(asked))
             case "refused":
                 # Never asked: its address is a port where nobody listens.
                 return always(Reply(None, ending="reset", unread=True))
             case _:
                 return None
+
+
+def _garbled(reply: Reply) -> Reply:
+    """The same reply, or the first event of the same stream, with its JSON left open."""
+    first, *rest = reply.pieces or (b"",)
+    said = first.rstrip()
+    if not said.endswith(b"}"):
+        return Reply(200, (("content-type", "application/json"),), _JUNK)
+    return replace(reply, pieces=(said[:-1] + first[len(said) :], *rest))

@@ -44,6 +44,10 @@ def find_route(target: str) -> Route:
     first, _, more = path.lstrip("/").partition("/")
     second, _, rest = more.lstrip("/").partition("/")
     scenario, _, form = second.partition("@")
+    if scenario == "refused":
+        raise NoSuchFailure(
+            "`refused` has an address of its own, at a port where nobody listens; ask for its URL"
+        )
     return check(first, scenario, form or None)._replace(rest=f"/{rest.lstrip('/')}")
 
 

@@ -74,8 +74,13 @@ class Lab:
         self.stop()
 
     def start(self) -> Self:
-        """Listen. Raises `OSError` where the port is taken."""
-        assert self._listener is None, "the laboratory is open already"
+        """Listen; nothing more happens where it listens already.
+
+        Raises:
+            OSError: the port is taken, or not for this user.
+        """
+        if self._listener is not None:
+            return self
         self._listener = _bound(self._wanted, again=True)
         self._listener.listen(_BACKLOG)
         # Bound and never listening: the port is closed, and nobody else can open it meanwhile.

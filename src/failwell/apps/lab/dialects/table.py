@@ -2,9 +2,10 @@
 
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from failwell.apps.lab.dialect import Dialect
+if TYPE_CHECKING:
+    from failwell.apps.lab.dialect import Dialect
 
 _MODULES = {
     "openai": "openai",
@@ -33,7 +34,7 @@ def dialect_names() -> tuple[str, ...]:
 
 
 @cache
-def dialect(name: str) -> Dialect | None:
+def dialect(name: str) -> "Dialect | None":
     """The dialect called `name`, if there is one."""
     module = _MODULES.get(name)
     if module is None:

@@ -1,0 +1,59 @@
+"""Every dialect and every scenario it shows: what is answered, and what should be understood."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from failwell.apps.lab.dialects.table import dialect, dialect_names
+from failwell.apps.lab.reply import Asked, Reply
+from failwell.apps.lab.scenario import SCENARIOS, Scenario, Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One dialect's way to show one scenario."""
+
+    dialect: str
+    scenario: Scenario
+    reply: Reply
+    truth: Truth
+
+    @property
+    def shown(self) -> str:
+        """What a client gets, in a word or two."""
+        if self.scenario.name == "refused":
+            return "closed"
+        if self.reply.status is None:
+            return "reset"
+        ending = {"whole": "", "cut": " cut", "reset": " reset"}[self.reply.ending]
+        return f"{self.reply.status}{'' if self.reply.stall == 'never' else ' late'}{ending}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cell as JSON."""
+        truth = self.truth
+        return {
+            "id": f"{self.dialect}/{self.scenario.name}",
+            "dialect": self.dialect,
+            "scenario": self.scenario.name,
+            "summary": self.scenario.summary,
+            "shown": self.shown,
+            "status": self.reply.status,
+            "streams": self.scenario.streams,
+            "kind": truth.kind,
+            "category": None if truth.category is None else truth.category.value,
+            "certainty": None if truth.certainty is None else truth.certainty.value,
+            "retryable": truth.retryable,
+            "wait": truth.wait,
+        }
+
+
+def cells(names: Iterable[str] | None = None) -> Iterator[Cell]:
+    """The cells of these dialects, or of all of them."""
+    for name in dialect_names() if names is None else names:
+        spoken = dialect(name)
+        assert spoken is not None, f"no dialect `{name}`"
+        for scenario in SCENARIOS.values():
+            asked = Asked(stream=scenario.streams, path="/v1/streams/lab/stream" if scenario.streams else "/")
+            reply = spoken.reply(scenario.name, asked)
+            if reply is not None:
+                yield Cell(name, scenario, reply, spoken.truth(scenario.name))
