@@ -41,15 +41,17 @@ def observe(observer: Observer) -> Generator[None]:
 
 
 def tell(event: Event) -> None:
-    """Tell every observer; without one, the event goes to the log, so it is never lost."""
+    """Tell every observer; what none of them hears goes to the log, so it is never lost."""
     told = list(_observers)
-    if not told:
-        _log.info("suppressed %s: %s", event.cause, event.reason)
+    heard = False
     for observer in told:
         try:
             observer(event)
+            heard = True
         except Exception as problem:  # noqa: BLE001  (an observer must not break what it observes)
             _tell_of_failure(observer, problem, told)
+    if not heard:
+        _log.info("suppressed %s: %s", event.cause, event.reason)
 
 
 def suppressed(error: BaseException, reason: str) -> Suppressed:
@@ -62,9 +64,10 @@ def suppressed(error: BaseException, reason: str) -> Suppressed:
 
 def _tell_of_failure(broken: Observer, problem: Exception, told: list[Observer]) -> None:
     event = suppressed(problem, "an observer failed and was passed over")
-    for observer in told:
-        if observer is broken:
-            continue
+    others = [observer for observer in told if observer is not broken]
+    if not others:
+        _log.warning("suppressed %s: %s", event.cause, event.reason)
+    for observer in others:
         try:
             observer(event)
         except Exception:  # noqa: BLE001  (telling of a failed observer is not told of again)

@@ -1,9 +1,9 @@
 """The one way to ignore an error: with a reason, and on the record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from failwell.runtime.observer import suppressed, tell
 
@@ -42,7 +42,15 @@ class _Suppression:
             raise rest
         return True
 
-    def __call__(self, function: Callable[_P, _R]) -> "Callable[_P, _R | None]":
+    @overload
+    def __call__(
+        self, function: Callable[_P, Coroutine[Any, Any, _R]]
+    ) -> Callable[_P, Coroutine[Any, Any, _R | None]]: ...
+
+    @overload
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R | None]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         from inspect import iscoroutinefunction
 
         if iscoroutinefunction(function):
@@ -50,12 +58,12 @@ class _Suppression:
             @wraps(function)
             async def guarded_async(*args: Any, **kwargs: Any) -> Any:
                 with self:
-                    return await cast("Any", function)(*args, **kwargs)
+                    return await function(*args, **kwargs)
 
-            return cast("Callable[_P, _R | None]", guarded_async)
+            return guarded_async
 
         @wraps(function)
-        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
             return None
