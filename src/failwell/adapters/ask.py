@@ -6,6 +6,9 @@ Every doorway reads through here, so none of them can turn one failure into two.
 
 from typing import Any
 
+_LONGEST_NUMBER = 2**63
+"""No code, line or length is larger; Python refuses to print what is much larger."""
+
 
 def ask(thing: object, *names: str, default: Any = None) -> Any:
     """The first of `names` that `thing` answers with something other than `None`."""
@@ -23,8 +26,8 @@ def ask_str(thing: object, *names: str, limit: int = 200) -> str | None:
     """The first of `names` that holds a non-empty string, cut to `limit`."""
     for name in names:
         value = ask(thing, name)
-        if isinstance(value, str) and value.strip():
-            return str.__str__(value)[:limit]
+        if issubclass(type(value), str) and (text := str.__str__(value)).strip():
+            return text[:limit]
     return None
 
 
@@ -32,6 +35,6 @@ def ask_int(thing: object, *names: str) -> int | None:
     """The first of `names` that holds a whole number."""
     for name in names:
         value = ask(thing, name)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if issubclass(type(value), int) and type(value) is not bool and abs(value) < _LONGEST_NUMBER:
             return int(value)
     return None

@@ -1,6 +1,7 @@
 """JSON Schema violations: the path and the keyword, never the instance."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_str
@@ -25,7 +26,7 @@ def _read(error: BaseException) -> Reading:
 def _path(parts: Any) -> str:
     if not isinstance(parts, Iterable) or isinstance(parts, str):
         return "(whole)"
-    return ".".join(str(part)[:60] for part in list(cast("Iterable[Any]", parts))[:20]) or "(whole)"
+    return ".".join(str(part)[:60] for part in islice(cast("Iterable[Any]", parts), 20)) or "(whole)"
 
 
 def _keyword(kind: Any) -> str | None:

@@ -3,6 +3,7 @@
 A `ValidationError` prints the input it refused, and that is often a model's whole answer.
 """
 
+from itertools import islice
 from typing import Any, cast
 
 from failwell.adapters.ask import ask
@@ -34,14 +35,14 @@ def _fields(error: BaseException) -> list[tuple[str, str]]:
         rows = listed(include_url=False, include_context=False, include_input=False)
     except TypeError:
         rows = listed()
-    return [pair for row in cast("list[Any]", rows)[:_MOST] if (pair := _pair(row)) is not None]
+    return [pair for row in islice(cast("list[Any]", rows), _MOST) if (pair := _pair(row)) is not None]
 
 
 def _pair(row: Any) -> tuple[str, str] | None:
     if not isinstance(row, dict):
         return None
     known = cast("dict[str, Any]", row)
-    where = ".".join(str(part)[:60] for part in known.get("loc", ())) or "(whole)"
+    where = ".".join(str(part)[:60] for part in islice(known.get("loc", ()), _MOST)) or "(whole)"
     return where, str(known.get("type", "invalid"))[:60]
 
 

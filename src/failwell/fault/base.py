@@ -8,10 +8,11 @@ and none can break when it crosses a process pool.
 
 from collections.abc import Mapping
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast, dataclass_transform
 
 from failwell.fault.axes import Blame, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.links import cause_of
 from failwell.fault.registry import KindError, find_kind, is_kind
 
 _DEEPEST = 64
@@ -196,21 +197,32 @@ def lineage(fault: Fault) -> list[Fault]:
     line: list[Fault] = []
     seen: set[int] = set()
     link: BaseException | None = fault
-    while isinstance(link, Fault) and id(link) not in seen and len(line) < _DEEPEST:
+    while is_fault(link) and id(link) not in seen and len(line) < _DEEPEST:
         line.append(link)
         seen.add(id(link))
-        link = link.__cause__
+        link = cause_of(link)
     return line
+
+
+def is_fault(thing: object) -> TypeGuard[Fault]:
+    """Whether `thing` really is a fault. `isinstance` asks the object, which may lie, or raise."""
+    return issubclass(type(thing), Fault)
 
 
 def foreign_end(fault: Fault) -> BaseException | None:
     """The exception that is not ours at the end of the line, if the line ends in one."""
-    end = lineage(fault)[-1].__cause__
-    return None if isinstance(end, Fault) else end
+    end = cause_of(lineage(fault)[-1])
+    return None if is_fault(end) else end
 
 
 def _notes(error: BaseException) -> list[str]:
-    return list(getattr(error, "__notes__", ()))
+    # Anybody may assign `__notes__`, and to anything.
+    held: object = getattr(error, "__notes__", None)
+    return (
+        [note for note in cast("list[object]", held) if isinstance(note, str)]
+        if isinstance(held, list)
+        else []
+    )
 
 
 def _portable_end(fault: Fault) -> Fault | None:

@@ -5,7 +5,7 @@ neither lie nor raise. Cycles end the walk, and so do its limits; what was left 
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 MOST_LINKS = 24
 DEEPEST = 12
@@ -37,7 +37,17 @@ def below(error: BaseException) -> tuple[BaseException, Literal["cause", "contex
 
 def members(error: BaseException) -> tuple[BaseException, ...]:
     """The members of a group; nothing for any other exception."""
-    return _members(error) if isinstance(error, BaseExceptionGroup) else ()
+    return _members(error) if is_group(error) else ()
+
+
+def is_group(error: BaseException) -> bool:
+    """Whether `error` really is a group. `isinstance` asks the object, which may lie, or raise."""
+    return issubclass(type(error), BaseExceptionGroup)
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """What `error` was raised from, whatever its class pretends."""
+    return _cause(error)
 
 
 def traceback_of(error: BaseException) -> Any:
@@ -45,18 +55,18 @@ def traceback_of(error: BaseException) -> Any:
     return _traceback(error)
 
 
-def type_name(error: BaseException) -> str:
-    """The short name of the exception's class, whatever its metaclass pretends."""
-    return _name(type(error))[:200]
+def type_name(thing: object) -> str:
+    """The short name of the thing's class, whatever its metaclass pretends."""
+    return _name(type(thing))[:200]
 
 
 def links(error: BaseException) -> tuple[list[Link], bool]:
     """Everything below `error`, depth first in printing order, and whether some was left out."""
-    if _cause(error) is None and _context(error) is None and not isinstance(error, BaseExceptionGroup):
+    if _cause(error) is None and _context(error) is None and not is_group(error):
         return [], False
     found: list[Link] = []
-    seen = {id(cast("object", error))}
-    waiting = list(_under(cast("BaseException", error), 1))
+    seen = {id(error)}
+    waiting = list(_under(error, 1))
     while waiting:
         link = waiting.pop(0)
         if id(link.error) in seen:

@@ -1,29 +1,37 @@
 """Any exception → one `ErrorReport`. Never raises, never blocks, never leaks, always bounded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from math import isfinite
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
+from failwell.adapters.ask import ask
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
-from failwell.fault.base import Fault, lineage
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.links import Link, links, traceback_of, type_name
+from failwell.fault.base import Fault, is_fault, lineage
+from failwell.fault.facts import NotBefore, UserAction
+from failwell.fault.links import Link, cause_of, links, traceback_of, type_name
 from failwell.report.fingerprint import fingerprint, site
+from failwell.report.given import (
+    action,
+    field_names,
+    frame,
+    in_utc,
+    label,
+    place,
+    reply,
+    shortfall,
+    tries,
+    usable,
+    wait,
+)
 from failwell.report.identity import new_id
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
-from failwell.report.redact import redact_text, redact_value, safe_headers
-from failwell.report.resolve import Edge, Resolved, is_named, kind_of, resolve
+from failwell.report.redact import TEXT_CAP, cut, redact_text, redact_value
+from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
 
-_FURTHEST = 366 * 24 * 3600.0
-"""Seconds; a wait beyond a year is nonsense, not advice."""
 _CAUSE_CAP = 500
-_LABEL_CAP = 200
-_NOTHING_SAID = ProviderMetadata()
-_MOST_FIELDS = 50
 _actions: dict[str, UserAction] = {}
 
 
@@ -55,11 +63,11 @@ def describe(
         at: When it happened; now, by default.
         attempts: The tries that led here.
     """
-    when = _in_utc(at)
+    when = in_utc(at)
     try:
         edge = Edge(untyped, idempotent)
-        return _describe(error, policy, (provider, model), edge, scene, when, tuple(attempts))
-    except Exception as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
+        return _describe(error, policy, (provider, model), edge, scene, when, attempts)
+    except BaseException as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
         return _last_resort(error, problem, when)
 
 
@@ -70,21 +78,22 @@ def _describe(
     edge: Edge,
     scene: Scene | None,
     when: datetime,
-    attempts: tuple[Attempt, ...],
+    attempts: Sequence[Attempt],
 ) -> ErrorReport:
-    recorded = getattr(error, "recorded_report", None) if isinstance(error, Fault) else None
-    if isinstance(recorded, ErrorReport):
-        return _completed(recorded, called, scene, attempts)
+    made = tries(attempts) if attempts else ()
+    recorded = recorded_in(error) if is_fault(error) and has_arrived(error) else None
+    if recorded is not None:
+        return _completed(recorded, called, scene, made)
     kept = default_policy() if policy is None else _policy(policy)
     found = resolve(error, edge)
     arrived = None if found.recorded is None else _arrived(found.recorded)
     if arrived is not None:
-        return _completed(arrived, called, scene, attempts)
-    place, frames = _place(error, scene, found)
+        return _completed(arrived, called, scene, made)
+    where, frames = _place(error, scene, found)
     below, was_cut = links(error)
-    metadata = _reply(found.provider_metadata)
-    provider = _label(found.provider or called[0])
-    not_before = _credible(found.not_before, when)
+    metadata = usable(reply, found.provider_metadata)
+    provider = usable(label, found.provider or called[0])
+    not_before = usable(lambda told: wait(told, when), found.not_before)
     name = type_name(error)
     report = ErrorReport(
         id=new_id(),
@@ -107,21 +116,21 @@ def _describe(
         ),
         occurred_at=when,
         caller_facing=found.caller_facing,
-        scene=place,
+        scene=where,
         provider=provider,
-        model=_label(found.model or called[1]),
+        model=usable(label, found.model or called[1]),
         provider_metadata=metadata,
         not_before=not_before,
-        fields_invalid=_fields(found.fields_invalid),
-        resource_shortfall=_shortfall(found.resource_shortfall),
+        fields_invalid=usable(field_names, found.fields_invalid),
+        resource_shortfall=usable(shortfall, found.resource_shortfall),
         details=redact_value(found.details) if found.details else {},
         causes=_causes(below, was_cut, kept) if below else (),
         frames=frames,
-        attempts=attempts,
+        attempts=made,
         evidence=found.evidence,
         internal=None if kept is TracebackPolicy.STRICT else _internal(error, kept),
     )
-    if report.details or report.internal is not None or len(below) > 4 or attempts:
+    if report.details or report.internal is not None or len(below) > 4 or made or report.fields_invalid:
         from failwell.report.wire import fit
 
         return fit(report)
@@ -143,55 +152,27 @@ def _completed(
     attempts: tuple[Attempt, ...],
 ) -> ErrorReport:
     """A report that came from elsewhere, with what only this side knows and it leaves open."""
-    provider, model = report.provider or _label(called[0]), report.model or _label(called[1])
-    place = report.scene if scene is None else merge(report.scene, scene)
-    tries = report.attempts or attempts
-    if (provider, model, place, tries) == (report.provider, report.model, report.scene, report.attempts):
+    provider = report.provider or usable(label, called[0])
+    model = report.model or usable(label, called[1])
+    where = report.scene if scene is None else merge(report.scene, place(scene))
+    made = report.attempts or attempts
+    if (provider, model, where, made) == (report.provider, report.model, report.scene, report.attempts):
         return report
-    return replace(report, provider=provider, model=model, scene=place, attempts=tries)
+    return replace(report, provider=provider, model=model, scene=where, attempts=made)
 
 
-def _in_utc(at: datetime | None) -> datetime:
-    if at is None:
-        return datetime.now(UTC)
-    try:
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except OverflowError:
-        return datetime.now(UTC)
+def recorded_in(fault: Fault) -> ErrorReport | None:
+    """The report that `fault` stands for, unless what it holds is none."""
+    held = ask(fault, "recorded_report")
+    return held if isinstance(held, ErrorReport) else None
 
 
 def _policy(asked: TracebackPolicy | str) -> TracebackPolicy:
     try:
         return TracebackPolicy(asked)
-    except ValueError:
+    except (TypeError, ValueError):
         # A typing mistake must cost neither the classification nor a secret.
         return TracebackPolicy.STRICT
-
-
-def _label(name: str | None) -> str | None:
-    return redact_text(cast("str", name), _LABEL_CAP) if is_named(name) else None
-
-
-def _reply(said: ProviderMetadata | None) -> ProviderMetadata | None:
-    """What a provider said, with nothing in it that must not be kept."""
-    if said is None:
-        return None
-    wait = said.retry_after
-    made = ProviderMetadata(
-        sdk=_label(said.sdk),
-        exception_type=_label(said.exception_type),
-        status_code=said.status_code,
-        code=_label(said.code),
-        request_id=_label(said.request_id),
-        retry_after=None if wait is None or not abs(wait) <= _FURTHEST else wait,
-        headers=safe_headers(said.headers),
-    )
-    return None if made == _NOTHING_SAID else made
-
-
-def _shortfall(short: ResourceShortfall | None) -> ResourceShortfall | None:
-    # An endless need is no number that anybody could free.
-    return short if short is not None and isfinite(short.needed) and isfinite(short.available) else None
 
 
 def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
@@ -203,11 +184,8 @@ def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
 
 
 def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> str:
-    if isinstance(error, Fault):
-        try:
-            said = redact_text(str(error)).strip()
-        except Exception:  # noqa: BLE001  (an author's `summary` may raise; the kind still has words)
-            said = ""
+    if is_fault(error):
+        said = _own_words(error)
     elif policy.keeps_message:
         from failwell.report.words import message_of
 
@@ -219,9 +197,17 @@ def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> 
     return found.kind if found.known is None else found.known.summary
 
 
+def _own_words(fault: Fault, limit: int = TEXT_CAP) -> str:
+    try:
+        return redact_text(str(fault), limit).strip()
+    except BaseException:  # noqa: BLE001  (an author's `summary` may raise anything; the kind still has words)
+        return ""
+
+
 def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
-    if found.user_action is not None:
-        return UserAction(ActionKind(found.user_action.kind), redact_text(found.user_action.detail))
+    advised = usable(action, found.user_action)
+    if advised is not None:
+        return advised
     if found.known is None:
         return UserAction(ActionKind.UNKNOWN, "")
     if not_before is not None and found.known.action is ActionKind.WAIT_AND_RETRY and not_before.after > 0:
@@ -230,50 +216,55 @@ def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
     return default_action(found.kind, found.known.action, found.known.advice)
 
 
-def _credible(wait: NotBefore | None, when: datetime) -> NotBefore | None:
-    # Written as one chain so that a NaN, which compares with nothing, is not credible either.
-    if wait is None or not wait.after <= _FURTHEST:
-        return None
-    after = max(0.0, float(wait.after))
-    known = wait.at is not None and wait.at.tzinfo is not None
-    at = _in_utc(wait.at) if known else when + timedelta(seconds=after)
-    return replace(wait, after=after, at=at, source=redact_text(wait.source, _LABEL_CAP))
-
-
-def _fields(names: object) -> tuple[str, ...] | None:
-    if not isinstance(names, list | tuple):
-        return None
-    return tuple(redact_text(str(name), 200) for name in cast("list[object]", names)[:_MOST_FIELDS])
-
-
 def _place(error: BaseException, given: Scene | None, found: Resolved) -> tuple[Scene, tuple[Frame, ...]]:
-    place = NOWHERE if given is None else given
+    where = NOWHERE if given is None else given
     frames: list[Frame] = []
     for link in reversed(_line(error)):
         stamp = stamp_of(link)
         if stamp is not None:
-            frames.extend(frame for frame in stamp.frames if frame not in frames)
-            place = merge(place, stamp.scene)
-    place = merge(place, current_scene())
+            frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
+            where = merge(where, stamp.scene)
+    where = merge(where, current_scene())
     capability = found.details.get("capability_name") if found.details else None
-    if isinstance(capability, str) and capability and place.capability is None:
-        place = replace(place, capability=capability[:200])
-    return place, tuple(frames)
+    if type(capability) is str and capability and where.capability is None:
+        where = replace(where, capability=capability)
+    if where is NOWHERE:
+        return where, ()
+    return usable(place, where) or NOWHERE, tuple(frame(crossed) for crossed in frames)
 
 
 def _line(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, Fault):
+    if not is_fault(error):
         return [error]
     line: list[BaseException] = [*lineage(error)]
-    end = line[-1].__cause__
-    return line if end is None or isinstance(end, Fault) else [*line, end]
+    end = cause_of(line[-1])
+    return line if end is None or is_fault(end) else [*line, end]
 
 
 def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy) -> tuple[Cause, ...]:
-    made = [_cause(link, policy) for link in below]
+    made: list[Cause] = []
+    for link in below:
+        recorded = recorded_in(link.error) if is_fault(link.error) and has_arrived(link.error) else None
+        if recorded is None:
+            made.append(_cause(link, policy))
+        else:
+            made.extend(_told(recorded, link))
     if was_cut:
         made.append(Cause(type="…", message="[more causes cut]", via="cause", level=below[-1].level))
     return tuple(made)
+
+
+def _told(report: ErrorReport, link: Link) -> Iterator[Cause]:
+    """A failure that happened elsewhere, called what it was called there."""
+    yield Cause(
+        type=report.error_type,
+        kind=report.kind,
+        message=cut(report.message, _CAUSE_CAP),
+        via=link.via,
+        level=link.level,
+    )
+    if cause_of(link.error) is None:
+        yield from (replace(cause, level=cause.level + link.level) for cause in report.causes)
 
 
 def _cause(link: Link, policy: TracebackPolicy) -> Cause:
@@ -285,11 +276,8 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
 
         message = message_of(error, _CAUSE_CAP) or None
         notes = notes_of(error)
-    elif isinstance(error, Fault):
-        try:
-            message = redact_text(str(error), _CAUSE_CAP) or None
-        except Exception:  # noqa: BLE001  (an author's `summary` may raise)
-            message = None
+    elif is_fault(error):
+        message = _own_words(error, _CAUSE_CAP) or None
     return Cause(
         type=type_name(error),
         kind=kind_of(error),
@@ -307,7 +295,7 @@ def _internal(error: BaseException, policy: TracebackPolicy) -> Internal:
     return Internal(repr=repr_of(error), traceback=trace)
 
 
-def _last_resort(error: BaseException, problem: Exception, when: datetime) -> ErrorReport:
+def _last_resort(error: BaseException, problem: BaseException, when: datetime) -> ErrorReport:
     name = type_name(error)
     return ErrorReport(
         id=new_id(),
@@ -322,5 +310,5 @@ def _last_resort(error: BaseException, problem: Exception, when: datetime) -> Er
         user_action=UserAction(ActionKind.UNKNOWN, ""),
         fingerprint=fingerprint("internal.unknown", name),
         occurred_at=when,
-        evidence=(Evidence(rule="describe_failed", basis="default", saw=type(problem).__name__),),
+        evidence=(Evidence(rule="describe_failed", basis="default", saw=type_name(problem)),),
     )

@@ -8,8 +8,9 @@ the same job again can make sense. Whether the runtime repeats it by itself is t
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
+from failwell.adapters.ask import ask, ask_str
 from failwell.fault.axes import JobCategory
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import ResourceShortfall
@@ -17,6 +18,8 @@ from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport, Scene
 from failwell.report.resolve import resolve
+
+_CATEGORIES: tuple[JobCategory, ...] = get_args(JobCategory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,23 @@ def classify_exception(exc: BaseException) -> JobCategory:
     A capability error answers with the category it declares, whatever else it derives from; any
     other exception with the projection of its kind. What nobody recognises is `fatal`.
     """
-    return exc.category if isinstance(exc, CapabilityError) else resolve(exc).category.job
+    declared = _declared(exc)
+    if declared is not None:
+        return declared[0]
+    try:
+        return resolve(exc).category.job
+    except BaseException:  # noqa: BLE001  (the error path never raises: what cannot be classified is fatal)
+        return "fatal"
+
+
+def _declared(exc: BaseException) -> tuple[JobCategory, bool] | None:
+    """What a capability error says of itself, if that is something the job world knows."""
+    if not issubclass(type(exc), CapabilityError):
+        return None
+    category = ask_str(exc, "category")
+    if category not in _CATEGORIES:
+        return None
+    return category, ask(exc, "default_retriable") is True
 
 
 def map_bare_exception_to_job_error(
@@ -100,8 +119,9 @@ def map_bare_exception_to_job_error(
     report = describe(exc, policy=traceback_policy, scene=place, at=occurred_at)
     made = JobError.from_report(report)
     known: dict[str, Any] = {f.name: getattr(made, f.name) for f in fields(made)}
-    if isinstance(exc, CapabilityError):
-        known["category"], known["retriable"] = exc.category, exc.default_retriable
+    declared = _declared(exc)
+    if declared is not None:
+        known["category"], known["retriable"] = declared
     if traceback_policy is TracebackPolicy.NONE:
         known["message"] = ""
     elif traceback_policy is TracebackPolicy.STRICT:

@@ -9,8 +9,10 @@ window first, so the cost is linear and bounded whatever comes in.
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, cast
 
+from failwell.fault.links import type_name
 from failwell.report.environment import raw
 
 MARK = "[redacted]"
@@ -91,6 +93,10 @@ SAFE_HEADERS = frozenset(
 """Reply headers that may be kept. Any other is dropped, whatever it is called."""
 _SAFE_HEADER_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "x-ms-ratelimit-")
 _MOST_HEADERS = 40
+_MOST_LISTED = 1_000
+_ROOM = 40_000
+"""What one value may take in a report: its characters, and a little for each thing in it."""
+_COST = 20
 
 _registered: set[str] = set()
 _known: tuple[str, ...] = ()
@@ -124,6 +130,9 @@ def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
     if _environment is None or _environment != raw():
         _learn()
+    if type(text) is not str:
+        # A subclass may say of itself what it likes: its length, and what is in it.
+        text = str.__str__(text)
     length = len(text)
     is_part = length > limit + _window
     if is_part:
@@ -137,6 +146,16 @@ def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     return text if len(text) <= limit else _cut(text, limit, max(length, len(text)))
 
 
+def mask_known(text: str, limit: int = TEXT_CAP) -> str:
+    """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
+    if _environment is None or _environment != raw():
+        _learn()
+    text = str.__str__(text)[: limit + _window]
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return cut(_mask_known(text), limit)
+
+
 def cut(text: str, limit: int = TEXT_CAP) -> str:
     """`text`, or as much of it as fits in `limit` together with a mark that says what is missing."""
     return text if len(text) <= limit else _cut(text, limit, len(text))
@@ -147,7 +166,7 @@ def redact_value(value: object) -> Any:
 
     Objects that JSON does not know become the name of their type: their repr is not ours to tell.
     """
-    return _value(value, 0, [400])
+    return _value(value, 0, [_ROOM])
 
 
 def safe_headers(headers: object) -> dict[str, str]:
@@ -168,10 +187,15 @@ def is_telling(key: str) -> bool:
     return len(key) <= 100 and _TELLING_KEY.fullmatch(_HUMP.sub("_", key)) is not None
 
 
-def _mask(text: str) -> str:
+def _mask_known(text: str) -> str:
     for secret in _known:
         if secret in text:
             text = text.replace(secret, MARK)
+    return text
+
+
+def _mask(text: str) -> str:
+    text = _mask_known(text)
     # Each net costs its pattern's walk over the text, so each is cast only where a plain search for
     # a letter or a word says that it could catch something.
     if _LONG_WORD.search(text):
@@ -225,20 +249,22 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
     if value is None or value is True or value is False:
         return value
     kind = type(value)
+    room[0] -= _COST
     if kind is str:
-        return redact_text(cast("str", value))
+        text = redact_text(cast("str", value))
+        room[0] -= len(text)
+        return text
     if kind is int:
         return value if -(2**63) <= cast("int", value) < 2**64 else redact_text(hex(cast("int", value))[:100])
     if kind is float:
         number = cast("float", value)
         return number if number - number == 0 else str(number)
-    room[0] -= 1
     if depth >= 6 or room[0] <= 0:
         return "… [cut]"
     try:
         return _compound(value, depth, room)
-    except Exception:  # noqa: BLE001  (an object of somebody else's may refuse to be looked at)
-        return f"<{type(value).__name__}>"
+    except BaseException:  # noqa: BLE001  (an object of somebody else's may refuse to be looked at, and how)
+        return f"<{type_name(value)}>"
 
 
 def _compound(value: object, depth: int, room: list[int]) -> Any:
@@ -246,7 +272,7 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
         return _mapping(cast("Mapping[Any, Any]", value), depth, room)
     if isinstance(value, list | tuple | set | frozenset):
         return _items(cast("Iterable[Any]", value), depth, room)
-    return _scalar(value)
+    return _scalar(value, room)
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
@@ -255,10 +281,16 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
         if room[0] <= 0 or len(made) >= 100:
             made["…"] = "[more keys cut]"
             break
-        name = redact_text(key if isinstance(key, str) else f"<{type(key).__name__}>", 200)
-        secret = isinstance(key, str) and is_telling(key) and inner is not None
-        made[name] = MARK if secret else _value(inner, depth + 1, room)
+        name = _key(key)
+        room[0] -= len(name)
+        made[name] = MARK if is_telling(name) and inner is not None else _value(inner, depth + 1, room)
     return made
+
+
+def _key(key: object) -> str:
+    if issubclass(type(key), str):
+        return redact_text(cast("str", key), 200)
+    return str(key) if type(key) is int and abs(key) < 2**64 else f"<{type_name(key)}>"
 
 
 def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
@@ -271,13 +303,13 @@ def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
     return made
 
 
-def _scalar(value: object) -> Any:
+def _scalar(value: object, room: list[int]) -> Any:
     from datetime import date, datetime
     from enum import Enum
     from pathlib import PurePath
 
     if isinstance(value, Enum):
-        return _value(value.value, 5, [2])
+        return _value(value.value, 5, room)
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, str):
@@ -287,17 +319,17 @@ def _scalar(value: object) -> Any:
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
     if isinstance(value, int):
-        return int.__index__(value)
+        return _value(int.__index__(value), 5, room)
     if isinstance(value, float):
-        return _value(float.__float__(value), 5, [2])
-    return f"<{type(value).__name__}>"
+        return _value(float.__float__(value), 5, room)
+    return f"<{type_name(value)}>"
 
 
 def _pairs(headers: object) -> Iterable[tuple[object, object]]:
     if isinstance(headers, Mapping):
-        return list(cast("Mapping[object, object]", headers).items())
+        return islice(cast("Mapping[object, object]", headers).items(), _MOST_LISTED)
     items = cast("Any", getattr(headers, "items", None))
-    return [] if items is None else list(items())
+    return [] if items is None else islice(items(), _MOST_LISTED)
 
 
 def _learn() -> None:

@@ -5,19 +5,22 @@ field. An exception that is not ours is read by a doorway, and ends the inherita
 as bad as its worst member.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
-from typing import Any, NamedTuple, cast
+from enum import StrEnum
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar, cast
 
+from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.declared import declared
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import is_constant, read
 from failwell.fault.axes import Blame, Category, Certainty
-from failwell.fault.base import Fault, lineage
+from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.kind import Kind
-from failwell.fault.links import members, type_name
+from failwell.fault.links import cause_of, is_group, members, type_name
 from failwell.fault.registry import find_kind, is_kind, kind
 from failwell.report.record import Evidence
 
@@ -37,6 +40,8 @@ _MOST_MEMBERS = 1024
 """Members that are looked at below one exception, however they are nested."""
 _ENVELOPE = 128
 """What opening one envelope takes of that room: eight of them in each other are enough."""
+_MOST_DETAILS = 200
+_A = TypeVar("_A", bound=StrEnum)
 _constant: dict[int, "Resolved"] = {}
 
 
@@ -83,24 +88,28 @@ def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None 
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
     """
-    if isinstance(error, Fault):
+    if is_fault(error):
         return _fault(error, edge, room)
-    if isinstance(error, BaseExceptionGroup):
-        held = cast("BaseExceptionGroup[BaseException]", error)
-        return _group(held, edge, [_MOST_MEMBERS] if room is None else room)
+    if is_group(error):
+        return _group(error, edge, [_MOST_MEMBERS] if room is None else room)
     return _foreign(error, edge, room)
 
 
 def kind_of(error: BaseException) -> str:
     """The kind that `resolve` would find, without gathering anything else."""
-    if isinstance(error, Fault):
+    if is_fault(error):
         line = lineage(error)
-        own = next((link.own_kind for link in line if link.own_kind is not None), None)
-        end = line[-1].__cause__
-        if own is not None or end is None or isinstance(end, Fault):
+        own = next((own for link in line if (own := _own_kind(link)) is not None), None)
+        end = cause_of(line[-1])
+        if own is not None or end is None or is_fault(end):
             return own or UNCLASSIFIED.kind
         error = end
     return resolve(error).kind
+
+
+def has_arrived(link: Fault) -> bool:
+    """Whether this fault stands for a report that was made elsewhere."""
+    return hasattr(type(link), "recorded_report")
 
 
 def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Resolved:
@@ -172,7 +181,7 @@ def _judge(reading: Reading, saw: str) -> Resolved:
 def _read(error: BaseException) -> Reading:
     try:
         return read(error) or UNCLASSIFIED
-    except Exception:  # noqa: BLE001  (a doorway that fails must not turn one failure into two)
+    except BaseException:  # noqa: BLE001  (a foreign property may raise anything, and one failure must not become two)
         return replace(UNCLASSIFIED, rule="doorway_failed")
 
 
@@ -184,13 +193,17 @@ def _is_untyped(reading: Reading) -> bool:
 
 def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Resolved:
     line = lineage(error)
-    end = line[-1].__cause__
+    end = cause_of(line[-1])
+    # A fault that stands for a report knows how the failure was judged elsewhere, and not who judged
+    # it. So it ends the line as the foreign exception does that it may have been.
+    arrived = next((at for at, link in enumerate(line) if at and has_arrived(link)), None)
+    if arrived is not None:
+        end, line = line[arrived], line[:arrived]
     tail = None
-    if end is not None and not isinstance(end, Fault):
+    if end is not None and (arrived is not None or not is_fault(end)):
         tail = resolve(end, edge, room)
-    source = next((link for link in line if link.own_kind is not None), None)
-    if source is not None and source.own_kind is not None:
-        name = source.own_kind
+    source, name = next(((link, own) for link in line if (own := _own_kind(link)) is not None), (None, None))
+    if source is not None and name is not None:
         evidence = [Evidence(rule="declared", basis="declared", saw=type_name(source))]
     elif tail is not None:
         name, evidence = tail.kind, list(tail.evidence)
@@ -212,10 +225,14 @@ def _inherit(
         kind=name,
         category=Category.UNKNOWN if known is None else known.category,
         known=known,
-        certainty=_first(line, "certainty") or (judged.certainty if judged else _certainty(known)),
-        blame=_first(line, "blame") or (judged.blame if judged else _blame(known)),
-        vetoed=any(link.retryable is False for link in line) or (judged is not None and judged.vetoed),
-        caller_facing=error.own_kind is not None if error.caller_facing is None else error.caller_facing,
+        certainty=one_of(Certainty, _first(line, "certainty"))
+        or (judged.certainty if judged else _certainty(known)),
+        blame=one_of(Blame, _first(line, "blame")) or (judged.blame if judged else _blame(known)),
+        vetoed=any(ask(link, "retryable") is False for link in line)
+        or (judged is not None and judged.vetoed),
+        caller_facing=_own_kind(error) is not None
+        if (facing := ask(error, "caller_facing")) is None
+        else facing is True,
         provider=_named(line, "provider") or (tail.provider if tail else None),
         model=_named(line, "model") or (tail.model if tail else None),
         provider_metadata=_metadata(line, tail),
@@ -228,9 +245,9 @@ def _inherit(
     )
 
 
-def _group(error: BaseExceptionGroup[BaseException], edge: Edge, room: list[int]) -> Resolved:
+def _group(error: BaseException, edge: Edge, room: list[int]) -> Resolved:
     held: list[Resolved] = []
-    for member in members(error):
+    for member in _leaves(error):
         if room[0] <= 0:
             # What was not looked at may be anything, and the unknown is never repeated.
             held.append(_judge(UNCLASSIFIED, "members that were not looked at"))
@@ -254,25 +271,52 @@ def _group(error: BaseExceptionGroup[BaseException], edge: Edge, room: list[int]
     )
 
 
+def _leaves(group: BaseException) -> Iterator[BaseException]:
+    """What the group and the groups in it hold, each once: the same failure twice is one failure."""
+    waiting = [iter(members(group))]
+    seen = {id(group)}
+    while waiting:
+        member = next(waiting[-1], None)
+        if member is None:
+            waiting.pop()
+        elif id(member) not in seen:
+            seen.add(id(member))
+            if is_group(member):
+                waiting.append(iter(members(member)))
+            else:
+                yield member
+
+
+def _own_kind(link: Fault) -> str | None:
+    own = ask_str(link, "own_kind")
+    return own if is_kind(own) else None
+
+
+def one_of(axis: type[_A], value: object) -> _A | None:
+    """The member that `value` names, if it is one: fields are assigned by hand."""
+    if not issubclass(type(value), str):
+        return None
+    try:
+        return axis(str.__str__(cast("str", value)))
+    except ValueError:
+        return None
+
+
 def _first(line: list[Fault], attribute: str, tail: Resolved | None = None) -> Any:
     for link in line:
-        value = getattr(link, attribute)
+        value = ask(link, attribute)
         if value is not None:
             return value
     return None if tail is None else getattr(tail, attribute)
 
 
 def _named(line: list[Fault], attribute: str) -> str | None:
-    for link in line:
-        value = getattr(link, attribute)
-        if is_named(value):
-            return value
-    return None
+    return next((name for link in line if is_named(name := ask(link, attribute))), None)
 
 
 def is_named(value: object) -> bool:
     """Whether a provider or model was really named: a placeholder is not a name."""
-    return isinstance(value, str) and bool(value.strip()) and value != "unknown"
+    return issubclass(type(value), str) and str.strip(cast("str", value)) not in ("", "unknown")
 
 
 def _certainty(known: Kind | None) -> Certainty:
@@ -288,26 +332,45 @@ _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | None:
     tails = [] if tail is None else [tail.provider_metadata]
-    return _merged(*(link.provider_metadata for link in line), *tails)
+    return _merged(*(ask(link, "provider_metadata") for link in line), *tails)
 
 
 def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
     """All that is known, field by field, the first word counting."""
-    held = [one for one in known if one is not None]
+    held = [one for one in known if type(one) is ProviderMetadata]
     if len(held) < 2:
         return held[0] if held else None
     merged: dict[str, Any] = {
         name: next((value for one in held if (value := getattr(one, name)) is not None), None)
         for name in _METADATA
     }
-    merged["headers"] = {k: v for one in reversed(held) for k, v in one.headers.items()}
+    merged["headers"] = {k: v for one in reversed(held) for k, v in _items(one.headers).items()}
     return ProviderMetadata(**merged)
 
 
 def _details(line: list[Fault], tail: Resolved | None) -> dict[str, Any]:
     merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
     for link in reversed(line):
-        merged.update({k: v for k, v in link.own_fields().items() if v is not None and v != ""})
-        if link.details:
-            merged.update(link.details)
+        merged.update(_own_fields(link))
+        merged.update(_items(ask(link, "details")))
     return merged
+
+
+def _own_fields(link: Fault) -> dict[Any, Any]:
+    try:
+        held = _items(link.own_fields())
+    except BaseException:  # noqa: BLE001  (an author's own fields may be properties that raise)
+        return {}
+    return {name: value for name, value in held.items() if value is not None and not _is_empty(value)}
+
+
+def _is_empty(value: object) -> bool:
+    return type(value) is str and not value
+
+
+def _items(details: Any) -> dict[Any, Any]:
+    """A copy of as much as a report has room for, of whatever was put where a mapping should be."""
+    try:
+        return dict(islice(details.items(), _MOST_DETAILS)) if details is not None else {}
+    except BaseException:  # noqa: BLE001  (a wrong detail must not cost the classification)
+        return {}

@@ -7,7 +7,7 @@ a queue or a network is not classified a second time on the other side.
 from collections.abc import Mapping
 from typing import Any
 
-from failwell.fault.base import Fault
+from failwell.fault.base import Fault, is_fault
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport
@@ -62,17 +62,24 @@ def translate(
 
     `provider` and `model` are filled in where neither the error nor a cause of it knows them.
     """
-    if isinstance(error, Fault):
-        known = resolve(error)
-        if known.provider is None and is_named(provider):
-            error.provider = provider
-        if known.model is None and is_named(model):
-            error.model = model
+    if is_fault(error):
+        try:
+            _fill_in(error, provider, model)
+        except BaseException:  # noqa: BLE001  (a fault that lets nothing be set, or read, is still the fault)
+            return error
         return error
     report = describe(error, provider=provider, model=model, untyped=untyped, idempotent=idempotent)
     made = revive(report)
     made.__cause__ = error
     return made
+
+
+def _fill_in(fault: Fault, provider: str | None, model: str | None) -> None:
+    known = resolve(fault)
+    if known.provider is None and is_named(provider):
+        fault.provider = provider
+    if known.model is None and is_named(model):
+        fault.model = model
 
 
 def portable(error: BaseException) -> Fault:

@@ -4,11 +4,16 @@ Everything here is redacted and bounded before it is returned, and nothing here 
 the strict policy: no foreign `__str__` or `__repr__` is even called then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from os.path import exists, getsize, isfile
 from typing import Any, cast
 
-from failwell.fault.links import Link, links, traceback_of
-from failwell.report.redact import MARK, TEXT_CAP, redact_text
+from failwell.fault.base import is_fault
+from failwell.fault.links import Link, links, traceback_of, type_name
+from failwell.report.carried import without_data
+from failwell.report.redact import TEXT_CAP, redact_text
 
 TRACEBACK_CAP = 12_000
 NOTE_CAP = 300
@@ -18,45 +23,48 @@ _JOINS = {
     "cause": "The above exception was the direct cause of the following exception:",
     "context": "During handling of the above exception, another exception occurred:",
 }
+_PRINTED = 4 * TEXT_CAP
+"""Characters of what an exception says that are looked at; a repr that is longer is not even made."""
+_ENDLESS = 1_000_000
+_LARGEST_SOURCE = 4 * 1_048_576
+_LONGEST_NAME = 300
 
-_CARRIES_DATA = (
-    "body", "response", "request", "messages", "prompt", "input", "inputs", "create_kwargs", "completion",
-    "last_completion", "output", "stdout", "stderr", "cmd", "doc", "object", "litellm_debug_info", "details",
-    "data", "payload", "content", "failed_generation", "raw_response",
-)  # fmt: skip
-"""Attributes in which SDKs keep prompts and replies; what they hold is masked in the message."""
-_SHORTEST_DATA = 8
-_MOST_DATA = 64
+_args: Any = BaseException.__dict__["args"].__get__
 
 
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
-    """`str(error)`, masked; empty when it has none or will not say."""
+    """`str(error)`, masked; empty when it has none, would be endless or will not say."""
     try:
-        text = str(error)
+        held = _args(error)
+        one_text = len(held) == 1 and type(held[0]) is str
+        if not one_text and type(error).__str__ is BaseException.__str__ and _weighs(held, _ENDLESS):
+            return ""
+        text = str.__str__(str(error))
+        return redact_text(without_data(error, text[:_PRINTED]), limit).strip()
     except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
         return ""
-    return redact_text(_without_data(error, text[: limit * 3]), limit).strip()
 
 
 def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`repr(error)`, masked; the type's name when it has none or will not say."""
-    name = type(error).__name__
-    if _is_large(error):
-        return f"{name}(… [arguments too large])"
+    name = type_name(error)
     try:
-        text = repr(error)
+        if _weighs((_args(error), vars(error) if is_fault(error) else None), _PRINTED):
+            return f"{name}(… [arguments too large])"
+        text = str.__str__(repr(error))
+        return redact_text(without_data(error, text[:_PRINTED]), limit) or name
     except BaseException:  # noqa: BLE001  (a foreign `__repr__` may raise anything at all)
         return f"{name}(… [repr failed])"
-    return redact_text(_without_data(error, text[: limit * 3]), limit) or name
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:
     """The first notes that were added to `error`, masked and cut."""
-    notes = _attribute(error, "__notes__")
-    if not isinstance(notes, list):
+    try:
+        notes: object = getattr(error, "__notes__", None)
+        held = islice(cast("list[Any]", notes), _MOST_NOTES) if isinstance(notes, list) else ()
+        return tuple(redact_text(note, NOTE_CAP) for note in held if isinstance(note, str))
+    except BaseException:  # noqa: BLE001  (anybody may assign `__notes__`, and to anything)
         return ()
-    kept = [note for note in cast("list[Any]", notes)[:_MOST_NOTES] if isinstance(note, str)]
-    return tuple(redact_text(note, NOTE_CAP) for note in kept)
 
 
 def traceback_text(error: BaseException) -> str:
@@ -73,15 +81,35 @@ def traceback_text(error: BaseException) -> str:
 
 
 def _one(error: BaseException) -> str:
-    from traceback import extract_tb, format_list
-
     try:
-        frames = format_list(extract_tb(traceback_of(error), limit=-_FRAMES_SHOWN))
-    except Exception:  # noqa: BLE001  (source lines come from files that may be gone or broken)
-        frames = []
+        frames = "".join(_frames(error))
+    except BaseException:  # noqa: BLE001  (source lines come from files and loaders that may be gone or broken)
+        frames = ""
     head = "Traceback (most recent call last):\n" if frames else ""
     notes = "".join(f"{note}\n" for note in notes_of(error))
-    return f"{head}{''.join(frames)}{_qualified(error)}: {message_of(error)}\n{notes}"
+    return f"{head}{frames}{_qualified(error)}: {message_of(error)}\n{notes}"
+
+
+def _frames(error: BaseException) -> Iterable[str]:
+    from traceback import FrameSummary, StackSummary, walk_tb
+
+    found = StackSummary.extract(walk_tb(traceback_of(error)), limit=-_FRAMES_SHOWN, lookup_lines=False)
+    shown = [
+        FrameSummary(
+            frame.filename[:_LONGEST_NAME],
+            frame.lineno,
+            frame.name[:_LONGEST_NAME],
+            lookup_line=False,
+            line=redact_text(frame.line or "", _LONGEST_NAME) if _is_readable(frame.filename) else "",
+        )
+        for frame in found
+    ]
+    return StackSummary.from_list(shown).format()
+
+
+def _is_readable(name: str) -> bool:
+    # A name that leads to a pipe, or to no end of zeros, would be read for ever.
+    return not exists(name) or (isfile(name) and getsize(name) <= _LARGEST_SOURCE)
 
 
 def _member(link: Link) -> str:
@@ -89,48 +117,35 @@ def _member(link: Link) -> str:
 
 
 def _qualified(error: BaseException) -> str:
-    cls = type(error)
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _is_large(error: BaseException) -> bool:
-    return sum(len(arg) for arg in error.args if isinstance(arg, str | bytes | bytearray)) > 4 * TEXT_CAP
-
-
-def _attribute(error: object, name: str) -> Any:
     try:
-        return getattr(error, name, None)
-    except BaseException:  # noqa: BLE001  (a property of a foreign object may raise anything at all)
-        return None
+        cls = type(error)
+        name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+        return str.__str__(name)[:_LONGEST_NAME]
+    except BaseException:  # noqa: BLE001  (a metaclass may answer with anything, or raise)
+        return type_name(error)
 
 
-def _without_data(error: BaseException, text: str) -> str:
-    room = [_MOST_DATA]
-    for name in _CARRIES_DATA:
-        value = _attribute(error, name)
-        if value is not None:
-            for piece in _pieces(value, room, 0):
-                if piece in text:
-                    text = text.replace(piece, MARK)
-    return text
-
-
-def _pieces(value: object, room: list[int], depth: int) -> Iterable[str]:
-    room[0] -= 1
-    if room[0] < 0 or depth > 5:
-        return
-    if isinstance(value, str):
-        piece = value.strip()[: 2 * TEXT_CAP]
-        if len(piece) >= _SHORTEST_DATA:
-            yield piece
-            yield from (
-                part for line in piece.splitlines() if len(part := line.strip()) >= 2 * _SHORTEST_DATA
-            )
-    elif isinstance(value, bytes):
-        yield from _pieces(value[: 2 * TEXT_CAP].decode("utf-8", "replace"), room, depth + 1)
-    elif isinstance(value, Mapping):
-        for inner in list(cast("Mapping[Any, Any]", value).values())[:_MOST_DATA]:
-            yield from _pieces(inner, room, depth + 1)
-    elif isinstance(value, list | tuple):
-        for inner in cast("list[Any]", value)[:_MOST_DATA]:
-            yield from _pieces(inner, room, depth + 1)
+def _weighs(value: object, limit: int) -> bool:
+    """Whether printing `value` takes more than `limit` characters: a small object can hold itself often."""
+    room = limit
+    waiting: list[object] = [value]
+    while waiting and room >= 0:
+        one = waiting.pop()
+        room -= 4
+        if isinstance(one, str | bytes | bytearray):
+            room -= len(one)
+        elif isinstance(one, dict):
+            held = cast("dict[object, object]", one)
+            room -= 2 * len(held)
+            if room >= 0:
+                waiting += [*held.keys(), *held.values()]
+        elif isinstance(one, list | tuple | set | frozenset):
+            held_too = cast("list[object]", one)
+            room -= 2 * len(held_too)
+            if room >= 0:
+                waiting += held_too
+        elif isinstance(one, BaseException):
+            waiting.append(_args(one))
+        elif is_dataclass(one):
+            waiting += [getattr(one, field.name) for field in fields(one)]
+    return room < 0

@@ -1,0 +1,180 @@
+"""What somebody put into a fault or a call, made fit for a report: typed, finite, masked, short.
+
+Fields are set by hand, and a wrong one must cost neither the others nor the classification. So what
+cannot be used reads as if it had been left out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, TypeVar, cast
+
+from failwell.fault.axes import ActionKind, Certainty
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.links import type_name
+from failwell.report.record import Attempt, Frame, Scene
+from failwell.report.redact import mask_known, redact_text, safe_headers
+from failwell.report.resolve import is_named, one_of
+
+_G = TypeVar("_G")
+_M = TypeVar("_M")
+
+_FURTHEST = 366 * 24 * 3600.0
+"""Seconds; a wait beyond a year is nonsense, not advice."""
+_LABEL_CAP = 200
+_MOST_FIELDS = 50
+_MOST_ATTEMPTS = 100
+_RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
+_NOTHING_SAID = ProviderMetadata()
+_LONGEST_NUMBER = 2**63
+
+
+def usable(make: Callable[[_G], _M], given: _G | None) -> _M | None:
+    """`make(given)`, or `None` where nothing was given or nothing can be made of it."""
+    if given is None:
+        return None
+    try:
+        return make(given)
+    except BaseException:  # noqa: BLE001  (it may be an object of somebody else's, and do anything at all)
+        return None
+
+
+def in_utc(at: datetime | None) -> datetime:
+    """`at` in UTC; now, if it is left out or no time at all."""
+    return usable(_aware, at) or datetime.now(UTC)
+
+
+def _aware(at: datetime) -> datetime:
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def label(name: object) -> str | None:
+    """A name of somebody or something, unless it is a placeholder."""
+    return redact_text(cast("str", name), _LABEL_CAP) if is_named(name) else None
+
+
+def reply(said: ProviderMetadata) -> ProviderMetadata | None:
+    """What a provider said, with nothing in it that must not be kept."""
+    made = ProviderMetadata(
+        sdk=usable(label, said.sdk),
+        exception_type=usable(label, said.exception_type),
+        status_code=usable(_whole, said.status_code),
+        code=usable(label, said.code),
+        request_id=usable(label, said.request_id),
+        retry_after=usable(_seconds, said.retry_after),
+        headers=usable(safe_headers, said.headers) or {},
+    )
+    return None if made == _NOTHING_SAID else made
+
+
+def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
+    """The gap, if it is one in numbers: an endless need is nothing that anybody could free."""
+    needed, available = _number(short.needed), _number(short.available)
+    if short.resource not in _RESOURCES or needed is None or available is None:
+        return None
+    return ResourceShortfall(short.resource, needed, available)
+
+
+def wait(told: NotBefore, when: datetime) -> NotBefore | None:
+    """The wait, if it is a credible one, with the time at which it is over."""
+    seconds = _number(told.after)
+    if seconds is None or seconds > _FURTHEST:
+        return None
+    after = max(0.0, float(seconds))
+    named = isinstance(told.at, datetime) and told.at.tzinfo is not None
+    at = in_utc(told.at) if named else when + timedelta(seconds=after)
+    sure = told.confidence if told.confidence in ("high", "medium", "low") else "low"
+    return NotBefore(after=after, at=at, source=label(told.source) or "declared", confidence=sure)
+
+
+def action(advice: UserAction) -> UserAction:
+    """An author's advice."""
+    return UserAction(one_of(ActionKind, advice.kind) or ActionKind.UNKNOWN, redact_text(advice.detail))
+
+
+def field_names(names: object) -> tuple[str, ...] | None:
+    """The fields that somebody found invalid."""
+    if not isinstance(names, list | tuple):
+        return None
+    return tuple(_named(name) for name in islice(cast("list[object]", names), _MOST_FIELDS))
+
+
+def place(scene: Scene) -> Scene:
+    """Where it happened. Names are the program's own, so only known secrets are masked in them."""
+    changed = {
+        name: kept
+        for name in Scene.__dataclass_fields__
+        if (value := getattr(scene, name)) is not None and (kept := _place(name, value)) != value
+    }
+    return replace(scene, **changed) if changed else scene
+
+
+def frame(crossed: Frame) -> Frame:
+    """One boundary, its names as short as those of the scene."""
+    return replace(
+        crossed,
+        name=_place("name", crossed.name),
+        workflow=usable(lambda name: _place("workflow", name), crossed.workflow),
+        iteration=usable(_whole, crossed.iteration),
+        item=usable(lambda name: _place("item", name), crossed.item),
+    )
+
+
+def tries(attempts: object) -> tuple[Attempt, ...]:
+    """The attempts among whatever was given as such."""
+    held = islice(cast("Any", attempts), _MOST_ATTEMPTS)
+    return tuple(
+        made for one in held if isinstance(one, Attempt) and (made := usable(_attempt, one)) is not None
+    )
+
+
+def _attempt(one: Attempt) -> Attempt:
+    number = _whole(one.number)
+    return Attempt(
+        number=0 if number is None else number,
+        kind=usable(label, one.kind),
+        certainty=one_of(Certainty, one.certainty),
+        provider=usable(label, one.provider),
+        model=usable(label, one.model),
+        usage=_counts(one.usage),
+        cost=usable(_whole, one.cost),
+        wait=usable(_seconds, one.wait),
+        reason=usable(lambda text: redact_text(text, _LABEL_CAP), one.reason),
+    )
+
+
+def _counts(usage: Mapping[str, int]) -> dict[str, int]:
+    held = islice(usage.items(), _MOST_FIELDS)
+    return {_named(name): count for name, value in held if (count := _whole(value)) is not None}
+
+
+def _place(name: str, value: object) -> Any:
+    if name == "attempt":
+        return _whole(value)
+    text = value if isinstance(value, str) else _named(value)
+    # An item comes out of the data that is worked on, and may be anything.
+    return redact_text(text, _LABEL_CAP) if name == "item" else mask_known(text, _LABEL_CAP)
+
+
+def _named(value: object) -> str:
+    if isinstance(value, str):
+        return redact_text(value, _LABEL_CAP)
+    return str(value) if _whole(value) is not None else f"<{type_name(value)}>"
+
+
+def _whole(value: object) -> int | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LONGEST_NUMBER
+    return int(cast("int", value)) if fits else None
+
+
+def _number(value: object) -> float | None:
+    # Written as one chain so that a NaN, which compares with nothing, is no number either.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LONGEST_NUMBER:
+        return None
+    return value if type(value) in (int, float) else float(value)
+
+
+def _seconds(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and abs(number) <= _FURTHEST else None
