@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from failwell.report.redact import register_secret as register_secret
     from failwell.report.revive import revive as revive
     from failwell.report.revive import translate as translate
+    from failwell.report.saved import classify as classify
     from failwell.report.scene import scene as scene
     from failwell.runtime.observer import observe as observe
     from failwell.runtime.suppress import suppress as suppress
@@ -48,6 +49,7 @@ _HOMES = {
     "__version__": "failwell._version",
     "check_reply": "failwell.report.checked",
     "checked": "failwell.report.checked",
+    "classify": "failwell.report.saved",
     "describe": "failwell.report.describe",
     "kind": "failwell.fault.registry",
     "kinds": "failwell.fault.registry",
@@ -76,6 +78,7 @@ __all__ = [
     "__version__",
     "check_reply",
     "checked",
+    "classify",
     "describe",
     "kind",
     "kinds",

@@ -344,3 +344,53 @@ def test_stand_ins_import_no_vendor() -> None:
 
     loaded: set[Any] = set(sys.modules) - before
     assert not loaded & {"antigravity", "this"}
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("openai.RateLimitError: Error code: 429 - {'error': {'message': 'x', 'code': 'insufficient_quota'}}",
+         "provider.quota_exhausted"),
+        ("openai.RateLimitError: Error code: 429 - {'error': {'message': 'x', 'code': 'rate_limit_exceeded'}}",
+         "provider.rate_limited"),
+        ("openai.BadRequestError: Error code: 400 - {'error': {'message': 'x', 'code': 'context_length_exceeded'}}",
+         "provider.context_too_long"),
+        ("anthropic.APIStatusError: {'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'Overloaded'}}",
+         "provider.overloaded"),
+        ('anthropic.BadRequestError: Error code: 400 - {"error": {"message": "Your credit balance is too low"}}',
+         "provider.quota_exhausted"),
+        (("google.genai.errors.ClientError: 429 RESOURCE_EXHAUSTED. {'error': {'code': 429, 'status': "
+         "'RESOURCE_EXHAUSTED', 'details': [{'violations': [{'quotaId': 'GenerateRequestsPerDayPerProject'}]}]}}"),
+         "provider.quota_exhausted"),
+        (("botocore.errorfactory.ThrottlingException: An error occurred (ThrottlingException) when calling the "
+         "Converse operation (reached max retries: 4): Too many tokens"), "provider.rate_limited"),
+        ("mistralai.models.sdkerror.SDKError: API error occurred: Status 401. Body: {'detail': 'Unauthorized'}",
+         "provider.auth"),
+        ("cohere.errors.too_many_requests_error.TooManyRequestsError: headers: {}, status_code: 429, body: x",
+         "provider.rate_limited"),
+        ("httpx2.ReadTimeout: timed out", "provider.outcome_unknown"),
+        ("httpx.ConnectError: [Errno 111] Connection refused", "provider.connection"),
+    ],
+)  # fmt: skip
+def test_what_a_providers_client_printed_is_judged_like_its_exception(line: str, kind: str) -> None:
+    report = describe_pasted(line)
+
+    assert report.kind == kind
+    assert report.evidence[0].rule.startswith("provider.")
+
+
+def test_a_printed_connection_error_is_judged_by_the_causes_printed_above_it() -> None:
+    above = "httpx.ConnectError: [Errno 111] Connection refused"
+    link = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+
+    report = describe_pasted(f"{above}{link}openai.APIConnectionError: Connection error.")
+
+    assert (report.kind, report.error_type) == ("provider.connection", "APIConnectionError")
+    assert [cause.type for cause in report.causes] == ["ConnectError"]
+
+
+def test_a_wait_in_the_printed_words_is_read() -> None:
+    report = describe_pasted("groq.RateLimitError: Error code: 429 - Please try again in 7m12s.")
+
+    assert report.not_before is not None
+    assert report.not_before.after == 432

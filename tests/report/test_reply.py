@@ -1,4 +1,4 @@
-"""A saved HTTP reply is classified by its code, then its status, and says when to come back."""
+"""A saved HTTP reply is judged like a live one, and says when to come back."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ def a_reply(status: int = 429, body: Any = "", **headers: str) -> SavedReply:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (200, "provider.unknown"),
+        (200, "provider.output_invalid"),
         (302, "provider.unknown"),
         (400, "provider.bad_request"),
         (401, "provider.auth"),
@@ -47,8 +47,10 @@ def test_the_status_alone_decides_when_there_is_no_code(status: int, kind: str) 
     report = describe_reply(a_reply(status))
 
     assert report.kind == kind
-    assert report.evidence[0].basis == "status"
-    assert report.evidence[0].saw == str(status)
+    assert report.provider_metadata is not None
+    assert report.provider_metadata.status_code == status
+    if status >= 400:
+        assert (report.evidence[0].basis, report.evidence[0].saw) == ("status", f"HTTP {status}")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,9 @@ def test_the_status_alone_decides_when_there_is_no_code(status: int, kind: str) 
         (500, {"error": {"type": "overloaded_error"}}, "provider.overloaded"),
         (429, {"error": "insufficient_quota"}, "provider.quota_exhausted"),
         (429, [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}], "provider.rate_limited"),
-        (200, {"error": {"code": "insufficient_quota"}}, "provider.unknown"),
+        (200, {"error": {"code": "insufficient_quota"}}, "provider.quota_exhausted"),
+        (429, {"error": {"message": "Limit reached: tokens per day (TPD)"}}, "provider.quota_exhausted"),
+        (400, {"error": {"message": "Your credit balance is too low"}}, "provider.quota_exhausted"),
     ],
 )
 def test_a_code_in_the_body_says_more_than_the_status(status: int, body: Any, kind: str) -> None:
@@ -96,15 +100,15 @@ def test_an_unknown_outcome_is_not_retried_blindly() -> None:
 @pytest.mark.parametrize(
     ("headers", "after", "source"),
     [
-        ({"retry_after": "20"}, 20, "retry-after"),
-        ({"retry_after": "1.5"}, 1.5, "retry-after"),
-        ({"retry_after": "0"}, 0, "retry-after"),
-        ({"retry_after_ms": "250"}, 0.25, "retry-after-ms"),
-        ({"retry_after": "2", "retry_after_ms": "9000"}, 9, "retry-after-ms"),
+        ({"retry_after": "20"}, 20, "header retry-after"),
+        ({"retry_after": "1.5"}, 1.5, "header retry-after"),
+        ({"retry_after": "0"}, 0, "header retry-after"),
+        ({"retry_after_ms": "250"}, 0.25, "header retry-after-ms"),
+        ({"retry_after": "2", "retry_after_ms": "9000"}, 9, "header retry-after-ms"),
         ({"retry_after": "Sun, 01 Mar 2026 12:01:30 GMT", "date": "Sun, 01 Mar 2026 12:00:00 GMT"}, 90,
-         "retry-after (date)"),
+         "header retry-after"),
         ({"retry_after": "Sun, 01 Mar 2026 11:00:00 GMT", "date": "Sun, 01 Mar 2026 12:00:00 GMT"}, 0,
-         "retry-after (date)"),
+         "header retry-after"),
     ],
 )  # fmt: skip
 def test_a_wait_is_read_in_every_form_and_its_source_kept(

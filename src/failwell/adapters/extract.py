@@ -87,7 +87,7 @@ def codes_of(body: object) -> tuple[str, ...]:
             if isinstance(value, int) and not isinstance(value, bool):
                 value = str(value)
             if isinstance(value, str) and 0 < len(value) <= 80 and "\n" not in value:
-                found.setdefault(value.strip().lower().partition(":")[0], None)
+                found.setdefault(value.strip().lower().partition(":")[0].rpartition("#")[2], None)
     return tuple(found)[:16]
 
 

@@ -17,6 +17,7 @@ from failwell.adapters.process import read_exit
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find, read
 from failwell.adapters.render import render
+from failwell.adapters.sdk import id_in
 
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)
@@ -45,6 +46,8 @@ def extract_saved(row: Mapping[str, Any]) -> Extract:
     named = str(row.get("exception_class") or "")
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
     status = row.get("http_status")
+    if isinstance(status, str) and status.isdecimal():
+        status = int(status)
     text = "\n".join(part for part in (message_of(body), message) if part)
     codes = list(codes_of(body))
     kind = headers.get("x-amzn-errortype")
@@ -59,13 +62,14 @@ def extract_saved(row: Mapping[str, Any]) -> Extract:
         sdk=_text(row.get("sdk")),
         exception_type=named.rpartition(".")[2],
         names=tuple(_name(cls) for cls in (named, *(cls for cls, _ in causes)) if cls),
-        status=status if isinstance(status, int) else None,
+        status=status if isinstance(status, int) and 100 <= status < 600 else None,
         codes=tuple(codes),
         message=text,
         headers=headers,
         body=body,
         phase=phase,
         in_stream=row.get("transport") == "stream",
+        request_id=id_in(headers),
         cause_bug=bug,
     )
 

@@ -1,10 +1,11 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
-from failwell.adapters.ask import ask, ask_int
+from typing import Any
+
+from failwell.adapters.ask import ask
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.status import kind_of_status
-from failwell.fault.facts import ProviderMetadata
+from failwell.adapters.sdk import doorway
 
 
 def _url_error(error: BaseException) -> Reading | None:
@@ -13,25 +14,15 @@ def _url_error(error: BaseException) -> Reading | None:
     return read(reason) if isinstance(reason, BaseException) else None
 
 
-def _status(error: BaseException) -> Reading:
-    # A reply came, so this is no failure of the system below, whatever its base class says.
-    status = ask_int(error, "code")
-    if status is None:
-        return Reading(kind="provider.unknown", rule="urllib.HTTPError", saw="HTTPError")
-    return Reading(
-        kind=kind_of_status(status),
-        rule="urllib.HTTPError",
-        basis="status",
-        saw=str(status),
-        message=f"The service answered with status {status}.",
-        provider_metadata=ProviderMetadata(status_code=status),
-    )
+def _refine(_error: BaseException, facts: dict[str, Any]) -> None:
+    # What it calls a reason is the server's phrase for the status, and no code.
+    facts["codes"] = ()
 
 
 _LOST = Reading(kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected")
 
 TABLES: dict[str, Table] = {
-    "urllib": {"URLError": _url_error, "HTTPError": _status},
+    "urllib": {"URLError": _url_error, "HTTPError": doorway(None, "urllib", _refine)},
     "http": {
         "RemoteDisconnected": _LOST,
         "IncompleteRead": Reading(

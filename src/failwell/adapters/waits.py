@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from failwell.adapters.extract import Extract, values_of
 from failwell.fault.facts import Confidence, NotBefore
@@ -71,6 +71,8 @@ def read_waits(headers: Mapping[str, str], body: object, message: str, now: date
     """Every wait in a reply's headers, body and message."""
     said: list[Wait] = []
     nonsense: list[str] = []
+    # Their clock and ours may differ; a time of theirs is measured on their clock where they show it.
+    now = instant(headers.get("date", "")) or now
     for found in chain(_headers(headers, now), _body(body, now)):
         _weigh(found, said, nonsense)
     if not any(wait.confidence == "high" for wait in said):
@@ -151,7 +153,7 @@ def _body(body: object, now: datetime) -> Iterator[_Found]:
         yield "body estimated_time", _scaled(value, 1.0), "medium"
     for inner in values_of(body, "headers"):
         if isinstance(inner, dict):
-            held: dict[Any, Any] = inner
+            held = cast("dict[Any, Any]", inner)
             reset = {str(k).lower(): str(v) for k, v in held.items()}
             for source, seconds, _ in _headers(reset, now):
                 yield f"body {source}", seconds, "medium"
@@ -174,17 +176,26 @@ def _unit(word: str) -> str:
 
 
 def _date(text: str, now: datetime) -> float | None:
+    at = instant(text)
+    # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
+    return None if at is None else max(0.0, (at - now).total_seconds())
+
+
+def instant(text: str) -> datetime | None:
+    """An HTTP date or an ISO 8601 time, in UTC where it does not name a zone."""
+    if not text:
+        return None
     try:
         at = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
             return None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
-    return max(0.0, (at - now).total_seconds())
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def _flexible(value: object, now: datetime) -> float | None:
@@ -193,7 +204,7 @@ def _flexible(value: object, now: datetime) -> float | None:
     if isinstance(value, str):
         return seconds_of(value, now)
     if isinstance(value, dict):
-        held: dict[Any, Any] = value
+        held = cast("dict[Any, Any]", value)
         seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)
         if isinstance(seconds, int | float | str) and isinstance(nanos, int | float):
             return _number(str(seconds)) + nanos / 1e9

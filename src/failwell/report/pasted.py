@@ -7,19 +7,22 @@ vendor's own, which is not imported. `describe` reads stand-ins like any other e
 import builtins
 import re
 from dataclasses import replace
+from json import loads
 from typing import Any, cast
 
-from failwell.adapters.registry import entries
+from failwell.adapters.phases import PHASES
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import HOMES, entries
+from failwell.adapters.saved import read_saved
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
-from failwell.fault.facts import ProviderMetadata
 from failwell.report.describe import describe
 from failwell.report.fingerprint import fingerprint
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import ErrorReport, Evidence, Internal
 from failwell.report.redact import redact_text
-from failwell.report.reply import judge
+from failwell.report.saved import evidence_of, fields_of
 from failwell.report.traceback_text import TextError, TextFrame, read_traceback
 
 _FACTS = (
@@ -27,10 +30,17 @@ _FACTS = (
     re.compile(r"No module named '(?P<name>[\w.]{1,200})'"),
     re.compile(r"returned non-zero exit status (?P<returncode>\d{1,9})"),
     re.compile(r"line (?P<lineno>\d{1,9}) column (?P<colno>\d{1,9}) \(char \d"),
-    re.compile(r"(?:^|Error code: |HTTP Error |(?:Client|Server) error ')(?P<status_code>[45]\d\d)\b"),
+    re.compile(
+        r"(?:^|Error code: |HTTP Error |(?:Client|Server) error '|[Ss]tatus |status(?:_code)?[:=] ?)"
+        r"(?P<status_code>[45]\d\d)\b"
+    ),
 )
 """Sentences of the standard library and of common clients whose numbers a doorway would read."""
-_CODE = re.compile(r"""["'](?:code|type)["']: ?["']([A-Za-z][\w.\-]{1,63})["']""")
+_NAMED = re.compile(r"An error occurred \((?P<code>\w{1,80})\) when calling")
+"""How botocore prints its code."""
+_LONGEST_BODY = 64_000
+_PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
+"""Doorways that read an exception's class and numbers. The others judge a provider's words and codes."""
 _MOST_BELOW = 32
 _TRACEBACK_CAP = 12_000
 _LIBRARY = re.compile(
@@ -72,7 +82,12 @@ def describe_pasted(text: str, *, policy: TracebackPolicy | str | None = None) -
 
 
 class _Spoken(Fault):
-    """Something failed whose class nobody knows, but whose words name a status."""
+    """What a provider's client printed."""
+
+    reading: Reading
+
+    def own_fields(self) -> dict[str, Any]:
+        return {}
 
 
 def _stand_in(found: TextError, policy: TracebackPolicy) -> BaseException:
@@ -98,11 +113,19 @@ def _one(found: TextError, policy: TracebackPolicy) -> BaseException:
     cls = _same_name(found, said, members)
     error: BaseException = cls.__new__(cls, said, members) if members else cls.__new__(cls)
     facts = _facts(said)
-    if not entries(cls) and "status_code" in facts and found.module and not members:
+    if not members and _is_a_providers(found, cls, facts):
         return _spoken(found, said, facts, policy)
     for name, value in facts.items():
         setattr(error, name, value)
     return error
+
+
+def _is_a_providers(found: TextError, cls: type[BaseException], facts: dict[str, Any]) -> bool:
+    top = found.module.partition(".")[0]
+    home = HOMES.get(top)
+    if home in _PLAIN_HOMES:
+        return bool(found.module) and not entries(cls) and "status_code" in facts
+    return home is not None or top in PHASES or (bool(found.module) and "status_code" in facts)
 
 
 def _same_name(found: TextError, said: str, members: list[BaseException]) -> type[BaseException]:
@@ -144,13 +167,54 @@ def _fault(cls: type[Fault], said: str, policy: TracebackPolicy) -> Fault:
 
 
 def _spoken(found: TextError, said: str, facts: dict[str, Any], policy: TracebackPolicy) -> Fault:
-    fault = _fault(type(found.name, (_Spoken,), {"__module__": found.module}), said, policy)
-    codes = _CODE.findall(said)
-    fault.kind = judge(facts["status_code"], codes).kind
-    fault.provider_metadata = ProviderMetadata(
-        exception_type=found.name, status_code=facts["status_code"], code=next(iter(codes), None)
+    """A fault for what a provider's client printed, judged as the exception itself would have been."""
+    cls = cast("type[_Spoken]", type(found.name, (_Spoken,), {"__module__": found.module}))
+    fault = cast("_Spoken", _fault(cls, said, policy))
+    reading = read_saved(
+        {
+            "http_status": facts.get("status_code"),
+            "headers": {},
+            "body": _body(said),
+            "exception_class": f"{found.module}.{found.name}",
+            "message": said,
+            "cause_chain": _chain(found),
+        }
     )
+    fault.reading = reading
+    for name, value in fields_of(reading).items():
+        if value is not None and (name != "message" or fault.message is None):
+            setattr(fault, name, value)
     return fault
+
+
+def _body(said: str) -> object:
+    """The reply's body, which most clients print after the status, as JSON or as Python prints it."""
+    if (named := _NAMED.search(said)) is not None:
+        return {"code": named["code"]}
+    start, end = said.find("{"), said.rfind("}")
+    if not 0 <= start < end <= start + _LONGEST_BODY:
+        return None
+    text = said[start : end + 1]
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        pass
+    from ast import literal_eval
+
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _chain(found: TextError) -> list[dict[str, str]]:
+    chain: list[dict[str, str]] = []
+    below = found.below
+    while below is not None and len(chain) < _MOST_BELOW:
+        name = f"{below.module}.{below.name}" if below.module else below.name
+        chain.append({"class": name, "message": below.text})
+        below = below.below
+    return chain
 
 
 def _facts(said: str) -> dict[str, Any]:
@@ -158,18 +222,13 @@ def _facts(said: str) -> dict[str, Any]:
     for pattern in _FACTS:
         if (match := pattern.search(said)) is not None:
             facts |= {k: int(v) if v.lstrip("-").isdecimal() else v for k, v in match.groupdict().items()}
-    if codes := _CODE.findall(said):
-        facts["code"] = codes[0]
-    elif "status_code" in facts:
+    if "status_code" in facts:
         facts["code"] = facts["status_code"]
     return facts
 
 
 def _evidence(error: BaseException, report: ErrorReport) -> tuple[Evidence, ...]:
-    if not isinstance(error, _Spoken) or report.provider_metadata is None:
-        return report.evidence
-    status = report.provider_metadata.status_code
-    return (Evidence(rule="pasted.status", basis="message", saw=str(status)),)
+    return evidence_of(error.reading) if isinstance(error, _Spoken) else report.evidence
 
 
 def _internal(found: TextError, text: str, policy: TracebackPolicy) -> Internal:

@@ -1,51 +1,20 @@
 """A saved HTTP reply becomes a report, whichever provider sent it.
 
-Reads the status, the headers and the error code in a JSON body. The body's prose is neither kept
-nor read, and a code counts only if it is spelled like one.
+Reads what `curl` prints and what people save as JSON. The rules see the whole reply; of its prose
+nothing is kept.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from json import JSONDecodeError, loads
-from math import isfinite
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from failwell.adapters.status import kind_of_status
-from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
-from failwell.fault.facts import NotBefore, ProviderMetadata
-from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, Evidence
-from failwell.report.redact import safe_headers
-
-_BY_CODE: tuple[tuple[str, str], ...] = (
-    (r"insufficient_(?:quota|credits?|balance|funds)|billing.*", "provider.quota_exhausted"),
-    (r"credits_exhausted|payment_required|servicequotaexceeded(?:exception)?", "provider.quota_exhausted"),
-    (r"model_not_found|modelnotfound(?:exception)?|deploymentnotfound", "provider.model_not_found"),
-    (r"context_length_exceeded|request_too_large|string_above_max_length", "provider.context_too_long"),
-    (r"content_filter|content_policy_violation|contentpolicyviolation|responsibleaipolicyviolation",
-     "provider.content_refused"),
-    (r"rate_limit(?:_exceeded|_error|ed)?|throttling(?:exception)?|too_many_requests", "provider.rate_limited"),
-    (r"overloaded(?:_error)?|engine_overloaded|modelnotready(?:exception)?", "provider.overloaded"),
-    (r"invalid_api_key|authentication_error|unauthenticated", "provider.auth"),
-)  # fmt: skip
-"""Codes that say more than the status does. Looked at first, in this order."""
+from failwell.report.record import ErrorReport
+from failwell.report.saved import classify
 
 _STATUS_LINE = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
-_CODE = re.compile(r"[A-Za-z][\w.\-]{1,63}")
-_CODE_KEYS = ("code", "type", "status", "reason", "__type", "Code", "error_type")
-_REQUEST_IDS = (
-    "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
-    "x-fal-request-id", "cf-ray",
-)  # fmt: skip
-_LONGEST_WAIT = 366 * 86_400.0
-"""A longer one is a mistake in the reply rather than a wait."""
-
-
-class FailedReply(Fault):
-    """A service answered with a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +24,6 @@ class SavedReply:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: str = ""
-
-
-class Verdict(NamedTuple):
-    """Which kind a reply is, and what said so."""
-
-    kind: str
-    basis: str
-    saw: str
 
 
 def parse_reply(text: str) -> SavedReply:
@@ -96,40 +57,16 @@ def parse_reply(text: str) -> SavedReply:
 def describe_reply(
     reply: SavedReply, *, provider: str | None = None, model: str | None = None
 ) -> ErrorReport:
-    """What `reply` means: the code in its body decides, then its status."""
-    codes = list(_codes(reply))
-    verdict = judge(reply.status, codes)
-    at = _time(reply.headers.get("date"))
-    wait = _wait(reply.headers, at)
-    code = next(iter(codes), None)
-    fault = FailedReply(
-        kind=verdict.kind,
-        message=f"the service answered with {_status_words(reply.status)}"
-        + (f", code {code}" if code else ""),
-        caller_facing=False,
-        provider=provider,
-        model=model,
-        not_before=wait,
-        provider_metadata=ProviderMetadata(
-            status_code=reply.status,
-            code=code,
-            request_id=next((reply.headers[name] for name in _REQUEST_IDS if name in reply.headers), None),
-            retry_after=None if wait is None else wait.after,
-            headers=safe_headers(reply.headers),
-        ),
-    )
-    evidence = Evidence(rule=f"reply.{verdict.basis}", basis=verdict.basis, saw=verdict.saw)
-    return replace(describe(fault, at=at), evidence=(evidence,))
-
-
-def judge(status: int, codes: list[str]) -> Verdict:
-    """The kind for a status and the error codes that came with it."""
-    if status >= 400:
-        for pattern, kind in _BY_CODE:
-            for code in codes:
-                if re.fullmatch(pattern, code, re.IGNORECASE):
-                    return Verdict(kind, "code", code)
-    return Verdict(kind_of_status(status), "status", str(status))
+    """What `reply` means, by the rules that judge a live one."""
+    row = {
+        "provider": provider,
+        "transport": "http",
+        "http_status": reply.status,
+        "headers": reply.headers,
+        "body": reply.body,
+        "exception_class": "FailedReply",
+    }
+    return classify(row, model=model)
 
 
 def _from_json(text: str) -> SavedReply:
@@ -206,83 +143,3 @@ def _headers(lines: list[str]) -> dict[str, str]:
             last = name.strip().lower()
             headers[last] = f"{headers[last]}, {value.strip()}" if last in headers else value.strip()
     return headers
-
-
-def _codes(reply: SavedReply) -> Iterator[str]:
-    """Everything in the reply that is spelled like a code, the most specific first."""
-    try:
-        body = loads(reply.body)
-    except (ValueError, RecursionError):
-        # A page, a sentence or half a reply: the status has to do.
-        body = None
-    for place in _places(body):
-        for key in _CODE_KEYS:
-            value = place.get(key)
-            if isinstance(value, str) and _CODE.fullmatch(name := value.rpartition("#")[2]):
-                yield name
-    if isinstance(body, Mapping) and isinstance(
-        error := cast("Mapping[str, object]", body).get("error"), str
-    ):
-        yield from [error] if _CODE.fullmatch(error) else []
-    named = reply.headers.get("x-amzn-errortype", "").partition(":")[0]
-    yield from [named] if _CODE.fullmatch(named) else []
-
-
-def _places(body: object) -> Iterator[Mapping[str, object]]:
-    if isinstance(body, list) and body:
-        body = cast("list[object]", body)[0]
-    if not isinstance(body, Mapping):
-        return
-    top = cast("Mapping[str, object]", body)
-    for key in ("error", "errors", "detail"):
-        inner = top.get(key)
-        if isinstance(inner, list) and inner:
-            inner = cast("list[object]", inner)[0]
-        if isinstance(inner, Mapping):
-            yield cast("Mapping[str, object]", inner)
-    yield top
-
-
-def _wait(headers: Mapping[str, str], at: datetime | None) -> NotBefore | None:
-    """The latest credible time that the headers name for a repeat."""
-    waits: list[NotBefore] = []
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        seconds = _number(value)
-        if seconds is not None:
-            waits.append(NotBefore(after=seconds * unit, source=name))
-        elif (until := _time(value)) is not None:
-            after = max(0.0, (until - (at or datetime.now(UTC))).total_seconds())
-            confidence = "medium" if at is None else "high"
-            waits.append(NotBefore(after=after, at=until, source=f"{name} (date)", confidence=confidence))
-    credible = [wait for wait in waits if wait.after <= _LONGEST_WAIT]
-    return max(credible, key=lambda wait: wait.after, default=None)
-
-
-def _number(value: str) -> float | None:
-    try:
-        seconds = float(value)
-    except ValueError:
-        return None
-    return seconds if isfinite(seconds) and seconds >= 0 else None
-
-
-def _time(value: str | None) -> datetime | None:
-    if not value:
-        return None
-    from email.utils import parsedate_to_datetime
-
-    try:
-        read = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
-
-
-def _status_words(status: int) -> str:
-    from http import HTTPStatus
-
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"status {status}"

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
         Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
+        Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
         Command("explain", "explain a kind: cause, remedy, example", "explain"),
         Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
         Command("schema", "print the JSON Schema of a report or a problem document", "schema", (JSON,)),

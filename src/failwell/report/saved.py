@@ -1,0 +1,89 @@
+"""A failure that somebody wrote down becomes a report: a row of a log, a reply in a file, a printed line.
+
+It is judged by the very rules that judge a live exception, from the same facts. What the row says in
+prose is read for that and not kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.saved import read_saved
+from failwell.adapters.waits import instant
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.record import Cause, ErrorReport, Evidence
+from failwell.report.redact import redact_text
+
+_MOST_CAUSES = 12
+_LABEL_CAP = 200
+
+
+class SavedFailure(Fault):
+    """A failure that was written down."""
+
+
+def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime | None = None) -> ErrorReport:
+    """Say what a saved failure is, as `describe` would have said it of the live one.
+
+    Args:
+        row: What is known, under any of these names: `provider`, `sdk`, `transport` (`http`, `stream`,
+            `connection`, `local`), `http_status`, `headers`, `body` (parsed or as text),
+            `exception_class` (with its module), `message`, `cause_chain` (a list of `class` and
+            `message`, outermost first). Other names are not looked at.
+        model: Which model was called.
+        at: When it happened; by default when the reply says it was sent, or else now.
+    """
+    headers = lower_headers(row.get("headers") or {})
+    when = at or instant(headers.get("date", "")) or datetime.now(UTC)
+    reading = read_saved(row, when)
+    report = describe(SavedFailure(**fields_of(reading)), model=model, at=when)
+    named = str(row.get("exception_class") or "").rpartition(".")[2]
+    return replace(
+        report,
+        error_type=redact_text(named, _LABEL_CAP) or report.error_type,
+        causes=tuple(_causes(row.get("cause_chain"))),
+        evidence=evidence_of(reading),
+    )
+
+
+def fields_of(reading: Reading) -> dict[str, Any]:
+    """What a doorway read, as the fields of a fault that stands for it."""
+    return {
+        "kind": reading.kind,
+        "message": reading.message,
+        "caller_facing": False,
+        "certainty": reading.certainty,
+        "blame": reading.blame,
+        "retryable": reading.retryable,
+        "provider": reading.provider,
+        "model": reading.model,
+        "provider_metadata": reading.provider_metadata,
+        "not_before": reading.not_before,
+        "fields_invalid": None if reading.fields_invalid is None else list(reading.fields_invalid),
+        "resource_shortfall": reading.resource_shortfall,
+        "details": dict(reading.details) or None,
+    }
+
+
+def evidence_of(reading: Reading) -> tuple[Evidence, ...]:
+    """Which rule spoke and what it saw, and the rules that fitted as well."""
+    basis = "type" if reading.basis == "exact_type" else reading.basis
+    return (
+        Evidence(rule=reading.rule, basis=basis, saw=redact_text(reading.saw, _LABEL_CAP)),
+        *(Evidence(rule=rule, basis="runner_up", saw=other) for rule, other in reading.runners),
+    )
+
+
+def _causes(chain: object) -> list[Cause]:
+    held = cast("list[object]", chain)[:_MOST_CAUSES] if isinstance(chain, list) else []
+    names = [
+        str(cast("Mapping[str, Any]", one).get("class") or "") for one in held if isinstance(one, Mapping)
+    ]
+    return [
+        Cause(type=redact_text(name.rpartition(".")[2], _LABEL_CAP), level=level)
+        for level, name in enumerate(filter(None, names), 1)
+    ]
