@@ -49,7 +49,7 @@ CASES: list[tuple[int, Any, str]] = [
     (404, {"detail": "Application 'nobody/nothing' not found"}, MODEL),
     (400, {"message": "Invocation of model ID x with on-demand throughput isn't supported.", "__type": "ValidationException"}, MODEL),
     (422, {"detail": "The specified version does not exist (or perhaps you don't have permission to use it?)"}, MODEL),
-    (404, {}, MODEL),
+    (404, {}, REJECTED),
     (404, {"error": {"code": "404", "message": "Resource not found"}}, REJECTED),
     (404, error("No such File object: file-abc"), BAD),
     # what was asked
