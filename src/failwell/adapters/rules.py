@@ -177,9 +177,9 @@ WORDS: tuple[Rule, ...] = (
           r"|tokens?[^.\n]{0,40}too large for model|number of input tokens exceeds|reduce the length of the (?:messages|prompt|input)"
           r"|request (?:body|entity) too large|payload size exceeds|maximum prompt length|too many tokens|number of tokens[^.\n]{0,60}exceeds|must have less than \d+ tokens|max_new_tokens.{0,3} must be|length limit exceeded|exceeded max context|input (?:length|token count) .{0,60}exceed",
           unless=r"max_tokens (?:is|or)|output limit was reached"),
-    _said(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management|flagged",
+    _said(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management|flagged|nsfw",
           r"content[_ ](?:policy|filter|management policy|moderation)|safety (?:system|filter|violation|reasons|settings)|blocked (?:by|due to|for) (?:safety|content)"
-          r"|usage (?:guidelines|polic(?:y|ies))|(?:input|prompt|content|request) was flagged|flagged (?:as|by|for) |prohibited use|sensitive words|filtered out because|refused (?:by|the image)|violat(?:es|ed|ing) .{0,60}(?:polic|guidelines)",
+          r"|usage (?:guidelines|polic(?:y|ies))|(?:input|prompt|content|request) was flagged|flagged (?:as|by|for) |prohibited use|sensitive words|filtered out because|refused (?:by|the image)|nsfw content|violat(?:es|ed|ing) .{0,60}(?:polic|guidelines)",
           unless=r"cloudflare"),
     _said(_CAPABILITY, "words", "support|n't su|not su|not enabled|not permitted|not allowed to request|missing data required|not available for this model",
           r"(?:does|do|is|are|did)(?: not|n't|n’t|nt) (?:currently )?(?:be )?(?:su+p+ort|enabled)|not su+p+ort(?:ed)?|doesn't su+p+ort|unsupported (?:parameter|value|tool_choice|feature)"
