@@ -1,6 +1,5 @@
 """Replicate: problem documents for the API, and predictions that fail inside a 201."""
 
-from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
@@ -47,25 +46,36 @@ def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
 def _answer(status: str = "succeeded", **members: Any) -> Answer:
     def reply(asked: Asked) -> Reply:
         if "/streams/" in asked.path:
-            events = [event(word, "output", id=f"1:{place}") for place, word in enumerate(_TEXT)]
-            return as_events(*events, event("{}", "done", id="1:9"), headers=_HEADERS)
+            return as_events(*_events(members), headers=_HEADERS)
         code = 201 if asked.method == "POST" else 200
         return as_json(code, _prediction(asked, status, **members), *_HEADERS)
 
     return reply
 
 
+def _events(members: dict[str, Any]) -> list[bytes]:
+    """The same prediction, as it streams from an address of its own."""
+    words = _TEXT if members.get("output") else ()
+    events = [event(word, "output", id=f"1:{place}") for place, word in enumerate(words)]
+    failed = members.get("error")
+    if failed is None:
+        return [*events, event("{}", "done", id="1:9")]
+    return [
+        *events,
+        event({"detail": failed}, "error", id="1:8"),
+        event('{"reason": "error"}', "done", id="1:9"),
+    ]
+
+
 _FINE = _answer(output="".join(_TEXT))
 
 
+_BROKE = _answer(output="".join(_TEXT), error="An internal server error occurred while the model ran.")
+
+
 def _failing(asked: Asked) -> Reply:
-    if "/streams/" not in asked.path:
-        return _FINE(asked)
-    begun = cut(_FINE(asked), "whole")
-    broke = event({"detail": "An internal server error occurred while the model ran."}, "error", id="1:8")
-    return replace(
-        begun, pieces=(*(begun.pieces or ()), broke, event('{"reason": "error"}', "done", id="1:9"))
-    )
+    """The prediction itself is accepted; only its stream shows that it failed."""
+    return (_BROKE if "/streams/" in asked.path else _FINE)(asked)
 
 
 def _cut_off(ending: str) -> Answer:
