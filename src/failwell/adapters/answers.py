@@ -236,7 +236,11 @@ class Answer:
         """Bedrock's Converse."""
         reason, message = take(reply, "stopReason"), take(take(reply, "output"), "message")
         if reason is None and message is None:
-            return False
+            # Of a body that it cannot parse botocore leaves nothing but what it adds itself.
+            self.ended = isinstance(reply, Mapping) and list(cast("Mapping[str, Any]", reply)) == [
+                "ResponseMetadata"
+            ]
+            return self.ended
         self.stop(reason)
         self.ended = True
         self.say(take(message, "content"))
@@ -265,6 +269,11 @@ class Answer:
             self.ended = True
             self.say(take(one, "generated_text"))
             self.stop(take(take(one, "details"), "finish_reason"))
+        pictures = take(reply, "images")
+        if not texts and isinstance(pictures, list | tuple):
+            self.ended = True
+            self.spoke = bool(cast("list[Any]", pictures))
+            return True
         data = take(reply, "data")
         if not texts and isinstance(data, list | tuple) and _has(reply, "created", "object", "usage"):
             self.ended = True

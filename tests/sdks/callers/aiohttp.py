@@ -7,7 +7,11 @@ SDK = "aiohttp"
 DISTRIBUTION = "aiohttp"
 DIALECT = "plain"
 PROVIDER = "plain"
-NOT_HERE: dict[str, str] = {}
+NOT_HERE: dict[str, str] = {
+    "daily_quota": "its error holds no body, and only the body says that it is about a day",
+    "empty_reply stream": "no bytes are a valid stream of bytes",
+    "garbage_json stream": "the stream is handed out as bytes, and nobody parses them",
+}
 
 
 async def acall(url: str, *, stream: bool, timeout: float) -> object:

@@ -7,7 +7,9 @@ SDK = "cohere"
 DISTRIBUTION = "cohere"
 DIALECT = "cohere"
 PROVIDER = "cohere"
-NOT_HERE: dict[str, str] = {}
+NOT_HERE: dict[str, str] = {
+    "garbage_json stream": "it logs an event that is no JSON, goes on, and the answer comes whole",
+}
 
 _ASKED: dict[str, Any] = {
     "model": "command-a-lab",

@@ -7,7 +7,11 @@ SDK = "fal_client"
 DISTRIBUTION = "fal_client"
 DIALECT = "fal"
 PROVIDER = "fal"
-NOT_HERE: dict[str, str] = {}
+NOT_HERE: dict[str, str] = {
+    "missing_model stream": "its stream reader refuses a failed reply without reading what it says",
+    "empty_balance stream": "likewise, and a 403 alone is a missing permission",
+    "content_refused_in stream": "likewise, and a 422 alone is a bad request",
+}
 
 _APP = "fal-ai/lab"
 _ASKED: dict[str, Any] = {"prompt": "hello"}

@@ -7,7 +7,10 @@ SDK = "httpx"
 DISTRIBUTION = "httpx"
 DIALECT = "plain"
 PROVIDER = "plain"
-NOT_HERE: dict[str, str] = {}
+NOT_HERE: dict[str, str] = {
+    "empty_reply stream": "no lines are a valid stream of lines",
+    "garbage_json stream": "the stream is handed out as lines, and nobody parses them",
+}
 
 
 def call(url: str, *, stream: bool, timeout: float) -> object:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from failwell.apps.lab.dialect import Dialect
+from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.eventstream import aws_event, aws_exception
 from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut
+from failwell.fault.axes import Certainty
 
 _HEADERS = (("x-amzn-requestid", "lab-1f0c2a"),)
 _STREAM = "application/vnd.amazon.eventstream"
@@ -118,5 +119,7 @@ DIALECTS = {
             "empty_balance": "an account is billed afterwards and has no balance",
             "out_of_memory": "it does not show its hosts",
         },
+        # A guardrail stops a request and an answer with the same word, and both are billed.
+        differs={"content_refused_in": Differs("provider.content_refused", Certainty.PARTIAL)},
     )
 }

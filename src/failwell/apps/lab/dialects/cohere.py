@@ -5,7 +5,6 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
-from failwell.fault.axes import Certainty
 
 _HEADERS = (("server", "envoy"), ("x-debug-trace-id", "lab-7b31"))
 _TEXT = ("Hello", " from", " the lab.")
@@ -113,6 +112,6 @@ DIALECTS = {
             "model_loading": "its models are always loaded",
             "out_of_memory": "it does not show its hosts",
         },
-        differs={"in_stream_error": Differs("provider.unavailable", Certainty.PARTIAL)},
+        differs={"in_stream_error": Differs("provider.output_rejected")},
     )
 }
