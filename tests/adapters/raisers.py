@@ -238,6 +238,7 @@ BUILTINS: dict[str, tuple[Action, str]] = {
     "TimeoutError": (awaiting(take_too_long), "provider.outcome_unknown"),
     "KeyboardInterrupt": (interrupt, "cancel.run"),
     "RuntimeError": (change_while_walking, "internal.bug"),
+    "UnicodeDecodeError": ((b"\xff" + CANARY.encode()).decode, "validation.input_invalid"),
     "ModuleNotFoundError": (lambda: exec("import no_such_module_9"), "extension.dependency_missing"),
     "SystemExit": (lambda: sys.exit(CANARY), "internal.script_error"),
     "OSError": (Path(f"/no/such/{CANARY}").read_bytes, "validation.path_not_found"),

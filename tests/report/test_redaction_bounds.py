@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import failwell
-from failwell.report.redact import MARK, TEXT_CAP, cut, redact_text, redact_value
+from failwell.report.redact import MARK, TEXT_CAP, cut, mask_known, redact_text, redact_value
 from failwell.testing.builders import a_fault
 
 TOKEN = "sk-ant-" + string.ascii_letters + string.digits
@@ -132,11 +132,14 @@ def test_no_part_of_a_registered_document_is_shown(start: int, length: int) -> N
     assert "Ada" not in shown
 
 
-def test_what_is_masked_does_not_pull_the_second_half_of_the_window_into_view() -> None:
+@pytest.mark.parametrize("masked", [redact_text, mask_known])
+def test_what_is_masked_does_not_pull_the_second_half_of_the_window_into_view(
+    masked: Callable[[str], str],
+) -> None:
     failwell.register_secret("D" * 900)
     failwell.register_secret("E" * 900)
 
-    shown = redact_text("D" * 900 + "D" * 900 + "D" * 900 + "D" * 900 + "E" * 900 + "x" * 9_000)
+    shown = masked("D" * 900 + "D" * 900 + "D" * 900 + "D" * 900 + "E" * 900 + "x" * 9_000)
 
     assert (shown.count("D"), shown.count("E")) == (0, 0)
 

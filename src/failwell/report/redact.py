@@ -8,7 +8,7 @@ window first, so the cost is linear and bounded whatever comes in.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
@@ -128,6 +128,15 @@ def forget_secrets() -> None:
 
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
+    return _bounded(text, limit, _mask)
+
+
+def mask_known(text: str, limit: int = TEXT_CAP) -> str:
+    """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
+    return _bounded(text, limit, _mask_known)
+
+
+def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
     if _environment is None or _environment != raw():
         _learn()
     if type(text) is not str:
@@ -139,21 +148,11 @@ def redact_text(text: str, limit: int = TEXT_CAP) -> str:
         text = text[: limit + _window]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    text = _mask(text)
+    text = mask(text)
     if is_part:
         # What stands at the end of the window may be the first half of a secret, which nothing recognises.
         return _cut(text[: max(0, len(text) - _window)], limit, length)
     return text if len(text) <= limit else _cut(text, limit, max(length, len(text)))
-
-
-def mask_known(text: str, limit: int = TEXT_CAP) -> str:
-    """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
-    if _environment is None or _environment != raw():
-        _learn()
-    text = str.__str__(text)[: limit + _window]
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    return cut(_mask_known(text), limit)
 
 
 def cut(text: str, limit: int = TEXT_CAP) -> str:
