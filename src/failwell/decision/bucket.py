@@ -1,0 +1,33 @@
+"""A retry budget that successes earn: when a provider is down, retries run dry instead of piling up.
+
+First calls are free. A retry costs a token, a success gives a part of one back, so in a long outage
+the extra load stays a small share of the ordinary load however many clients there are.
+"""
+
+from failwell.fault.frozen import frozen
+
+
+@frozen
+class Bucket:
+    """How many retries may still be made. A value: taking and giving back make a new one."""
+
+    tokens: float = 10.0
+    most: float = 10.0
+    earned: float = 0.1
+    """Tokens that one success gives back."""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.tokens <= self.most and self.earned >= 0):
+            raise ValueError("`tokens` lie between 0 and `most`, and `earned` is not negative")
+
+    def take(self) -> "Bucket | None":
+        """The bucket after one retry, or `None` when it has run dry."""
+        if self.tokens < 1:
+            return None
+        return Bucket(tokens=self.tokens - 1, most=self.most, earned=self.earned)
+
+    def give(self) -> "Bucket":
+        """The bucket after one success."""
+        if self.tokens >= self.most:
+            return self
+        return Bucket(tokens=min(self.most, self.tokens + self.earned), most=self.most, earned=self.earned)
