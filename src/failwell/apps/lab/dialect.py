@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from failwell.apps.lab.reply import Answer, Asked, Declined, Reply, always, as_page
+from failwell.apps.lab.below import BELOW
+from failwell.apps.lab.reply import Answer, Asked, Declined, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.waits import EVERYWHERE, FORMS, tell
 from failwell.fault.axes import Certainty
 from failwell.fault.registry import kind as registered
-
-_JUNK = b'{"id": "lab-1", "object": "resp, and then no more JSON'
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ class Dialect:
         own = self.answers.get(scenario)
         if own is not None or scenario in self.declines:
             return own
-        return self._shared(scenario)
+        below = BELOW.get(scenario)
+        return None if below is None else below(self.answers["ok"])
 
     def reply(self, scenario: str, asked: Asked, form: str | None = None) -> Reply | None:
         """Its reply to one request; `form` is the form of the wait."""
@@ -71,39 +71,3 @@ class Dialect:
         if scenario == "rate_limited":
             return replace(known, wait=FORMS[form or self.wait])
         return known
-
-    def _shared(self, scenario: str) -> Answer | None:
-        """Failures below the provider, which look the same whoever it is."""
-        fine = self.answers["ok"]
-        match scenario:
-            case "html_502":
-                return always(as_page(502, "Bad Gateway", ("server", "nginx")))
-            case "gateway_timeout":
-                return always(as_page(504, "Gateway Time-out", ("server", "nginx")))
-            case "cloudflare_524":
-                edge = (("server", "cloudflare"), ("cf-ray", "8f2a6c0d1e3b4a5c-FRA"))
-                return always(as_page(524, "A timeout occurred", *edge))
-            case "reset_before_read":
-                return always(Reply(None, ending="reset", unread=True))
-            case "reset_after_read":
-                return always(Reply(None, ending="reset"))
-            case "slow_headers":
-                return lambda asked: replace(fine(asked), stall="head")
-            case "slow_body":
-                return lambda asked: replace(fine(asked), stall="body")
-            case "garbage_json":
-                return lambda asked: _garbled(fine(asked))
-            case "refused":
-                # Never asked: its address is a port where nobody listens.
-                return always(Reply(None, ending="reset", unread=True))
-            case _:
-                return None
-
-
-def _garbled(reply: Reply) -> Reply:
-    """The same reply, or the first event of the same stream, with its JSON left open."""
-    first, *rest = reply.pieces or (b"",)
-    said = first.rstrip()
-    if not said.endswith(b"}"):
-        return Reply(200, (("content-type", "application/json"),), _JUNK)
-    return replace(reply, pieces=(said[:-1] + first[len(said) :], *rest))
