@@ -70,9 +70,10 @@ def is_installed(one: Caller) -> bool:
 
 
 def modes(one: Caller) -> list[str]:
-    """The ways in which its SDK can be called."""
-    found = ["sync", "sync stream"] if hasattr(one, "call") else []
-    return [*found, "async", "async stream"] if hasattr(one, "acall") else found
+    """The ways in which its SDK can be called; `STREAMS = False` says that it has no streams."""
+    streams = ["", " stream"] if getattr(one, "STREAMS", True) else [""]
+    found = [name for name, function in (("sync", "call"), ("async", "acall")) if hasattr(one, function)]
+    return [f"{name}{how}" for name in found for how in streams]
 
 
 def cases(name: str) -> Iterator[Case]:
@@ -101,6 +102,8 @@ def forms(name: str) -> Iterator[Case]:
         and "rate_limited" not in one.NOT_HERE
     ):
         for form in sorted(spoken.forms):
+            if f"rate_limited@{form}" in one.NOT_HERE:
+                continue
             yield Case(name, f"rate_limited@{form}", modes(one)[0])
 
 

@@ -19,6 +19,9 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
         body = parse_body(ask_str(error, "error", limit=8_000))
         facts["body"], facts["codes"], facts["message"] = body, codes_of(body), message_of(body)
         facts["in_stream"] = True
+    elif "responsevalidationerror" in facts["names"] and not facts["codes"]:
+        # An answer it cannot read; an error that the server put into the stream would have a code.
+        facts["in_stream"] = False
 
 
 _read = doorway("mistral", "mistralai", _refine)

@@ -9,6 +9,7 @@ DIALECT = "plain"
 PROVIDER = "plain"
 NOT_HERE: dict[str, str] = {
     "daily_quota": "its error holds no body, and only the body says that it is about a day",
+    "rate_limited@prose": "its error holds no body, and so no sentence that tells the wait",
     "empty_reply stream": "no bytes are a valid stream of bytes",
     "garbage_json stream": "the stream is handed out as bytes, and nobody parses them",
 }
