@@ -39,7 +39,9 @@ def find_route(target: str) -> Route:
     Raises:
         NoSuchFailure: it leads nowhere.
     """
-    path = unquote(urlsplit(target).path)
+    # A client that takes the laboratory for its proxy sends the whole address.
+    whole = target if target.startswith("/") else urlsplit(target).path
+    path = unquote(whole.partition("?")[0])
     # Some SDKs join their paths with a slash too many.
     first, _, more = path.lstrip("/").partition("/")
     second, _, rest = more.lstrip("/").partition("/")

@@ -171,11 +171,19 @@ class Lab:
             if self._stopping.is_set():
                 sock.close()
                 return
-            connection = Connection(sock)
-            thread = Thread(target=self._serve, args=(connection,), name="failwell-lab-call", daemon=True)
-            with self._lock:
-                self._open[connection] = thread
+            self._begin(Connection(sock))
+
+    def _begin(self, connection: Connection) -> None:
+        thread = Thread(target=self._serve, args=(connection,), name="failwell-lab-call", daemon=True)
+        with self._lock:
+            self._open[connection] = thread
+        try:
             thread.start()
+        except RuntimeError:
+            # The system gives no more threads; this client is turned away, the next may have more luck.
+            with self._lock:
+                del self._open[connection]
+            connection.close()
 
     def _serve(self, connection: Connection) -> None:
         try:
