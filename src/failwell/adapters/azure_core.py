@@ -10,11 +10,15 @@ from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.extract import codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import doorway, transport
 from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+    inner = ask(error, "inner_exception")
+    if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
+        # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
+        facts["phase"] = found
     if facts["body"] is None:
         told = ask(error, "error")
         inner = ask(told, "innererror")

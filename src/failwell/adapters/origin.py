@@ -40,7 +40,7 @@ _PARSERS = frozenset(
 )
 CLIENTS = frozenset(
     {
-        "aiohttp", "anthropic", "botocore", "cohere", "fal_client", "google", "groq", "httpx", "httpx2", "httpx_sse",
+        "aiohttp", "anthropic", "azure", "botocore", "cohere", "fal_client", "google", "groq", "httpx", "httpx2", "httpx_sse",
         "huggingface_hub", "linkup", "litellm", "mistralai", "ollama", "openai", "replicate", "requests", "together",
         "urllib3",
     }

@@ -103,7 +103,7 @@ CODES: tuple[Rule, ...] = (
           "invalidclienttokenid signaturedoesnotmatch invalid_authentication invalid_token no_auth token_expired "
           "authenticationerror unauthorizederror invalidtokenerror linkupauthenticationerror missingcredentialserror "
           "nocredentialserror partialcredentialserror credentialretrievalerror defaultcredentialserror refresherror "
-          "tokenretrievalerror unauthorizedssotokenerror credentialserror subjecttokenprovidererror oautherror"),
+          "tokenretrievalerror unauthorizedssotokenerror credentialserror subjecttokenprovidererror oautherror clientauthenticationerror"),
     _code(_PERM, "code",
           "permission_denied permission_error accessdeniedexception access_denied service_disabled iam_permission_denied "
           "model_terms_required insufficient_permissions forbidden unsupported_country_region_territory organization_on_hold "

@@ -5,6 +5,7 @@ the client has read it already. What is found goes into an `Extract`, for the ru
 """
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_int, ask_str
@@ -21,6 +22,8 @@ _REQUEST_IDS = (
     "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
 )  # fmt: skip
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
+_PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
+"""What stands beside a status on its line. It repeats the status, and must not count as a code."""
 _DEEPEST = 8
 _LONGEST = 4_000
 
@@ -99,7 +102,7 @@ def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple
     found = list(codes_of(body))
     for name in ("error_code", "code", "type", "error_type", "reason"):
         value = ask(error, name)
-        if isinstance(value, str) and 0 < len(value) <= 80:
+        if isinstance(value, str) and 0 < len(value) <= 80 and value.strip().lower() not in _PHRASES:
             found.append(value.strip().lower())
     for name in ("x-amzn-errortype", "x-error-code", "x-fal-error-type"):
         if headers.get(name):
