@@ -58,8 +58,7 @@ def wrong(pairs: list[Pair], field: str) -> list[str]:
     return [
         f"{row['id']}: {field} {row[field]!r}, judged {verdict[field]!r} ({verdict['kind']})"
         for row, verdict in pairs
-        if not _same(row[field], verdict[field])
-        and not (field == "retry_after_s" and row["id"] in DISAGREED)
+        if not _same(row[field], verdict[field]) and not (field == "retry_after_s" and row["id"] in DISAGREED)
     ]
 
 

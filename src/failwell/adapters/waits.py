@@ -17,19 +17,31 @@ from failwell.fault.facts import Confidence, NotBefore
 _LONGEST = 366 * 86_400.0
 _EPOCH = 1_000_000_000.0
 """A number beyond this is a time of day, not a wait: nobody asks for thirty years."""
-_PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?")
+_PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?")
 _SPAN = re.compile(
     r"(?P<value>\d{1,12}(?:\.\d{1,9})?)\s?(?P<unit>milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _PROSE = re.compile(
     r"(?:(?:try|retry)(?:ing)?(?: your request)?(?: again)?|wait|resets?(?: at)?|available|renews?|retry after|retrying)"
     r"[ :]{1,3}(?:again )?(?:in|after|for|within)?[ :]{0,3}(?:about |approximately |~)?"
     r"(?P<span>\d{1,12}(?:\.\d{1,9})?\s?(?:milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])"
     r"(?:[ ,]{0,2}(?:and )?\d{1,6}(?:\.\d{1,9})?\s?(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])){0,4})",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_SAID_OUTRIGHT = (
+    ("retry-after-ms", 0.001),
+    ("x-ms-retry-after-ms", 0.001),
+    ("retry-after", 1.0),
+    ("x-amz-retry-after", 0.001),
+    ("grpc-retry-pushback-ms", 0.001),
+)
+"""Headers that name a wait, each with its unit in seconds."""
+_LONGEST_TEXT = 4_000
+_LONGEST_VALUE = 64
+_WINDOW = re.compile(r'(?:"[^"]*"|[^",])+')
+"""One member of a `RateLimit` field; a comma inside quotes does not end it."""
 _RATELIMIT_T = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
 _RATELIMIT_R = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d{1,12})")
 
@@ -92,6 +104,8 @@ def _weigh(found: "_Found", said: list[Wait], nonsense: list[str]) -> None:
 def seconds_of(value: str, now: datetime, *, unit: float = 1.0) -> float | None:
     """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
     text = value.strip().strip('"')
+    if len(text) > _LONGEST_VALUE:
+        return None
     if _PLAIN.fullmatch(text):
         number = float(text)
         if unit == 1.0 and number >= _EPOCH:
@@ -105,38 +119,33 @@ _Found = tuple[str, float | None, Confidence]
 
 
 def _headers(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
-    lower = headers if all(name.islower() for name in headers) else {k.lower(): v for k, v in headers.items()}
     told = False
-    for name, unit in (("retry-after-ms", 0.001), ("x-ms-retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = lower.get(name)
-        if value:
-            seconds = seconds_of(value, now, unit=unit)
-            # A reply with both often has a zero in the finer one; the coarser then says the truth.
-            if seconds is not None and not (unit != 1.0 and seconds == 0 and "retry-after" in lower):
-                told = told or seconds >= 0
-                yield f"header {name}", seconds, "high"
-                if unit != 1.0:
-                    return
-            elif seconds is None:
-                yield f"header {name}", None, "high"
-    for name in ("x-amz-retry-after", "grpc-retry-pushback-ms"):
-        if lower.get(name):
-            yield f"header {name}", seconds_of(lower[name], now, unit=0.001), "high"
+    for name, unit in _SAID_OUTRIGHT:
+        value = headers.get(name)
+        if not value:
+            continue
+        seconds = seconds_of(value, now, unit=unit)
+        # A reply with both often has a zero in the finer one; the coarser then says the truth.
+        if seconds == 0 and unit != 1.0 and headers.get("retry-after"):
+            continue
+        told = told or seconds is not None
+        yield f"header {name}", seconds, "high"
     if not told:
-        yield from _windows(lower, now)
+        yield from _windows(headers, now)
 
 
-def _windows(lower: Mapping[str, str], now: datetime) -> Iterator[_Found]:
+def _windows(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
     """Resets of the windows that are used up; a reset of a window with room left says nothing."""
-    policy = lower.get("ratelimit")
-    if policy and (reset := _RATELIMIT_T.search(policy)):
-        left = _RATELIMIT_R.search(policy)
-        if left is None or left.group(1) == "0":
+    limits = headers.get("ratelimit", "")[:_LONGEST_TEXT]
+    # The field used to be one window with named members before it became a list of windows.
+    for window in [limits] if "remaining=" in limits else _WINDOW.findall(limits):
+        reset, left = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
+        if reset and (left is None or left.group(1).strip("0") == ""):
             yield "header ratelimit", float(reset.group(1)), "high"
-    for name, value in lower.items():
+    for name, value in headers.items():
         if "reset" not in name or "ratelimit" not in name.replace("rate-limit", "ratelimit"):
             continue
-        remaining = lower.get(name.replace("reset", "remaining"))
+        remaining = headers.get(name.replace("reset", "remaining"))
         seconds = seconds_of(value, now)
         if remaining is not None and _number(remaining) == 0 and seconds != 0:
             yield f"header {name}", seconds, "medium"
@@ -154,13 +163,13 @@ def _body(body: object, now: datetime) -> Iterator[_Found]:
     for inner in values_of(body, "headers"):
         if isinstance(inner, dict):
             held = cast("dict[Any, Any]", inner)
-            reset = {str(k).lower(): str(v) for k, v in held.items()}
-            for source, seconds, _ in _headers(reset, now):
+            lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
+            for source, seconds, _ in _headers(lower, now):
                 yield f"body {source}", seconds, "medium"
 
 
 def _prose(message: str) -> Iterator[_Found]:
-    match = _PROSE.search(message[:4_000])
+    match = _PROSE.search(message[:_LONGEST_TEXT])
     if match:
         yield "message", _spans(match.group("span")), "medium"
 
@@ -199,20 +208,27 @@ def instant(text: str) -> datetime | None:
 
 
 def _flexible(value: object, now: datetime) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+    if isinstance(value, int | float):
+        return _scaled(value, 1.0)
     if isinstance(value, str):
         return seconds_of(value, now)
     if isinstance(value, dict):
         held = cast("dict[Any, Any]", value)
         seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)
-        if isinstance(seconds, int | float | str) and isinstance(nanos, int | float):
-            return _number(str(seconds)) + nanos / 1e9
+        whole = _number(seconds) if isinstance(seconds, str) else _scaled(seconds, 1.0)
+        fraction = _scaled(nanos, 1e-9)
+        return None if whole is None or fraction is None else whole + fraction
     return None
 
 
 def _scaled(value: object, unit: float) -> float | None:
-    return value * unit if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not -_EPOCH * 1000 < value < _EPOCH * 1000
+    ):
+        return None
+    return value * unit
 
 
 def _number(text: str) -> float:
