@@ -127,10 +127,7 @@ def _one(found: "list[Cell]") -> list[tuple[str, ...]]:
 def _all(found: "list[Cell]") -> list[tuple[str, ...]]:
     """Every scenario once, with the dialects that reply otherwise than most."""
     rows: list[tuple[str, ...]] = [("scenario", "kind", "reply")]
-    grouped: defaultdict[str, list[Cell]] = defaultdict(list)
-    for cell in found:
-        grouped[cell.scenario.name].append(cell)
-    for name, group in grouped.items():
+    for name, group in _by_scenario(found).items():
         replies: defaultdict[str, list[str]] = defaultdict(list)
         for cell in group:
             replies[cell.shown].append(cell.dialect)
@@ -151,16 +148,25 @@ def _table(rows: list[tuple[str, ...]], asked: Namespace) -> list[str]:
 
 def _markdown(found: "list[Cell]") -> list[str]:
     names = tuple(dict.fromkeys(cell.dialect for cell in found))
-    held = {(cell.scenario.name, cell.dialect): cell for cell in found}
     columns = ("scenario", "kind", *names)
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    for scenario in dict.fromkeys(cell.scenario.name for cell in found):
-        group = [held.get((scenario, name)) for name in names]
-        kinds = dict.fromkeys(cell.truth.kind for cell in group if cell is not None)
-        told = " or ".join(f"`{kind}`" if kind else "–" for kind in kinds)
-        shown = (cell.shown if cell is not None else "–" for cell in group)
-        lines.append(f"| `{scenario}` | {told} | {' | '.join(shown)} |")
+    for scenario, group in _by_scenario(found).items():
+        told = " or ".join(
+            dict.fromkeys(f"`{cell.truth.kind}`" if cell.truth.kind else "–" for cell in group)
+        )
+        shown = {cell.dialect: cell.shown for cell in group}
+        lines.append(f"| `{scenario}` | {told} | {' | '.join(shown.get(name, '–') for name in names)} |")
     return lines
+
+
+def _by_scenario(found: "list[Cell]") -> "dict[str, list[Cell]]":
+    """The cells of each scenario, the scenarios in their own order."""
+    from failwell.apps.lab.scenario import SCENARIOS
+
+    grouped: dict[str, list[Cell]] = {name: [] for name in SCENARIOS}
+    for cell in found:
+        grouped[cell.scenario.name].append(cell)
+    return {name: group for name, group in grouped.items() if group}
 
 
 def _port(text: str) -> int:

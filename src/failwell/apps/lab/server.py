@@ -187,6 +187,7 @@ class Lab:
 
     def _serve(self, connection: Connection) -> None:
         try:
+            connection.hurry()
             while self._answer(connection):
                 pass
         except (Gone, OSError):

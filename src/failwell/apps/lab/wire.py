@@ -48,7 +48,10 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._early = b""
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def hurry(self) -> None:
+        """Send every piece of a stream when it is written, not when there is more."""
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def peek_target(self) -> str | None:
         """The target of the next request without reading it, where its first line is there at once."""
