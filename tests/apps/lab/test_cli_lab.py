@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ PATIENCE = 20
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def serving(*arguments: str) -> Generator[subprocess.Popen[str], None, None]:
     """`failwell lab serve` in a process of its own."""
     with subprocess.Popen(
         [sys.executable, "-m", "failwell", "lab", "serve", *arguments],
