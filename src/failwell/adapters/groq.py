@@ -2,5 +2,6 @@
 
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
+from failwell.adapters.stainless import in_stream
 
-TABLES: dict[str, Table] = {"groq": {"GroqError": doorway("groq", "groq")}}
+TABLES: dict[str, Table] = {"groq": {"GroqError": doorway("groq", "groq", in_stream)}}

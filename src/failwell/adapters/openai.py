@@ -9,6 +9,7 @@ from typing import Any
 from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
+from failwell.adapters.stainless import in_stream
 
 _HOSTS = (
     ("openai.azure.com", "azure-openai"),
@@ -24,9 +25,7 @@ _HOSTS = (
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     host = str(ask(ask(error, "request"), "url", default=""))
     facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
-    bare = type(error).__name__ == "APIError" and facts["status"] is None
-    # Only the stream reader raises the base class itself: the reply had begun.
-    facts["in_stream"] = bare or facts["in_stream"]
+    in_stream(error, facts)
     stopped = {"LengthFinishReasonError": "length", "ContentFilterFinishReasonError": "content_filter"}
     reason = stopped.get(type(error).__name__)
     if reason is not None:
