@@ -6,8 +6,8 @@ got; a total timeout is Python's own `TimeoutError`, and says nothing.
 
 from typing import Any
 
-from failwell.adapters.ask import ask_int
-from failwell.adapters.extract import Extract
+from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -18,6 +18,12 @@ from failwell.adapters.sdk import doorway, gather
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     if ask_int(error, "status") == 0:
         facts["status"] = None
+    # huggingface_hub before version 1 hangs the body it read on aiohttp's error.
+    body = parse_body(ask(error, "response_error_payload"))
+    if body is not None:
+        facts["body"] = body
+        facts["codes"] = codes_of(body)
+        facts["message"] = message_of(body) or facts["message"]
 
 
 _read = doorway(None, "aiohttp", _refine)
