@@ -51,6 +51,9 @@ TABLES: dict[str, Table] = {
         "NonHttpUrlClientError": _row("validation.input_invalid", "NonHttpUrlClientError"),
         "TooManyRedirects": _row("provider.rejected", "TooManyRedirects"),
         "ServerFingerprintMismatch": _row("provider.tls_failed", "ServerFingerprintMismatch"),
+        "WebSocketError": _row("provider.stream_interrupted", "WebSocketError"),
+        "EofStream": _row("provider.stream_interrupted", "EofStream"),
+        "HttpProcessingError": _row("provider.outcome_unknown", "HttpProcessingError"),
         "WSMessageTypeError": _row("provider.output_invalid", "WSMessageTypeError"),
     }
 }

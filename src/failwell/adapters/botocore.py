@@ -85,6 +85,7 @@ TABLES: dict[str, Table] = {
             "UnsupportedS3ArnError", "UnsupportedS3ControlArnError", "UnsupportedOutpostResourceError",
             "UnsupportedS3ConfigurationError", "UnseekableStreamError",
         ),
+        **_local("internal.bug", "UndefinedModelAttributeError"),
         **_local("extension.dependency_missing", "MissingDependencyException", "MD5UnavailableError"),
         **{
             name: Reading(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
@@ -92,8 +93,15 @@ TABLES: dict[str, Table] = {
         },
     },
     "boto3": {
-        "RetriesExceededError": doorway("aws", "boto3"),
-        "S3UploadFailedError": doorway("aws", "boto3"),
-        "S3TransferFailedError": doorway("aws", "boto3"),
+        "Boto3Error": doorway("aws", "boto3"),
+        **_local(
+            "validation.input_invalid",
+            "DynamoDBNeedsConditionError", "DynamoDBNeedsKeyConditionError", "DynamoDBOperationNotSupportedError",
+        ),
+        **_local(
+            "validation.config_invalid",
+            "InvalidCrtTransferConfigError", "NoVersionFound", "ResourceLoadException", "ResourceNotExistsError",
+            "UnknownAPIVersionError",
+        ),
     },
 }  # fmt: skip

@@ -126,10 +126,17 @@ TABLES: dict[str, Table] = {
         "ContinuationInterruptedError": _continued,
         "ContinuationTimeoutError": _row("provider.outcome_unknown", "ContinuationTimeoutError"),
         "UnknownApiResponseError": _row("provider.output_invalid", "UnknownApiResponseError"),
+        "UnknownFunctionCallArgumentError": _row(
+            "provider.output_invalid", "UnknownFunctionCallArgumentError"
+        ),
+        "UnsupportedFunctionError": _row("validation.input_invalid", "UnsupportedFunctionError"),
         "FunctionInvocationError": _row("tool.failed", "FunctionInvocationError"),
         "EphemeralTokenAPIKeyError": _not_sent("provider.auth", "EphemeralTokenAPIKeyError"),
         # google.api_core
-        "GoogleAPICallError": _api_core,
+        "GoogleAPIError": _api_core,
+        "AsyncRestUnsupportedParameterError": _row(
+            "validation.input_invalid", "AsyncRestUnsupportedParameterError"
+        ),
         "RetryError": _retried,
         "DuplicateCredentialArgs": _row("validation.config_invalid", "DuplicateCredentialArgs"),
         "UploadCancelledError": _row("cancel.run", "UploadCancelledError"),

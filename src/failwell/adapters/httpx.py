@@ -8,6 +8,7 @@ from typing import Any
 
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import unparsed_reply
+from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 
@@ -26,6 +27,7 @@ def _table(sdk: str) -> Table:
         "HTTPError": read,
         "InvalidURL": read,
         "StreamError": read,
+        "CookieConflict": Reading(kind="internal.bug", rule=f"{sdk}.CookieConflict", saw="CookieConflict"),
         # httpcore's roots
         "NetworkError": read,
         "TimeoutException": read,

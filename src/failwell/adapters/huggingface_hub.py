@@ -42,6 +42,15 @@ def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
     )
 
 
+_LOCAL = {
+    "validation.input_invalid": ("HFValidationError", "HfUriError", "CLIError", "DryRunError"),
+    "validation.shape_invalid": ("DDUFError", "CorruptedCacheException", "StrictDataclassError"),
+    "validation.path_not_found": ("CachedRepoTreeNotFoundError", "EntryNotFoundError"),
+    "tool.failed": ("SandboxError",),
+    "provider.unknown": ("FileDuplicationError",),
+}
+"""What it finds wrong before, or without, asking anybody."""
+
 TABLES: dict[str, Table] = {
     "huggingface_hub": {
         "HfHubHTTPError": _read,
@@ -59,6 +68,7 @@ TABLES: dict[str, Table] = {
         "SafetensorsParsingError": _row("validation.shape_invalid", "SafetensorsParsingError"),
         "NotASafetensorsRepoError": _row("validation.input_invalid", "NotASafetensorsRepoError"),
         "FileMetadataError": _row("provider.output_invalid", "FileMetadataError"),
+        **{name: _row(kind, name) for kind, names in _LOCAL.items() for name in names},
         "XetDownloadError": _row("provider.unavailable", "XetDownloadError"),
     }
 }

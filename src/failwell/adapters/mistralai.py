@@ -47,6 +47,7 @@ TABLES: dict[str, Table] = {
         "ServiceAccountTokenError": _row("provider.auth", "ServiceAccountTokenError"),
         "VoiceAgentConfigurationError": _row("validation.config_invalid", "VoiceAgentConfigurationError"),
         "VoiceAgentDependencyError": _row("extension.dependency_missing", "VoiceAgentDependencyError"),
+        "BatchError": _read,
         "MistralClientException": _read,
     }
 }

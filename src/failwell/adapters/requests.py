@@ -49,6 +49,7 @@ TABLES: dict[str, Table] = {
         "HTTPError": _urllib3,
         "LocationValueError": _row("validation.input_invalid", "LocationValueError", "urllib3"),
         "InvalidHeader": _row("validation.input_invalid", "InvalidHeader", "urllib3"),
+        "ProxySchemeUnsupported": _row("validation.config_invalid", "ProxySchemeUnsupported", "urllib3"),
         "DecodeError": _row("provider.output_invalid", "DecodeError", "urllib3"),
     },
 }  # fmt: skip
