@@ -57,7 +57,11 @@ def test_a_group_of_what_may_be_repeated_may_be_repeated() -> None:
 
 
 def test_one_veto_stops_the_whole_group() -> None:
+    milder = a_fault(kind="cancel.run", retryable=False)
+
     assert not failwell.describe(a_group(a_fault(), a_fault(retryable=False))).retryable
+    assert not failwell.describe(a_group(a_fault(), milder)).retryable
+    assert failwell.describe(a_group(a_fault(), a_fault(kind="cancel.run"))).retryable
 
 
 def test_a_group_of_which_some_may_have_run_may_have_run() -> None:

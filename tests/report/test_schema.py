@@ -50,7 +50,7 @@ def test_it_is_a_schema() -> None:
 
 
 @given(reports())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_every_report_fits_it(report: ErrorReport) -> None:
     VALIDATOR.validate(report.to_dict())
 

@@ -70,7 +70,7 @@ def test_a_described_exception_writes_no_null_and_nothing_empty() -> None:
 
 
 @given(reports())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @pytest.mark.acceptance("pipelex 2")
 def test_any_report_reads_back_equal(report: ErrorReport) -> None:
     assert from_dict(json.loads(json.dumps(to_dict(report)))) == report
@@ -79,7 +79,7 @@ def test_any_report_reads_back_equal(report: ErrorReport) -> None:
 
 
 @given(reports())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_tolerant_reader_reads_our_own_version_exactly(report: ErrorReport) -> None:
     assert ErrorReport.read(to_json(report)) == report
     assert ErrorReport.read(to_json(report).encode()) == report
