@@ -200,6 +200,14 @@ def test_whoever_speaks_no_http_is_hung_up_on_and_nobody_else_notices(fake: Lab,
     assert ask(fake.url("plain", "ok")).status == 200
 
 
+@pytest.mark.parametrize("size", ["-1", "z", "", "99999999999"])
+def test_a_chunk_whose_size_is_none_is_not_waited_for(fake: Lab, size: str) -> None:
+    with dialled(fake.address) as sock:
+        sock.sendall(f"POST /plain/ok/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n".encode())
+
+        assert to_the_end(sock) == b""
+
+
 @pytest.mark.parametrize("length", ["-1", "many", "99999999999"])
 def test_a_length_that_is_none_is_not_waited_for(fake: Lab, length: str) -> None:
     with dialled(fake.address) as sock:
@@ -335,6 +343,38 @@ def test_what_was_asked_can_be_read_back(fake: Lab) -> None:
     )
     assert heard.headers["authorization"] == "Bearer lab"
     assert heard.body == {"model": "lab-model", "stream": True}
+
+
+def test_forms_of_a_wait_can_be_counted_apart(fake: Lab) -> None:
+    for form in ("ms", "date", "ms"):
+        ask(fake.url("openai", "rate_limited", form))
+
+    counted = [
+        fake.calls("openai", name) for name in ("rate_limited", "rate_limited@ms", "rate_limited@float")
+    ]
+
+    assert counted == [3, 2, 0]
+    assert [one.form for one in fake.requests("openai", "rate_limited@date")] == ["date"]
+
+
+def test_a_misspelt_name_is_refused_instead_of_counting_nothing(fake: Lab) -> None:
+    with pytest.raises(NoSuchFailure):
+        fake.calls("openai", "rate_limitd")
+    with pytest.raises(NoSuchFailure):
+        fake.calls("opnai")
+    with pytest.raises(NoSuchFailure):
+        fake.calls(scenario="rate_limitd")
+    with pytest.raises(NoSuchFailure):
+        fake.requests("linkup", "in_stream_error")
+
+
+def test_a_request_of_many_megabytes_is_read_and_understood_and_not_kept(fake: Lab) -> None:
+    picture = "A" * (8 * 1024 * 1024)
+
+    got = ask(fake.url("openai", "in_stream_error"), stream=True, body={"messages": [picture]})
+
+    assert (got.status, got.headers["content-type"]) == (200, "text/event-stream")
+    assert [(one.stream, one.body) for one in fake.requests("openai", "in_stream_error")] == [(True, None)]
 
 
 def test_resetting_forgets_what_was_counted(fake: Lab) -> None:

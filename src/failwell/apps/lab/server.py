@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from failwell.apps.lab.reply import Asked, Reply, as_json
 from failwell.apps.lab.routing import NoSuchFailure, Route, check, find_route, parse, wants_stream
-from failwell.apps.lab.scenario import Truth
+from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.wire import Connection, Gone, Head
 
 LONG = 3_600.0
@@ -22,7 +22,8 @@ _HOST = "127.0.0.1"
 _BACKLOG = 512
 _PATIENCE = 5.0
 _PAUSE = 0.02
-_MOST_KEPT = 1_000
+_MOST_NOTED = 1_000
+_LARGEST_NOTED = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Heard:
     headers: dict[str, str]
     """Lower-case names. Empty where the request was left unread."""
     body: Any
-    """The body as JSON, or none where it was none or was left unread."""
+    """The body as JSON; none where it was none, was left unread, or was larger than 64 KiB."""
     stream: bool
     status: int | None
     """What was answered; none where nothing was."""
@@ -59,9 +60,9 @@ class Lab:
         self._accepting: Thread | None = None
         self._lock = Lock()
         self._open: dict[Connection, Thread] = {}
-        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._counts: defaultdict[tuple[str, str, str | None], int] = defaultdict(int)
         self._heard: defaultdict[tuple[str, str], deque[Heard]] = defaultdict(
-            lambda: deque(maxlen=_MOST_KEPT)
+            lambda: deque(maxlen=_MOST_NOTED)
         )
         self._stopping = Event()
 
@@ -140,18 +141,29 @@ class Lab:
         return route.dialect.truth(route.scenario, route.form, stream=stream)
 
     def calls(self, dialect: str | None = None, scenario: str | None = None) -> int:
-        """How many requests came, of this dialect and scenario or of any."""
+        """How many requests came, of this dialect and scenario or of any.
+
+        Raises:
+            NoSuchFailure: nothing is called so, and so nothing could ever have come.
+        """
+        name, form = _named(dialect, scenario)
         with self._lock:
             return sum(
                 count
-                for (spoken, shown), count in self._counts.items()
-                if dialect in (None, spoken) and scenario in (None, shown)
+                for (spoken, shown, told), count in self._counts.items()
+                if dialect in (None, spoken) and name in (None, shown) and form in (None, told)
             )
 
     def requests(self, dialect: str, scenario: str) -> tuple[Heard, ...]:
-        """The latest requests of this dialect and scenario, oldest first."""
+        """The latest requests of this dialect and scenario, oldest first.
+
+        Raises:
+            NoSuchFailure: nothing is called so, and so nothing could ever have come.
+        """
+        name, form = _named(dialect, scenario)
         with self._lock:
-            return tuple(self._heard[dialect, scenario])
+            heard = tuple(self._heard.get((dialect, name or ""), ()))
+        return tuple(one for one in heard if form in (None, one.form))
 
     def reset(self) -> None:
         """Forget what was counted."""
@@ -205,7 +217,8 @@ class Lab:
             connection.reset()
             return False
         head = connection.read_head()
-        body = parse(connection.read_body(head))
+        sent = connection.read_body(head)
+        body = parse(sent)
         try:
             route = find_route(head.target)
             stream = wants_stream(route, body)
@@ -215,7 +228,7 @@ class Lab:
         asked = Asked(head.method, route.rest, body, stream, base=base)
         reply = route.dialect.reply(route.scenario, asked, route.form)
         assert reply is not None, "routes lead only to scenarios that the dialect answers"
-        self._note(route, head, body, reply, stream=stream)
+        self._note(route, head, body if len(sent) <= _LARGEST_NOTED else None, reply, stream=stream)
         return connection.write(reply, head, self.stall)
 
     def _left_unread(self, target: str) -> bool:
@@ -240,10 +253,9 @@ class Lab:
             stream,
             reply.status,
         )
-        key = (heard.dialect, heard.scenario)
         with self._lock:
-            self._counts[key] += 1
-            self._heard[key].append(heard)
+            self._counts[heard.dialect, heard.scenario, heard.form] += 1
+            self._heard[heard.dialect, heard.scenario].append(heard)
         if self._tell is not None:
             self._tell(heard)
 
@@ -251,6 +263,18 @@ class Lab:
 def _route(dialect: str, scenario: str, form: str | None) -> Route:
     name, _, told = scenario.partition("@")
     return check(dialect, name, form or told or None)
+
+
+def _named(dialect: str | None, scenario: str | None) -> tuple[str | None, str | None]:
+    """A scenario and its form, each checked; a misspelt one would count nothing for ever."""
+    name, _, form = (scenario or "").partition("@")
+    if dialect is not None and scenario is not None:
+        check(dialect, name, form or None)
+    elif dialect is not None:
+        check(dialect, "ok")
+    elif scenario is not None and name not in SCENARIOS:
+        raise NoSuchFailure(f"no scenario `{name}`; `failwell lab list` shows them")
+    return name or None, form or None
 
 
 def _base_path(route: Route) -> str:

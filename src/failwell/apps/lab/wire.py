@@ -3,6 +3,7 @@
 import re
 import socket
 import struct
+import sys
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
@@ -12,13 +13,14 @@ from time import monotonic
 from failwell.apps.lab.reply import Reply
 
 _LARGEST_HEAD = 64 * 1024
-_LARGEST_KEPT = 1024 * 1024
+_LARGEST_KEPT = 16 * 1024 * 1024
 _LARGEST_BODY = 64 * 1024 * 1024
 _BLOCK = 64 * 1024
 _SHORTLY = 0.2
 _TICK = Event()
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,9})", re.IGNORECASE)
-_ABORT = struct.pack("ii", 1, 0)
+_HEX = re.compile(rb"[0-9a-fA-F]{1,7}")
+_ABORT = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 """SO_LINGER with no time left: closing sends a reset instead of a farewell."""
 
 
@@ -175,14 +177,15 @@ class Connection:
         self._early += block
 
     def _exactly(self, length: int) -> bytes:
-        kept = b""
+        kept = bytearray()
         while length:
             if not self._early:
                 self._more()
             taken, self._early = self._early[:length], self._early[length:]
             length -= len(taken)
-            kept = (kept + taken)[:_LARGEST_KEPT]
-        return kept
+            if len(kept) < _LARGEST_KEPT:
+                kept += taken
+        return bytes(kept)
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._early:
@@ -193,21 +196,22 @@ class Connection:
         return line
 
     def _chunks(self) -> bytes:
-        kept = b""
-        while True:
-            try:
-                size = int(self._line().partition(b";")[0], 16)
-            except ValueError:
-                raise Gone from None
-            if not 0 <= size <= _LARGEST_BODY:
-                raise Gone
-            if size == 0:
-                break
-            kept = (kept + self._exactly(size))[:_LARGEST_KEPT]
+        kept = bytearray()
+        while size := self._chunk_size():
+            chunk = self._exactly(size)
+            if len(kept) < _LARGEST_KEPT:
+                kept += chunk
             self._line()
         while self._line():
-            pass
-        return kept
+            # Trailers say nothing that is needed here.
+            continue
+        return bytes(kept)
+
+    def _chunk_size(self) -> int:
+        said = self._line().partition(b";")[0].strip()
+        if not _HEX.fullmatch(said):
+            raise Gone
+        return int(said, 16)
 
 
 def _first_lines(reply: Reply, keep: bool) -> bytes:
