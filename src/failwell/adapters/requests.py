@@ -15,7 +15,8 @@ from failwell.adapters.sdk import doorway, transport
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     if facts["phase"] is None:
         # urllib3 hands its last error over as an argument or a `reason`, not always as a cause.
-        inner = ask(error, "reason", default=error.args[0] if error.args else None)
+        given = ask(error, "args", default=())
+        inner = ask(error, "reason", default=given[0] if given else None)
         if isinstance(inner, BaseException):
             facts["phase"], _ = transport(inner)
             if facts["phase"] is None:

@@ -1,0 +1,140 @@
+"""Every vendor that failwell knows is looked up, tried against the laboratory, and never imported."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import HOMES, read
+from failwell.apps.lab.dialects.table import dialect
+from failwell.report.describe import describe
+from tests.sdks.matrix import caller, caller_names
+
+ADAPTERS = Path(import_module("failwell.adapters").__path__[0])
+MODULES = sorted(path.stem for path in ADAPTERS.glob("*.py") if path.stem != "__init__")
+VENDORS = [name for name in MODULES if hasattr(import_module(f"failwell.adapters.{name}"), "TABLES")]
+TABLES: dict[str, dict[str, dict[str, Any]]] = {
+    name: import_module(f"failwell.adapters.{name}").TABLES for name in VENDORS
+}
+ENTRIES = [(top, cls) for tables in TABLES.values() for top, table in tables.items() for cls in table]
+
+NO_HTTP_SDK = {
+    "python": "Python itself; tests/adapters raises each of them",
+    "process": "exit codes of processes on this machine",
+    "sqlite": "a database in this process",
+    "urllib": "the standard library's client; tests/adapters raises its errors",
+    "pydantic": "checks values, calls nobody",
+    "jsonschema": "checks values, calls nobody",
+    "yaml": "parses text, calls nobody",
+    "docling": "reads documents on this machine",
+    "pypdfium2": "reads documents on this machine",
+    "torch": "computes on this machine",
+    "jax": "computes on this machine",
+    "tenacity": "repeats calls of others and wraps what they raise",
+    "langchain_core": "parses what models of other SDKs answered",
+    "grpc": "speaks gRPC, which the laboratory does not",
+    "websockets": "speaks WebSocket, which the laboratory does not",
+    "mcp": "speaks JSON-RPC over pipes and sessions",
+    "temporalio": "speaks gRPC to a cluster of its own",
+}
+"""Vendor files without a dialect and a caller, each with the reason."""
+
+
+class Hostile(BaseException):
+    """An exception whose every attribute bites; its subclasses borrow the names of real ones."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__") and name not in ("__str__", "__repr__", "__dict__"):
+            return super().__getattribute__(name)
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        raise RuntimeError("str")
+
+    __repr__ = __str__
+
+
+class Liar(Exception):
+    """An exception whose every attribute is there, and nothing that anybody expects."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return {"error": [[self.args, float("nan"), b"\xff"]], "code": object(), "status": -1, None: name}
+
+
+def _named(base: type[BaseException], top: str, name: str) -> BaseException:
+    made = type(name, (base,), {"__module__": top})
+    return made("a", 1, None)
+
+
+@pytest.mark.acceptance("pipelex 38")
+@pytest.mark.parametrize("name", VENDORS)
+def test_a_vendor_file_is_found_by_every_module_it_speaks_for(name: str) -> None:
+    homes = {top: HOMES.get(top) for top in TABLES[name]}
+
+    assert homes
+    assert set(homes.values()) == {name}
+
+
+def test_every_home_exists_and_speaks_for_the_module_that_leads_to_it() -> None:
+    lost = [(top, home) for top, home in HOMES.items() if top not in TABLES.get(home, {})]
+
+    assert lost == []
+
+
+@pytest.mark.acceptance("pipelex 38")
+@pytest.mark.parametrize("name", VENDORS)
+def test_a_vendor_file_has_a_dialect_and_a_caller_or_a_reason_for_none(name: str) -> None:
+    callers = [one for key in caller_names() if HOMES.get((one := caller(key)).SDK.partition(".")[0]) == name]
+
+    assert bool(callers) != (name in NO_HTTP_SDK), (
+        f"{name} needs a caller in tests/sdks/callers or a reason here"
+    )
+    assert [one.DIALECT for one in callers if dialect(one.DIALECT) is None] == []
+
+
+@pytest.mark.parametrize("name", caller_names())
+def test_a_caller_gives_a_reason_for_every_scenario_that_it_leaves_out(name: str) -> None:
+    one: Any = caller(name)
+
+    assert {*one.NOT_HERE.values()} == {
+        reason for reason in one.NOT_HERE.values() if len(reason.split()) >= 3
+    }
+    assert hasattr(one, "call") or hasattr(one, "acall")
+
+
+@pytest.mark.acceptance("anchors 3.4.2")
+def test_no_doorway_imports_the_sdk_that_it_reads() -> None:
+    code = (
+        "import sys, json\nfrom importlib import import_module\n"
+        f"for name in {MODULES!r}:\n    import_module('failwell.adapters.' + name)\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+
+    here = {**os.environ, "PYTHONPATH": str(ADAPTERS.parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=here)
+    loaded = set(json.loads(done.stdout))
+
+    assert loaded & (HOMES.keys() - sys.stdlib_module_names) == set()
+
+
+@pytest.mark.acceptance("anchors 3.4.1")
+@pytest.mark.parametrize(("top", "name"), ENTRIES, ids=str)
+@pytest.mark.parametrize("base", [Hostile, Liar], ids=["hostile", "lying"])
+def test_a_doorway_never_raises_whatever_the_attributes_do(
+    base: type[BaseException], top: str, name: str
+) -> None:
+    error = _named(base, top, name)
+
+    reading = read(error)
+    report = describe(error)
+
+    assert reading is None or isinstance(reading, Reading)
+    assert report.evidence[0].rule not in ("doorway_failed", "describe_failed")
