@@ -8,7 +8,7 @@ from typing import Any
 
 from failwell.adapters.ask import ask, ask_int
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
-from failwell.adapters.origin import broke_in_stream
+from failwell.adapters.origin import broke_in_stream, came_through
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
@@ -39,8 +39,9 @@ def raised(error: BaseException) -> Reading | None:
         return None
     facts = gather(error, None, "aiohttp")
     # Its clock runs from the start, so only the place where it was stopped tells how far the call got.
-    phase = facts["phase"] or "read"
-    return render(Extract(**{**facts, "phase": phase, "in_stream": broke_in_stream(error)}))
+    facts["phase"] = "connect" if came_through(error, "aiohttp.connector") else "read"
+    facts["in_stream"] = broke_in_stream(error)
+    return render(Extract(**facts))
 
 
 TABLES: dict[str, Table] = {

@@ -21,12 +21,11 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
         facts["phase"] = found
     if facts["body"] is None:
         told = ask(error, "error")
-        inner = ask(told, "innererror")
-        body = {
+        body: dict[str, Any] = {
             "error": {
                 "code": ask_str(told, "code"),
                 "message": ask_str(told, "message", limit=2_000),
-                "innererror": inner if isinstance(inner, dict) else None,
+                "innererror": ask(told, "innererror"),
             }
         }
         facts["body"] = body

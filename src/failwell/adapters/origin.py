@@ -69,6 +69,11 @@ def broke_in_stream(error: BaseException) -> bool:
     return piecewise
 
 
+def came_through(error: BaseException, module: str) -> bool:
+    """Whether code of `module` was running when the failure came up."""
+    return any(_place(frame)[0] == module for frame in _all_frames(error))
+
+
 def unparsed_reply(error: BaseException) -> Parsed | None:
     """The reply that a client was parsing when `error` came up; none if somebody else was parsing."""
     frames = list(_frames(error))
