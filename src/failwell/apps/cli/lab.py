@@ -25,7 +25,9 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--stall", type=_seconds, help="serve: seconds that slow replies take (default: 3600)"
     )
-    parser.add_argument("--dialect", choices=dialect_names(), help="list: only this dialect")
+    parser.add_argument(
+        "--dialect", choices=dialect_names(), metavar="DIALECT", help="list: only this dialect"
+    )
     parser.epilog = "try it: failwell lab list --dialect openai"
 
 
