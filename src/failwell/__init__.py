@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from failwell.report.revive import translate as translate
     from failwell.report.saved import classify as classify
     from failwell.report.scene import scene as scene
+    from failwell.report.unclassified import unclassified as unclassified
     from failwell.runtime.observer import observe as observe
     from failwell.runtime.suppress import suppress as suppress
 
@@ -60,6 +61,7 @@ _HOMES = {
     "scene": "failwell.report.scene",
     "suppress": "failwell.runtime.suppress",
     "translate": "failwell.report.revive",
+    "unclassified": "failwell.report.unclassified",
 }
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "scene",
     "suppress",
     "translate",
+    "unclassified",
 ]
 
 

@@ -30,6 +30,7 @@ from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidenc
 from failwell.report.redact import TEXT_CAP, cut, redact_text, redact_value
 from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
+from failwell.report.unclassified import UNKNOWN, note
 
 _CAUSE_CAP = 500
 _actions: dict[str, UserAction] = {}
@@ -130,6 +131,8 @@ def _describe(
         evidence=found.evidence,
         internal=None if kept is TracebackPolicy.STRICT else _internal(error, kept),
     )
+    if report.kind in UNKNOWN:
+        note(error, report)
     if report.details or report.internal is not None or len(below) > 4 or made or report.fields_invalid:
         from failwell.report.wire import fit
 

@@ -1,0 +1,105 @@
+"""Lists the exception classes of one package, as JSON on stdout. Run as a script, in a process of its own.
+
+Stands on the standard library alone: the package may be anything, and may live in an environment
+that does not have us.
+"""
+
+import json
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+_TELLING = ("error", "exception", "exceptions", "errors", "failure")
+_MOST_MODULES = 400
+_DEEPEST = 2
+_DEEPEST_PUBLIC = 3
+
+
+def main(top: str) -> None:
+    """Load `top` and the modules in it that are about errors, then print what there is."""
+    # Whatever a package prints while it is loaded must not get between us and the reader.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    told: dict[str, Any] = {"top": top, "failed": []}
+    try:
+        import_module(top)
+    except BaseException as error:  # noqa: BLE001  (a broken package may raise anything, even an exit)
+        told["broken"] = type(error).__name__
+    else:
+        for name in _about_errors(top):
+            try:
+                import_module(name)
+            except BaseException as error:  # noqa: BLE001  (a part that needs an extra is not there)
+                told["failed"].append([name, type(error).__name__])
+        told["classes"] = [_row(cls) for cls in _classes(top)]
+    with os.fdopen(out, "w", encoding="utf-8") as stdout:
+        json.dump(told, stdout)
+
+
+def _about_errors(top: str) -> Iterator[str]:
+    """Names of the modules under `top` that are called after errors, found without loading any."""
+    found = find_spec(top)
+    waiting = [(top, list(found.submodule_search_locations or ()) if found else [], 0)]
+    left = _MOST_MODULES
+    while waiting:
+        package, paths, depth = waiting.pop(0)
+        for module in pkgutil.iter_modules(paths):
+            name = f"{package}.{module.name}"
+            if any(word in module.name.lower() for word in _TELLING) and left:
+                left -= 1
+                yield name
+            if module.ispkg and depth < _DEEPEST and not module.name.startswith("test"):
+                waiting.append((name, [os.path.join(path, module.name) for path in paths], depth + 1))  # noqa: PTH118
+        if depth == 0:
+            # A namespace's parts have no file of their own and are not listed.
+            waiting += [(f"{package}.{name}", [path], 1) for name, path in _folders(paths)]
+
+
+def _folders(paths: list[str]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        for entry in os.scandir(path):
+            init = os.path.join(entry.path, "__init__.py")  # noqa: PTH118
+            if entry.is_dir() and entry.name.isidentifier() and not os.path.exists(init):  # noqa: PTH110
+                yield entry.name, entry.path
+
+
+def _classes(top: str) -> list[type[BaseException]]:
+    """The classes that `top` shows to its users: in itself, or in a public module about errors."""
+    found: dict[tuple[str, str], type[BaseException]] = {}
+    for name, module in list(sys.modules.items()):
+        if name == top or (name.startswith(f"{top}.") and _is_public(name)):
+            for value in list(vars(module).values()):
+                if isinstance(value, type) and issubclass(value, BaseException) and _is_own(value, top):
+                    found[value.__module__, value.__name__] = value
+    return [found[key] for key in sorted(found)]
+
+
+def _is_public(name: str) -> bool:
+    parts = name.split(".")[1:]
+    telling = any(word in parts[-1].lower() for word in _TELLING)
+    return telling and len(parts) <= _DEEPEST_PUBLIC and not any(part.startswith("_") for part in parts)
+
+
+def _is_own(cls: type[BaseException], top: str) -> bool:
+    # A warning is printed and not raised; a name that begins with an underscore is nobody's business.
+    return (
+        cls.__module__.partition(".")[0] == top
+        and not issubclass(cls, Warning)
+        and not cls.__name__.startswith("_")
+    )
+
+
+def _row(cls: type[BaseException]) -> dict[str, Any]:
+    return {
+        "module": cls.__module__,
+        "name": cls.__name__,
+        "mro": [[c.__module__, c.__name__] for c in cls.__mro__],
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,182 @@
+"""The doctor finds every error class that an installed package shows, and says which have no rule."""
+
+from pathlib import Path
+
+import pytest
+
+from failwell.apps.doctor.sdks import Sdk, installed, judge
+from tests.apps.running import Done, environment, failwell
+
+OLLAMA = """
+print("noise that a package makes while it is loaded")
+class RequestError(Exception): pass
+class ResponseError(Exception): pass
+class Narrower(ResponseError): pass
+class Brandnew(Exception): pass
+class Rejected(ValueError): pass
+class Several(ExceptionGroup): pass
+class Deprecated(UserWarning): pass
+class _Hidden(Exception): pass
+class Answer: pass
+from json import JSONDecodeError
+"""
+
+
+def package(folder: Path, name: str, source: str) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(source)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder from which the doctor's own processes load packages."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+def look(top: str) -> Sdk:
+    return installed([top])[0]
+
+
+def standings(sdk: Sdk) -> dict[str, tuple[str, str | None]]:
+    return {one.name: (one.standing, one.by) for one in sdk.classes}
+
+
+def test_every_public_class_is_mapped_inherited_or_unknown(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    sdk = look("ollama")
+
+    assert standings(sdk) == {
+        "ollama.RequestError": ("mapped", "RequestError"),
+        "ollama.ResponseError": ("mapped", "ResponseError"),
+        "ollama.Narrower": ("inherited", "ollama.ResponseError"),
+        "ollama.Rejected": ("inherited", "ValueError"),
+        "ollama.Several": ("inherited", "BaseExceptionGroup"),
+        "ollama.Brandnew": ("unknown", None),
+    }
+
+
+def test_an_unknown_class_comes_with_a_line_for_its_table(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    (unknown,) = look("ollama").unknown
+
+    assert unknown.proposal == (
+        '"Brandnew": doorway("ollama", "ollama"),  # in adapters/ollama.py, TABLES["ollama"]'
+    )
+
+
+def test_modules_about_errors_are_looked_into_and_private_ones_are_not(here: Path) -> None:
+    package(here, "fal_client", "")
+    (here / "fal_client" / "errors.py").write_text("class NewError(Exception): pass")
+    (here / "fal_client" / "_errors.py").write_text("class OwnError(Exception): pass")
+    (here / "fal_client" / "needs_error_extra.py").write_text("import no_such_module_anywhere")
+    (here / "fal_client" / "other.py").write_text("raise SystemExit('must not be loaded')")
+
+    assert set(standings(look("fal_client"))) == {"fal_client.errors.NewError"}
+
+
+def test_a_namespace_is_looked_through(here: Path) -> None:
+    package(here / "google", "brandnew", "")
+    (here / "google" / "brandnew" / "errors.py").write_text("class StrangeError(Exception): pass")
+
+    assert "google.brandnew.errors.StrangeError" in standings(look("google"))
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("raise ImportError('no')", "ImportError"),
+        ("raise SystemExit(7)", "SystemExit"),
+        ("import os; os._exit(7)", "a process that died"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "a process that died"),
+    ],
+)
+def test_a_package_that_cannot_be_loaded_costs_one_line(here: Path, source: str, told: str) -> None:
+    package(here, "ollama", source)
+
+    sdk = look("ollama")
+
+    assert (sdk.broken, sdk.classes) == (told, ())
+
+
+def test_a_rule_for_one_class_alone_is_not_inherited() -> None:
+    line = [("acme", "AcmeError"), ("builtins", "RuntimeError"), ("builtins", "Exception")]
+
+    assert judge("acme", "AcmeError", line).standing == "unknown"
+
+
+def test_what_is_no_failure_of_a_call_says_why() -> None:
+    found = judge("aiohttp.web_exceptions", "HTTPFound", [("aiohttp.web_exceptions", "HTTPFound")])
+
+    assert (found.standing, found.by) == ("beside", "what a server answers, not what a call meets")
+
+
+def doctor(here: Path, *arguments: str) -> Done:
+    paths = f"{environment()['PYTHONPATH']}:{here}"
+    return failwell("doctor", "sdks", "--sdk", "ollama", *arguments, env={"PYTHONPATH": paths})
+
+
+def test_the_command_counts_and_names_what_is_unknown(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    done = doctor(here)
+
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "ollama: 2 mapped, 3 inherited, 1 unknown",
+        '  unknown    ollama.Brandnew  "Brandnew": doorway("ollama", "ollama"),  # in adapters/ollama.py, TABLES["ollama"]',
+        "1 package, 6 exception classes, 1 unknown",
+    ]
+
+
+def test_every_class_is_listed_on_request(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    lines = doctor(here, "--all").out.splitlines()
+
+    assert "  inherited  ollama.Narrower  by ollama.ResponseError" in lines
+
+
+def test_strict_fails_when_something_is_unknown(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    assert doctor(here, "--strict").code == 1
+
+
+def test_strict_is_content_when_all_is_known(here: Path) -> None:
+    package(here, "ollama", "class ResponseError(Exception): pass")
+
+    assert doctor(here, "--strict").code == 0
+
+
+def test_strict_fails_when_a_package_cannot_be_loaded(here: Path) -> None:
+    package(here, "ollama", "raise ImportError")
+
+    assert doctor(here, "--strict").code == 1
+
+
+def test_json_holds_everything(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    (sdk,) = doctor(here, "--json").data
+
+    assert sdk["counts"] == {"mapped": 2, "inherited": 3, "unknown": 1}
+    assert {one["name"] for one in sdk["classes"]} == set(standings(look("ollama")))
+
+
+def test_markdown_is_for_agents(here: Path) -> None:
+    package(here, "ollama", OLLAMA)
+
+    text = doctor(here, "--agent").out
+
+    assert text.startswith("## ollama\n\n2 mapped, 3 inherited, 1 unknown\n")
+    assert '- unknown: `ollama.Brandnew` `"Brandnew": doorway(' in text
+
+
+def test_what_is_installed_here_is_named_with_its_release() -> None:
+    (sdk,) = installed(["hypothesis"])
+
+    assert sdk.releases[0].startswith("hypothesis ")
+    assert "hypothesis.errors.NoSuchExample" in standings(sdk)
