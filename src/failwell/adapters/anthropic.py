@@ -6,8 +6,10 @@ in its type. Low credit comes as a 400 that says so only in words.
 
 from typing import Any
 
+from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
+from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
@@ -20,4 +22,22 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
         facts["provider"] = "google-vertex"
 
 
-TABLES: dict[str, Table] = {"anthropic": {"AnthropicError": doorway("anthropic", "anthropic", _refine)}}
+TABLES: dict[str, Table] = {
+    "anthropic": {
+        "AnthropicError": doorway("anthropic", "anthropic", _refine),
+        # Raised by somebody's own middleware to say that the call may be repeated.
+        "RetryableError": Reading(
+            kind="provider.unavailable",
+            rule="anthropic.RetryableError",
+            saw="RetryableError",
+            certainty=Certainty.UNKNOWN,
+            provider="anthropic",
+        ),
+        # A message from outside that somebody else has signed.
+        "APIWebhookValidationError": Reading(
+            kind="validation.input_invalid",
+            rule="anthropic.APIWebhookValidationError",
+            saw="APIWebhookValidationError",
+        ),
+    }
+}

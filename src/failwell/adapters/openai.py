@@ -7,6 +7,7 @@ status; a connection error says only "Connection error." and keeps the rest in i
 from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 from failwell.adapters.stainless import in_stream
@@ -26,11 +27,22 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     host = str(ask(ask(error, "request"), "url", default=""))
     facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
     in_stream(error, facts)
-    stopped = {"LengthFinishReasonError": "length", "ContentFilterFinishReasonError": "content_filter"}
-    reason = stopped.get(type(error).__name__)
-    if reason is not None:
-        facts["codes"] = (reason, *facts["codes"])
     facts["model"] = ask_str(ask(error, "completion"), "model")
 
 
-TABLES: dict[str, Table] = {"openai": {"OpenAIError": doorway("openai", "openai", _refine)}}
+def _is(kind: str, name: str) -> Reading:
+    return Reading(kind=kind, rule=f"openai.{name}", saw=name)
+
+
+TABLES: dict[str, Table] = {
+    "openai": {
+        "OpenAIError": doorway("openai", "openai", _refine),
+        # Nothing was called: a full queue on this side, a client that was not told whom to call, and a
+        # message from outside that somebody else has signed.
+        "WebSocketQueueFullError": _is("tool.busy", "WebSocketQueueFullError"),
+        "_AmbiguousModuleClientUsageError": _is(
+            "validation.config_invalid", "AmbiguousModuleClientUsageError"
+        ),
+        "InvalidWebhookSignatureError": _is("validation.input_invalid", "InvalidWebhookSignatureError"),
+    }
+}

@@ -123,7 +123,10 @@ CODES: tuple[Rule, ...] = (
           "modelstreamerrorexception malformed_function_call generationerror"),
     _code(_UNSURE, "code",
           "timeout_error deadline_exceeded modeltimeoutexception gateway_timeout requesttimeout request_timeout "
-          "linkuptimeouterror linkuprequestdeadlineexceedederror inferencetimeouterror falclienttimeouterror apitimeouterror timeout"),
+          "linkuptimeouterror linkuprequestdeadlineexceedederror inferencetimeouterror falclienttimeouterror apitimeouterror timeout "
+          "apiconnectionerror websocketconnectionclosederror"),
+    _code("provider.output_truncated", "code", "lengthfinishreasonerror"),
+    _code("provider.output_invalid", "code", "apiresponsevalidationerror responsevalidationerror"),
     # Another call was in the way; Amazon says so with a 400.
     _code(_DOWN, "conflict", "conflictexception"),
     _code(_CAPABILITY, "code", "unsupported_parameter model_capability_missing notimplementederror",
@@ -237,6 +240,6 @@ IMPLIED_STATUS: dict[str, int] = {
     "failedprecondition": 400, "outofrange": 400, "validationerror": 400, "overloaded": 503,
     "servererror": 500, "server_error": 500, "internal_server_error": 500, "internal_error": 500, "api_error": 500,
     "service_unavailable": 503, "invalid_argument": 400, "invalid_request_error": 400, "not_found": 404,
-    "not_found_error": 404, "internalerror": 500,
+    "not_found_error": 404, "internalerror": 500, "workloadidentityerror": 401,
 }  # fmt: skip
 """What a class or a status word stands for where no reply came with it."""
