@@ -26,6 +26,10 @@ def feed(answer: Answer, event: object) -> None:
     if inner is not None and not isinstance(inner, list | str) and take(event, "choices") is None:
         # Some SDKs hand out the event with its envelope.
         event = inner
+    if isinstance(inner, str) and _named(
+        answer, str(take(take(event, "event"), "value") or take(event, "event") or ""), inner
+    ):
+        return
     kind = str(take(event, "type", "event_type") or "")
     error = take(event, "error") or (event if kind == "error" else None)
     if error is not None and answer.error is None:
@@ -35,6 +39,20 @@ def feed(answer: Answer, event: object) -> None:
         _responses(answer, kind, event)
     elif not (kind and _typed(answer, kind, event)) and not _bedrock(answer, event):
         _plain(answer, event)
+
+
+def _named(answer: Answer, name: str, text: str) -> bool:
+    """Events that have a name and plain text: Replicate's."""
+    if name == "output":
+        answer.say(text)
+    elif name == "error":
+        answer.error = answer.error or {"message": text}
+    elif name == "done":
+        answer.ended = True
+    else:
+        return name == "logs"
+    answer.known = True
+    return True
 
 
 def _responses(answer: Answer, kind: str, event: object) -> None:

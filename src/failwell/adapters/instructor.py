@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.envelope import bad_answer, carries, cause_of, last_attempt
-from failwell.adapters.places import tops_of
+from failwell.adapters.places import innermost, tops_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.stops import STOPS, word_of
 from failwell.fault.axes import Certainty
 
 _ANSWERS = ("ValidationError", "JSONDecodeError", "AsyncValidationError", "ResponseParsingError")
@@ -26,18 +27,40 @@ def _retried(error: BaseException) -> Reading:
     if inner is None:
         return Reading(kind="provider.unknown", rule=rule, saw=type(error).__name__, details=details)
     if type(inner).__name__ in _ANSWERS:
-        return bad_answer(inner, rule, details=details)
+        return _stopped(error, details) or bad_answer(inner, rule, details=details)
     if isinstance(inner, AssertionError) and "instructor" in tops_of(inner):
         return _asserted(inner, details)
     return carries(inner, rule, otherwise="provider.unknown", details=details)
 
 
 def _inside(error: BaseException) -> BaseException | None:
-    cause = cause_of(error)
-    if cause is not None:
-        return last_attempt(cause) or cause
     last = ask(_item(ask(error, "failed_attempts"), -1), "exception")
-    return last if isinstance(last, BaseException) else None
+    listed = last if isinstance(last, BaseException) else None
+    cause = cause_of(error)
+    if cause is None:
+        return listed
+    inner = last_attempt(cause) or cause
+    # It also stumbles over a poor answer while it writes the next question about it.
+    stumbled = isinstance(inner, LookupError | AttributeError) and innermost(inner).startswith("instructor")
+    return listed if stumbled and listed is not None else inner
+
+
+def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
+    """Why the model stopped, where that is the reason for the answer's poor form."""
+    answer = ask(error, "last_completion")
+    choice = _item(ask(answer, "choices"), 0)
+    stop = STOPS.get(word_of(ask(choice, "finish_reason") or ask(answer, "stop_reason")) or "")
+    if stop == "refused" or ask(ask(choice, "message"), "refusal") is not None:
+        return Reading(
+            kind="provider.content_refused",
+            rule="instructor.stop_reason",
+            basis="code",
+            saw=type(error).__name__,
+            certainty=Certainty.PARTIAL,
+            model=ask_str(answer, "model"),
+            details=details,
+        )
+    return _cut(error) if stop == "truncated" else None
 
 
 def _item(held: Any, place: int) -> object:

@@ -1,51 +1,59 @@
 """linkup: twenty classes without a common base and without fields; the class is what there is.
 
-The status stands in parentheses in the client's own text, which tells two uses of one class apart.
+The status stands in parentheses in the client's own text, which tells two uses of one class apart. The
+reply with its headers stays behind in the client's frame.
 """
 
 import re
+from dataclasses import replace
 
+from failwell.adapters.ask import ask
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract, Phase
-from failwell.adapters.reading import Reading
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.places import reply_in
+from failwell.adapters.reading import Doorway, Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
 from failwell.adapters.sdk import text_of, transport
-from failwell.adapters.status import kind_of_status
-from failwell.fault.facts import ProviderMetadata
+from failwell.fault.registry import kind as registered
 
 _STATUS = re.compile(r"\((\d{3})\)")
 
 
-def _is(kind: str, *names: str) -> Table:
-    return {name: _read(kind, name) for name in names}
+def _entry(kind: str | None) -> Doorway:
+    """A doorway for one class; without a kind, the status in the text decides."""
 
-
-def _read(kind: str, name: str) -> Reading:
-    return Reading(
-        kind=kind,
-        rule=f"linkup.{name}",
-        saw=name,
-        provider="linkup",
-        provider_metadata=ProviderMetadata(sdk="linkup", exception_type=name),
-    )
-
-
-def _by_status(name: str, kinds: dict[int, str], otherwise: str) -> "Table":
     def read(error: BaseException) -> Reading:
-        found = _STATUS.search(text_of(error))
+        said = text_of(error)
+        found = _STATUS.search(said)
         status = int(found.group(1)) if found else None
-        kind = otherwise if status is None else kinds.get(status) or kind_of_status(status)
-        return Reading(
+        name = type(error).__name__
+        headers = lower_headers(ask(reply_in(error, "linkup"), "headers"))
+        facts = Extract(
+            provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=said,
+            request_id=headers.get("x-request-id"),
+        )  # fmt: skip
+        told = render(facts)
+        if kind is None:
+            return told
+        summary = registered(kind).summary.removesuffix(".")
+        at = "" if status is None else f", HTTP {status}"
+        return replace(
+            told,
             kind=kind,
             rule=f"linkup.{name}",
-            basis="type" if status is None else "status",
-            saw=name if status is None else f"HTTP {status}",
-            provider="linkup",
-            provider_metadata=ProviderMetadata(sdk="linkup", exception_type=name, status_code=status),
+            basis="type",
+            saw=name,
+            runners=(),
+            message=f"{summary} (linkup{at}).",
         )
 
-    return {name: read}
+    return read
+
+
+def _is(kind: str | None, *names: str) -> Table:
+    return dict.fromkeys(names, _entry(kind))
 
 
 def _timeout(error: BaseException) -> Reading:
@@ -87,8 +95,7 @@ TABLES: dict[str, Table] = {
         # The page that was to be fetched is not the provider, but it may answer the next time.
         **_is("provider.unavailable", "LinkupFailedFetchError", "LinkupFetchTargetUnreachableError"),
         **_is("provider.outcome_unknown", "LinkupRequestDeadlineExceededError"),
-        **_by_status("LinkupAuthenticationError", {}, "provider.auth"),
-        **_by_status("LinkupUnknownError", {404: "provider.rejected"}, "provider.unavailable"),
+        **_is(None, "LinkupAuthenticationError", "LinkupUnknownError"),
         "LinkupTimeoutError": _timeout,
     }
 }  # fmt: skip

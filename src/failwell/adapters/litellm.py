@@ -20,6 +20,12 @@ from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata
 
 _DEEPEST = 8
+_REPLIES = (
+    "APIConnectionError", "APIError", "APIResponseValidationError", "AuthenticationError", "BadGatewayError",
+    "BadRequestError", "BaseLLMException", "InternalServerError", "InvalidRequestError", "NotFoundError",
+    "OpenAIError", "PermissionDeniedError", "RateLimitError", "ServiceUnavailableError", "Timeout",
+    "UnprocessableEntityError",
+)  # fmt: skip
 _CODES = {
     "ContextWindowExceededError": "context_length_exceeded",
     "ContentPolicyViolationError": "content_policy_violation",
@@ -62,12 +68,15 @@ def _original(error: BaseException) -> BaseException | None:
 
 def _is_caught(link: BaseException) -> bool:
     top = type(link).__module__.partition(".")[0]
-    return top not in ("litellm", "builtins") and bool(entries(type(link))) and "litellm" in tops_of(link)
+    if top == "litellm" or (top == "builtins" and not isinstance(link, UnicodeDecodeError)):
+        return False
+    return bool(entries(type(link))) and "litellm" in tops_of(link)
 
 
 def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Reading:
     facts: dict[str, Any] = gather(error, provider, "litellm")
     facts["headers"] = headers
+    facts["in_stream"] = any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
     code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
     if code is not None:
         facts["codes"] = (code, *facts["codes"])
@@ -94,7 +103,7 @@ def _is(kind: str, *names: str) -> Table:
 
 TABLES: dict[str, Table] = {
     "litellm": {
-        **dict.fromkeys(("APIConnectionError", "APIError", "APIResponseValidationError", "AuthenticationError", "BadGatewayError", "BadRequestError", "BaseLLMException", "InternalServerError", "InvalidRequestError", "NotFoundError", "OpenAIError", "PermissionDeniedError", "RateLimitError", "ServiceUnavailableError", "Timeout", "UnprocessableEntityError"), _read),
+        **dict.fromkeys(_REPLIES, _read),
         **_is("provider.output_invalid", "JSONSchemaValidationError"),
         **_is("provider.content_refused", "GuardrailRaisedException", "BlockedPiiEntityError",
               "SensitiveDataRouteException", "GuardrailInterventionNormalStringError"),

@@ -1,12 +1,14 @@
-"""ollama: a status of -1 is an error inside a stream, headers are gone, and prose has the sizes.
+"""ollama: a status of -1 is an error inside a stream, and prose has the sizes.
 
-A server that is not there comes as Python's own `ConnectionError`, with httpx's hidden behind it.
+The reply's headers are only on httpx's exception, which is hidden behind this one with `from None`. A
+server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
 from typing import Any
 
-from failwell.adapters.ask import ask_int, ask_str
+from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.extract import Extract
+from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
@@ -15,7 +17,10 @@ from failwell.adapters.sdk import doorway, gather
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     facts["message"] = ask_str(error, "error", limit=4_000) or ""
-    facts["in_stream"] = ask_int(error, "status_code") == -1
+    facts["headers"] = lower_headers(ask(ask(error.__context__, "response"), "headers"))
+    if ask_int(error, "status_code") == -1:
+        # What breaks inside a stream would have been a 500 before it.
+        facts["in_stream"], facts["status"] = True, 500
 
 
 def raised(error: BaseException) -> Reading | None:

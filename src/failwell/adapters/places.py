@@ -5,9 +5,12 @@ class cannot say so; the frames of the traceback and, for memory, a few fixed wo
 """
 
 import sys
+from collections.abc import Iterator
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
+from failwell.adapters.ask import ask_int
 from failwell.adapters.reading import Doorway, Reading
 from failwell.fault.links import traceback_of
 
@@ -18,6 +21,7 @@ PLACES: dict[str, str] = {
     "docling_parse": "docling",
     "linkup": "linkup",
     "ollama": "ollama",
+    "pydantic_ai": "pydantic_ai",
     "pypdfium2": "pypdfium2",
     "replicate": "replicate",
     "websockets": "websockets",
@@ -43,16 +47,40 @@ def read_placed(error: BaseException) -> Reading | None:
 
 def tops_of(error: BaseException) -> set[str]:
     """The top-level modules that an exception came through."""
-    found: set[str] = set()
-    trace: Any = traceback_of(error)
+    return {_module(frame).partition(".")[0] for frame in _frames(error)}
+
+
+def innermost(error: BaseException) -> str:
+    """The module whose code raised the exception."""
+    return next((_module(frame) for frame in reversed(list(_frames(error)))), "")
+
+
+def reply_in(error: BaseException, top: str) -> Any:
+    """The reply that code of `top` held when it raised `error`, for clients that do not hand it on.
+
+    It is found as `response` or `resp` in the client's frames. Only its status and headers may be read.
+    """
+    for frame in reversed(list(_frames(error))):
+        if _module(frame).partition(".")[0] == top:
+            for name in ("response", "resp"):
+                held = frame.f_locals.get(name)
+                if ask_int(held, "status_code") is not None:
+                    return held
+    return None
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    trace = traceback_of(error)
     for _ in range(_MOST_FRAMES):
         if trace is None:
-            break
-        name = trace.tb_frame.f_globals.get("__name__")
-        if isinstance(name, str):
-            found.add(name.partition(".")[0])
+            return
+        yield trace.tb_frame
         trace = trace.tb_next
-    return found
+
+
+def _module(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    return name if isinstance(name, str) else ""
 
 
 def memory_in(error: BaseException) -> Reading | None:

@@ -9,9 +9,10 @@ import re
 from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.envelope import cause_of
+from failwell.adapters.envelope import bad_answer, cause_of
 from failwell.adapters.extract import Phase
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.places import innermost
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway, gather
@@ -56,6 +57,25 @@ def _add(facts: dict[str, Any], below: dict[str, Any]) -> None:
         facts[name] = facts[name] or below[name]
 
 
+_reply = doorway(None, "pydantic_ai", _refine)
+
+
+def _model(error: BaseException) -> Reading:
+    cause = cause_of(error)
+    if cause is not None and type(cause).__name__ in ("JSONDecodeError", "ValidationError"):
+        return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=ask_str(error, "model_name"))
+    return _reply(error)
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A builtin exception that came out of pydantic-ai: an answer without what its models look for."""
+    if type(error) is not IndexError or not innermost(error).startswith("pydantic_ai.models"):
+        return None
+    return Reading(
+        kind="provider.output_invalid", rule="pydantic_ai.IndexError", basis="origin", saw="IndexError"
+    )
+
+
 def _mistake(error: BaseException) -> Reading:
     # The same class says that an agent was put together wrongly and that a key is not set.
     missing = _KEY.search(ask_str(error, "message", limit=500) or "") is not None
@@ -75,7 +95,7 @@ def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
 
 TABLES: dict[str, Table] = {
     "pydantic_ai": {
-        "ModelAPIError": doorway(None, "pydantic_ai", _refine),
+        "ModelAPIError": _model,
         "UserError": _mistake,
         **_is("provider.outcome_unknown", "ModelRequestTimeout"),
         **_is("provider.output_invalid", "UnexpectedModelBehavior", "ResponseRejected"),

@@ -1,49 +1,56 @@
-"""replicate: problem details without their headers, and predictions that failed on the way.
+"""replicate: problem details, and predictions that failed on the way. The reply stays in the client.
 
 A `ModelError` holds the whole prediction with its input and logs; only its status and, for the rules,
 its error are read.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import Extract
+from failwell.adapters.extract import Extract, message_of, parse_body
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
 from failwell.adapters.sdk import doorway
+from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     said = [ask_str(error, name, limit=2_000) for name in ("title", "detail")]
     facts["message"] = "\n".join(part for part in said if part)
+    facts["headers"] = lower_headers(ask(reply_in(error, "replicate"), "headers"))
 
 
 def _failed(error: BaseException) -> Reading:
     prediction = ask(error, "prediction")
-    said = ask_str(prediction, "error", limit=4_000) or ""
     if ask_str(prediction, "status") in ("canceled", "aborted"):
         return Reading(kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate")
-    found = Extract(
-        provider="replicate",
-        sdk="replicate",
-        exception_type="ModelError",
-        # With nothing said, the container fell over; it says what is wrong with an input.
-        codes=() if said else ("model_error",),
-        message=said,
-        model=ask_str(prediction, "model"),
-    )
-    return render(found)
+    said = ask_str(prediction, "error", limit=4_000) or ""
+    # With nothing said, the container fell over; it does say what is wrong with an input.
+    return _judged(error, said, codes=() if said else ("model_error",), model=ask_str(prediction, "model"))
 
 
 def raised(error: BaseException) -> Reading | None:
-    """A builtin exception that came out of replicate's client."""
-    if type(error) is not ValueError:
-        return None
-    reading = render(
-        Extract(provider="replicate", sdk="replicate", exception_type="ValueError", message=str(error)[:500])
+    """A builtin exception that came out of replicate's client: no token, or an error event of a stream."""
+    if type(error) is ValueError:
+        reading = _judged(error, str(error)[:500])
+        return reading if reading.kind == "provider.auth" else None
+    if type(error) is RuntimeError:
+        return _judged(error, message_of(parse_body(str(error))), status=500, in_stream=True)
+    return None
+
+
+def _judged(error: BaseException, said: str, **facts: Any) -> Reading:
+    found = Extract(
+        provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=said, **facts
     )
-    return reading if reading.kind == "provider.auth" else None
+    reading = render(found)
+    if reading.kind != "provider.content_refused":
+        return reading
+    return replace(reading, certainty=None if "input" in said.lower() else Certainty.PARTIAL)
 
 
 TABLES: dict[str, Table] = {
