@@ -11,7 +11,7 @@ from failwell.delivery.json_text import json_text
 from failwell.delivery.markdown import code, escaped, fenced
 from failwell.delivery.plain import neutral, one_line
 from failwell.report.record import ErrorReport
-from failwell.report.redact import redact_value
+from failwell.report.redact import cut, redact_value
 
 _SAID_ELSEWHERE = frozenset({"error", "error_type", "message", "hint", "error_source"})
 
@@ -25,10 +25,10 @@ def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
         "error": True,
         "error_type": one_line(report.error_type),
         "kind": report.kind,
-        "message": neutral(report.message),
+        "message": cut(neutral(report.message)),
     }
     if report.user_action.detail:
-        said["hint"] = neutral(report.user_action.detail)
+        said["hint"] = cut(neutral(report.user_action.detail))
     if report.retryable:
         said["retryable"] = True
     said |= {"error_domain": report.domain.value, "error_category": report.category.value}

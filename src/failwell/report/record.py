@@ -13,7 +13,7 @@ from typing import Any, Literal
 from failwell.fault.axes import Blame, Category, Certainty, Domain
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
-from failwell.fault.registry import find_kind, is_kind
+from failwell.fault.registry import find_kind, is_kind, is_owned
 
 SCHEMA = "failwell.error/1"
 _UTC = timedelta(0)
@@ -150,6 +150,8 @@ class ErrorReport:
             raise ValueError(f"`{self.kind}` is {known.category}, not {self.category}: the kind decides")
         if self.retryable and not self.category.retryable:
             raise ValueError(f"a {self.category} failure cannot be retryable")
+        if self.retryable and known is None and is_owned(self.kind):
+            raise ValueError(f"`{self.kind}` is not known here, and what is unknown is never repeated")
         if self.occurred_at.utcoffset() != _UTC:
             raise ValueError("`occurred_at` must be an aware time in UTC")
 

@@ -15,6 +15,8 @@ from failwell.report.record import ErrorReport
 from failwell.report.saved import classify
 
 _STATUS_LINE = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
+_MOST_HEADERS = 1_000
+"""Lines of headers that are read; no server sends more, and joining them takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,13 @@ def parse_reply(text: str) -> SavedReply:
     if text.lstrip().startswith("{"):
         return _from_json(text)
     lines = list(_reply_lines(text))
-    starts = [number for number, line in enumerate(lines) if _STATUS_LINE.match(line)]
+    starts = dict.fromkeys(number for number, line in enumerate(lines) if _STATUS_LINE.match(line))
     if not starts:
         raise Validation(
             kind="validation.shape_invalid",
             message="the text has no status line such as `HTTP/1.1 429 Too Many Requests`",
         )
-    start = starts[0]
+    start = next(iter(starts))
     while True:
         end = next((at for at in range(start + 1, len(lines)) if not lines[at].strip()), len(lines))
         body = next((at for at in range(end, len(lines)) if lines[at].strip()), len(lines))
@@ -77,7 +79,7 @@ def _from_json(text: str) -> SavedReply:
             kind="validation.shape_invalid", message="the reply is not valid JSON", **_place(error)
         ) from error
     asked = saved.get("status", saved.get("status_code"))
-    if isinstance(asked, str) and asked.isdecimal():
+    if isinstance(asked, str) and len(asked) == 3 and asked.isdecimal():
         asked = int(asked)
     if not isinstance(asked, int) or not 100 <= asked <= 599:
         raise Validation(
@@ -134,7 +136,7 @@ def _reply_lines(text: str) -> Iterator[str]:
 def _headers(lines: list[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     last = ""
-    for line in lines:
+    for line in lines[:_MOST_HEADERS]:
         if line[:1] in (" ", "\t") and last:
             headers[last] += f" {line.strip()}"
             continue

@@ -64,7 +64,7 @@ def to_json(report: ErrorReport) -> str:
     report, text = _written(report)
     if len(text) * 4 > CAP and _size(text) > CAP:
         _, text = _written(fit(report))
-    return text if text.isascii() else _valid(text)
+    return _valid(text)
 
 
 def from_dict(data: Mapping[str, Any]) -> ErrorReport:
@@ -104,11 +104,15 @@ def read(source: Mapping[str, Any] | str | bytes) -> ErrorReport:
     schema = data.get("schema")
     if not isinstance(schema, str) or not schema.startswith("failwell.error/"):
         raise _refuse("schema", "a text that begins with `failwell.error/`", "this is not an error report")
+    return fit(_tolerant(data))
+
+
+def _tolerant(data: Mapping[str, Any]) -> ErrorReport:
     extra: dict[str, Any] = {}
     fields = load(REPORT, data, strict=False, aside=extra)
     fields.pop("domain", None)
     _complete(fields, data, extra)
-    return fit(ErrorReport(**fields, extra=redact_value(extra) if extra else {}))
+    return ErrorReport(**fields, extra=redact_value(extra) if extra else {})
 
 
 def fit(report: ErrorReport) -> ErrorReport:
@@ -188,27 +192,35 @@ def _size(text: str) -> int:
 
 def _valid(text: str) -> str:
     """`text` with every half of a surrogate pair replaced, so that it can be written as UTF-8."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _written(report: ErrorReport) -> tuple[ErrorReport, str]:
-    """The report and its JSON, with what JSON cannot hold replaced by the name of its type."""
+    """The report and its JSON, with what neither JSON nor UTF-8 can hold replaced."""
     try:
-        return report, _encode(to_dict(report))
+        return report, _sound(to_dict(report))
     except (TypeError, ValueError, RecursionError):
-        # Somebody built the report by hand around values that JSON does not know.
+        # Somebody built the report by hand, or read it from something that JSON does not know.
         report = replace(report, details=redact_value(report.details), extra=redact_value(report.extra))
     try:
-        return report, _encode(to_dict(report))
+        return report, _sound(to_dict(report))
     except (TypeError, ValueError, RecursionError):
-        return report, _encode(redact_value(to_dict(report)))
+        report = _tolerant(redact_value(to_dict(report)))
+        return report, _encode(to_dict(report))
+
+
+def _sound(made: dict[str, Any]) -> str:
+    text = _encode(made)
+    if not text.isascii():
+        text.encode("utf-8")
+    return text
 
 
 def _parse(text: str | bytes) -> dict[str, Any]:
     if len(text) > _LARGEST_READ:
         raise _refuse("(whole)", f"at most {_LARGEST_READ} bytes")
     try:
-        written = text if isinstance(text, str) else text.decode("utf-8")
+        written = _valid(text) if isinstance(text, str) else text.decode("utf-8")
         data = _decode(written)
         if _HALF_A_PAIR.search(written):
             data = json.loads(_valid(json.dumps(data, ensure_ascii=False)))
@@ -262,6 +274,8 @@ def _contradictions(fields: Mapping[str, Any]) -> Iterator[Wrong]:
         yield Wrong(f"`{known.category}`, which follows from the kind", "category")
     if fields.get("retryable") and not category.retryable:
         yield Wrong(f"false for a {category} failure", "retryable")
+    if fields.get("retryable") and known is None and is_owned(fields.get("kind", "")):
+        yield Wrong("false for a kind of the runtime's that is not known here", "retryable")
     if fields.get("domain", category.domain) is not category.domain:
         yield Wrong(f"`{category.domain}`, which follows from the category", "domain")
 

@@ -25,7 +25,7 @@ _JOINS = {
 }
 _PRINTED = 4 * TEXT_CAP
 """Characters of what an exception says that are looked at; a repr that is longer is not even made."""
-_ENDLESS = 1_000_000
+_ENDLESS = 200_000
 _LARGEST_SOURCE = 4 * 1_048_576
 _LONGEST_NAME = 300
 
@@ -131,7 +131,7 @@ def _weighs(value: object, limit: int) -> bool:
     waiting: list[object] = [value]
     while waiting and room >= 0:
         one = waiting.pop()
-        room -= 4
+        room -= 16
         if isinstance(one, str | bytes | bytearray):
             room -= len(one)
         elif isinstance(one, dict):
