@@ -25,6 +25,20 @@ _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
     "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
 )  # fmt: skip
+_FIRST = (
+    "error",
+    "Error",
+    "details",
+    "errors",
+    "metadata",
+    "response",
+    "raw",
+    "candidates",
+    "promptFeedback",
+)
+_FIRST_SET = frozenset(_FIRST)
+_AFTER = frozenset({"violations", "innererror", "inner_error", "body", "detail", "data"})
+"""Members of a body that are looked into: those before what is around them, and those after it."""
 _MESSAGE_KEYS = (
     "message",
     "Message",
@@ -81,7 +95,7 @@ def parse_body(body: object) -> Any:
 def codes_of(body: object) -> tuple[str, ...]:
     """Every code, type and reason in a body, inner ones first, lower-cased."""
     found: dict[str, None] = {}
-    for holder in _objects(body):
+    for holder in objects_of(body):
         for key in _CODE_KEYS:
             value = holder.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
@@ -102,7 +116,7 @@ def message_of(body: object) -> str:
     if isinstance(body, str):
         return body[:4_000]
     texts: list[str] = []
-    for holder in _objects(body):
+    for holder in objects_of(body):
         for key in _MESSAGE_KEYS:
             value = holder.get(key)
             if isinstance(value, str) and value and value not in texts:
@@ -112,50 +126,47 @@ def message_of(body: object) -> str:
     return "\n".join(texts[:8])
 
 
+def objects_of(body: object) -> Iterator[dict[str, Any]]:
+    """Every object in a body that is looked into, inner ones first."""
+    return iter(body) if type(body) is Objects else _objects(body)
+
+
 def values_of(body: object, *keys: str) -> Iterator[Any]:
     """Every value under one of `keys`, anywhere in a body."""
-    for holder in _objects(body):
+    for holder in objects_of(body):
         for key in keys:
             if key in holder:
                 yield holder[key]
 
 
+class Objects(list[dict[str, Any]]):
+    """The objects in a body, found once and then only gone through."""
+
+
+def laid_out(body: object) -> Any:
+    """A parsed body as its objects, for the many questions that follow; anything else as it is."""
+    return Objects(_objects(cast("object", body))) if isinstance(body, dict | list) else body
+
+
 def _objects(body: object, depth: int = 0) -> Iterator[dict[str, Any]]:
     """The objects in a body, `error` and its details before what is around them."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(body, dict):
-        held = cast("dict[str, Any]", body)
-        for key in (
-            "error",
-            "Error",
-            "details",
-            "errors",
-            "metadata",
-            "response",
-            "raw",
-            "candidates",
-            "promptFeedback",
-        ):
-            inner = held.get(key)
-            if isinstance(inner, str) and inner[:1] in ("{", "["):
-                inner = parse_body(inner)
-            if isinstance(inner, dict | list):
-                yield from _objects(cast("object", inner), depth + 1)
-        yield held
-        for key, inner in held.items():
-            if isinstance(inner, dict | list) and key in (
-                "violations",
-                "innererror",
-                "inner_error",
-                "body",
-                "detail",
-                "data",
-            ):
-                yield from _objects(cast("object", inner), depth + 1)
-    elif isinstance(body, list):
-        for inner in cast("list[object]", body)[:8]:
+    if isinstance(body, list):
+        for inner in cast("list[object]", body)[:8] if depth <= _DEEPEST else ():
             yield from _objects(inner, depth + 1)
+    elif isinstance(body, dict) and depth <= _DEEPEST:
+        held = cast("dict[str, Any]", body)
+        if not _FIRST_SET.isdisjoint(held):
+            for key in _FIRST:
+                inner = held.get(key)
+                if isinstance(inner, str) and inner[:1] in ("{", "["):
+                    inner = parse_body(inner)
+                if isinstance(inner, dict | list):
+                    yield from _objects(cast("object", inner), depth + 1)
+        yield held
+        if not _AFTER.isdisjoint(held):
+            for key, inner in held.items():
+                if key in _AFTER and isinstance(inner, dict | list):
+                    yield from _objects(cast("object", inner), depth + 1)
 
 
 def _last_event(text: str) -> Any:

@@ -5,24 +5,44 @@ from typing import NamedTuple
 
 from failwell.adapters.extract import Extract, values_of
 
+
+class _Sign(NamedTuple):
+    """How a text shows that it speaks of something: plain words, and words that need a pattern."""
+
+    name: str
+    words: tuple[str, ...]
+    needle: str = ""
+    """A piece of what the pattern finds, looked for first because that is cheap."""
+    pattern: re.Pattern[str] | None = None
+
+    def is_in(self, text: str) -> bool:
+        if any(word in text for word in self.words):
+            return True
+        return self.pattern is not None and self.needle in text and self.pattern.search(text) is not None
+
+
+def _per(window: str) -> tuple[str, ...]:
+    return tuple(f"per{gap}{window}" for gap in ("", " ", "-", "_"))
+
+
 _UNITS = (
-    ("spend", r"spend|billing|\$|usd|dollar|budget"),
-    ("balance", r"credit|balance|prepaid|funds|payment|depleted"),
-    ("concurrency", r"concurren|parallel|simultaneous|in flight|queue limit"),
-    ("storage", r"storage|disk"),
-    ("tokens", r"token|\btp[mdh]\b"),
-    ("requests", r"request|quer(?:y|ies)|calls?\b|\brp[mdh]\b|predictions?"),
+    _Sign("spend", ("spend", "billing", "$", "usd", "dollar", "budget")),
+    _Sign("balance", ("credit", "balance", "prepaid", "funds", "payment", "depleted")),
+    _Sign("concurrency", ("concurren", "parallel", "simultaneous", "in flight", "queue limit")),
+    _Sign("storage", ("storage", "disk")),
+    _Sign("tokens", ("token",), "tp", re.compile(r"\btp[mdh]\b")),
+    _Sign("requests", ("request", "query", "queries", "prediction")),
+    _Sign("requests", (), "call", re.compile(r"calls?\b")),
+    _Sign("requests", (), "rp", re.compile(r"\brp[mdh]\b")),
 )
 _WINDOWS = (
-    ("second", r"per[-_ ]?second|/s\b|persecond"),
-    ("minute", r"per[-_ ]?min|perminute|\b[tr]pm\b|/ ?min"),
-    ("hour", r"per[-_ ]?hour|hourly|\b[tr]ph\b"),
-    ("day", r"per[-_ ]?day|perday|daily|\b[tr]pd\b|tokens-per-day"),
-    ("week", r"per[-_ ]?week|weekly"),
-    ("month", r"per[-_ ]?month|monthly|permonth"),
+    _Sign("second", _per("second"), "/s", re.compile(r"/s\b")),
+    _Sign("minute", (*_per("min"), "/min", "/ min"), "pm", re.compile(r"\b[tr]pm\b")),
+    _Sign("hour", (*_per("hour"), "hourly"), "ph", re.compile(r"\b[tr]ph\b")),
+    _Sign("day", (*_per("day"), "daily"), "pd", re.compile(r"\b[tr]pd\b")),
+    _Sign("week", (*_per("week"), "weekly")),
+    _Sign("month", (*_per("month"), "monthly")),
 )
-_UNIT_RULES = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _UNITS)
-_WINDOW_RULES = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _WINDOWS)
 
 
 class Window(NamedTuple):
@@ -40,8 +60,10 @@ class Window(NamedTuple):
 def window_of(found: Extract) -> Window:
     """The window that a rate limit or a quota speaks of, as far as it says."""
     ids = " ".join(str(value) for value in values_of(found.body, "quotaId", "quotaMetric", "quota_limit"))
-    text = f"{' '.join(found.codes)} {ids} {found.message[:2_000]}"
-    unit = next((name for name, rule in _UNIT_RULES if rule.search(text)), None)
-    if unit == "balance":
-        return Window("balance", None)
-    return Window(unit, next((name for name, rule in _WINDOW_RULES if rule.search(text)), None))
+    text = f"{' '.join(found.codes)} {ids} {found.message[:2_000]}".lower()
+    unit = _first(_UNITS, text)
+    return Window("balance", None) if unit == "balance" else Window(unit, _first(_WINDOWS, text))
+
+
+def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
+    return next((sign.name for sign in signs if sign.is_in(text)), None)

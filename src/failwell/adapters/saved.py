@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.extract import Extract, Phase, codes_in_text, codes_of, message_of, parse_body
+from failwell.adapters.extract import (
+    Extract,
+    Phase,
+    codes_in_text,
+    codes_of,
+    laid_out,
+    message_of,
+    parse_body,
+)
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.process import read_exit
@@ -40,7 +48,7 @@ def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
 def extract_saved(row: Mapping[str, Any]) -> Extract:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
-    body = parse_body(row.get("body"))
+    body = laid_out(parse_body(row.get("body")))
     said = row.get("message")
     message = said if isinstance(said, str) else ""
     named = str(row.get("exception_class") or "")

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_int, ask_str
-from failwell.adapters.extract import Extract, Phase, codes_of, message_of, parse_body
+from failwell.adapters.extract import Extract, Phase, codes_of, laid_out, message_of, parse_body
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
@@ -46,7 +46,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
     """Everything the usual attributes tell, as keyword arguments for an `Extract`."""
     response = ask(error, "response", "raw_response", "http_response")
     headers = lower_headers(ask(response, "headers") or ask(error, "headers", "response_headers"))
-    body = body_of(error, response)
+    body = laid_out(body_of(error, response))
     status = status_of(error, response)
     phase, bug = transport(error)
     said = message_of(body)
@@ -88,13 +88,13 @@ def is_stream(status: int | None, headers: Mapping[str, str]) -> bool:
 
 def body_of(error: object, response: object) -> Any:
     """The reply's body, parsed, if the client has read it."""
-    body = ask(error, "body", "details")
-    if body is None or body == "":
-        held = ask(response, "__dict__", default={})
-        body = cast("Mapping[str, Any]", held).get("_content") if isinstance(held, Mapping) else None
-        if body is False:
-            body = None
-    return parse_body(body)
+    body = parse_body(ask(error, "body", "details"))
+    if body is not None and not isinstance(body, str):
+        return body
+    held = ask(response, "__dict__", default={})
+    whole = parse_body(cast("Mapping[str, Any]", held).get("_content")) if isinstance(held, Mapping) else None
+    # Some SDKs keep only the sentence; the reply beside it still has the code.
+    return whole if isinstance(whole, dict | list) or (not body and whole) else body
 
 
 def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple[str, ...]:

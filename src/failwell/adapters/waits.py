@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
-from failwell.adapters.extract import Extract, values_of
+from failwell.adapters.extract import Extract, objects_of
 from failwell.fault.facts import Confidence, NotBefore
 
 _LONGEST = 366 * 86_400.0
@@ -29,6 +29,20 @@ _PROSE = re.compile(
     r"(?:[ ,]{0,2}(?:and )?\d{1,6}(?:\.\d{1,9})?\s?(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])){0,4})",
     re.IGNORECASE | re.ASCII,
 )
+_INVITING = ("try", "wait", "reset", "availab", "renew")
+"""One of these is in every sentence that invites to come back."""
+_FIELDS: dict[str, tuple[str, float | None, Confidence]] = {
+    "retryDelay": ("retryDelay", None, "high"),
+    "retry_delay": ("retryDelay", None, "high"),
+    "retry_after_ms": ("retry_after_ms", 0.001, "high"),
+    "retryAfterMs": ("retry_after_ms", 0.001, "high"),
+    "retry_after": ("retry_after", None, "high"),
+    "retryAfter": ("retry_after", None, "high"),
+    "retry_after_seconds": ("retry_after", None, "high"),
+    "estimated_time": ("estimated_time", 1.0, "medium"),
+}
+"""Members of a body that name a wait: what they are called here, their unit, and how far to trust them."""
+_KEYS = frozenset({*_FIELDS, "headers"})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _SAID_OUTRIGHT = (
     ("retry-after-ms", 0.001),
@@ -152,24 +166,28 @@ def _windows(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
 
 
 def _body(body: object, now: datetime) -> Iterator[_Found]:
-    for value in values_of(body, "retryDelay", "retry_delay"):
-        yield "body retryDelay", _flexible(value, now), "high"
-    for value in values_of(body, "retry_after_ms", "retryAfterMs"):
-        yield "body retry_after_ms", _scaled(value, 0.001), "high"
-    for value in values_of(body, "retry_after", "retryAfter", "retry_after_seconds"):
-        yield "body retry_after", _flexible(value, now), "high"
-    for value in values_of(body, "estimated_time"):
-        yield "body estimated_time", _scaled(value, 1.0), "medium"
-    for inner in values_of(body, "headers"):
-        if isinstance(inner, dict):
-            held = cast("dict[Any, Any]", inner)
-            lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
-            for source, seconds, _ in _headers(lower, now):
-                yield f"body {source}", seconds, "medium"
+    for holder in objects_of(body):
+        if not _KEYS.isdisjoint(holder):
+            yield from _fields(holder, now)
+
+
+def _fields(holder: Mapping[str, Any], now: datetime) -> Iterator[_Found]:
+    for key, (source, unit, confidence) in _FIELDS.items():
+        value = holder.get(key)
+        if value is not None:
+            seconds = _flexible(value, now) if unit is None else _scaled(value, unit)
+            yield f"body {source}", seconds, confidence
+    inner = holder.get("headers")
+    if isinstance(inner, dict):
+        held = cast("dict[Any, Any]", inner)
+        lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
+        for source, seconds, _ in _headers(lower, now):
+            yield f"body {source}", seconds, "medium"
 
 
 def _prose(message: str) -> Iterator[_Found]:
-    match = _PROSE.search(message[:_LONGEST_TEXT])
+    low = message[:_LONGEST_TEXT].lower()
+    match = _PROSE.search(low) if any(word in low for word in _INVITING) else None
     if match:
         yield "message", _spans(match.group("span")), "medium"
 

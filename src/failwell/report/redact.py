@@ -103,6 +103,10 @@ _known: tuple[str, ...] = ()
 _window = _MARGIN
 """How far beyond its cap a text is read: the margin, or the longest value that is known."""
 _environment: dict[Any, Any] | None = None
+_LONGEST_CLEAN = 120
+_MOST_CLEAN = 2048
+_clean: set[str] = set()
+"""Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
 
 
 def register_secret(value: str) -> None:
@@ -128,17 +132,38 @@ def forget_secrets() -> None:
 
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
-    return _bounded(text, limit, _mask)
+    _refresh()
+    return _redacted(text, limit)
+
+
+def _redacted(text: str, limit: int) -> str:
+    if type(text) is not str or len(text) > _LONGEST_CLEAN:
+        return _bounded(text, limit, _mask)
+    if text in _clean and len(text) <= limit:
+        return text
+    known = _known
+    made = _bounded(text, limit, _mask)
+    # What was learnt meanwhile in another thread was not looked for.
+    if made == text and known is _known:
+        if len(_clean) >= _MOST_CLEAN:
+            _clean.clear()
+        _clean.add(text)
+    return made
 
 
 def mask_known(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
+    _refresh()
     return _bounded(text, limit, _mask_known)
 
 
-def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
+def _refresh() -> None:
+    """Learn the secrets in the environment anew if it has changed."""
     if _environment is None or _environment != raw():
         _learn()
+
+
+def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
     if type(text) is not str:
         # A subclass may say of itself what it likes: its length, and what is in it.
         text = str.__str__(text)
@@ -172,10 +197,11 @@ def safe_headers(headers: object) -> dict[str, str]:
     """The allow-listed part of a reply's headers, lower-cased and masked."""
     pairs = _pairs(headers)
     kept: dict[str, str] = {}
+    _refresh()
     for name, value in pairs:
         key = str(name).lower()
         if key in SAFE_HEADERS or key.startswith(_SAFE_HEADER_PREFIXES):
-            kept[key] = redact_text(str(value), 200)
+            kept[key] = _redacted(str(value), 200)
         if len(kept) >= _MOST_HEADERS:
             break
     return kept
@@ -346,6 +372,7 @@ def _learn() -> None:
             values.add(value)
     forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST_KNOWN}
     _known = tuple(sorted(forms, key=len, reverse=True))
+    _clean.clear()
     _window = max(_MARGIN, len(_known[0]) if _known else 0)
 
 
