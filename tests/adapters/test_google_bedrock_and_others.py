@@ -150,6 +150,34 @@ def test_gemini_says_with_a_400_that_a_key_is_wrong() -> None:
     assert report.user_action.kind == "check_credentials"
 
 
+def test_the_trees_for_googles_newer_endpoints_are_read_as_the_old_one() -> None:
+    library, newer = real("httpx2"), real("google.genai._gaos.lib.compat_errors")
+    generated = real("google.genai._gaos.errors.genaidefaulterror")
+    body = {
+        "error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [retry_in("9s")]}
+    }
+    request = library.Request("POST", "https://us-aiplatform.googleapis.com/v1/interactions")
+    reply = library.Response(429, json=body, request=request)
+
+    found = [
+        describe(newer.RateLimitError("429", response=reply, body=body)),
+        describe(generated.GenAiDefaultError("429", reply)),
+    ]
+
+    assert [told(report) for report in found] == [("provider.rate_limited", 9.0)] * 2
+    assert found[0].provider == "google-vertex"
+
+
+def test_an_interaction_that_stopped_between_two_parts_was_partly_made() -> None:
+    errors = real("google.genai.errors")
+    error = errors.ContinuationInterruptedError("stopped after the first part")
+    error.__cause__ = gemini(503, "UNAVAILABLE", "The model is overloaded.")
+
+    report = describe(error)
+
+    assert (report.kind, report.certainty) == ("provider.overloaded", Certainty.PARTIAL)
+
+
 def test_details_of_google_rpc_are_read_from_messages_as_from_json() -> None:
     exceptions, details = real("google.api_core.exceptions"), real("google.rpc.error_details_pb2")
     delay = details.RetryInfo()
@@ -323,11 +351,27 @@ def test_a_hub_error_is_a_reply_although_it_is_an_os_error_and_hides_its_request
     assert report.kind == "provider.quota_exhausted"
 
 
-def test_the_hub_says_in_a_header_what_is_closed() -> None:
-    report = describe(hugging_face(401, {"X-Error-Code": "GatedRepo"}))
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (401, "RepoNotFound", "provider.model_not_found"),
+        (404, "RevisionNotFound", "provider.model_not_found"),
+        (404, "EntryNotFound", "provider.bad_request"),
+        (401, "GatedRepo", "provider.permission"),
+        (401, None, "provider.auth"),
+    ],
+)
+def test_the_hub_says_in_a_header_what_a_status_was_about(status: int, code: str | None, kind: str) -> None:
+    library, utils = real("httpx2"), real("huggingface_hub.utils")
+    headers = {} if code is None else {"X-Error-Code": code}
+    request = library.Request("GET", "https://huggingface.co/api/models/some/model")
+    reply = library.Response(status, headers=headers, json={"error": "no such thing"}, request=request)
 
-    assert report.provider_metadata is not None
-    assert report.provider_metadata.code == "gatedrepo"
+    with pytest.raises(OSError) as caught:
+        utils.hf_raise_for_status(reply)
+    report = describe(caught.value)
+
+    assert report.kind == kind
 
 
 def test_the_hubs_own_window_is_read_from_its_rate_limit_field() -> None:

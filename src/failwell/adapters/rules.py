@@ -95,7 +95,7 @@ CODES: tuple[Rule, ...] = (
           "modelnotreadyexception slow_down model_overloaded capacity_exceeded overloadederror model_loading"),
     _code(_MODEL, "code",
           "model_not_found modelnotfound deploymentnotfound unknown_model invalid_model model_not_available model_deprecated "
-          "modelnotfoundexception model_decommissioned model_not_supported model_retired invalid_model_id modelnotfounderror"),
+          "modelnotfoundexception model_decommissioned model_not_supported model_retired invalid_model_id modelnotfounderror reponotfound revisionnotfound"),
     _code(_AUTH, "code",
           "invalid_api_key authentication_error invalid_key wrong_api_key unauthorized unauthenticated api_key_invalid "
           "credentials_missing access_token_type_unsupported access_token_expired expiredtokenexception expiredtoken "
@@ -132,6 +132,7 @@ CODES: tuple[Rule, ...] = (
     _code(_CAPABILITY, "code", "unsupported_parameter model_capability_missing notimplementederror",
           unless=r"organi[sz]ation must be verified"),
     _code(_REJECTED, "code", "noregionerror endpointprovidererror unknownserviceerror invalidregionerror unknownendpointerror"),
+    _code(_BAD, "code", "entrynotfound"),
     _code("cancel.run", "code", "apiuseraborterror clientclosedrequesterror"),
 )  # fmt: skip
 
