@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from failwell._version import __version__ as __version__
+    from failwell.adapters.codes import register_code as register_code
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
     from failwell.fault.axes import Certainty as Certainty
@@ -55,6 +56,7 @@ _HOMES = {
     "kind": "failwell.fault.registry",
     "kinds": "failwell.fault.registry",
     "observe": "failwell.runtime.observer",
+    "register_code": "failwell.adapters.codes",
     "register_kind": "failwell.fault.registry",
     "register_secret": "failwell.report.redact",
     "revive": "failwell.report.revive",
@@ -85,6 +87,7 @@ __all__ = [
     "kind",
     "kinds",
     "observe",
+    "register_code",
     "register_kind",
     "register_secret",
     "revive",

@@ -7,6 +7,7 @@ missing file, is the same whoever says it.
 import re
 from typing import NamedTuple
 
+from failwell.adapters.codes import taught
 from failwell.adapters.extract import NOT_SENT, Extract
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 
@@ -64,6 +65,8 @@ def classify(found: Extract) -> Verdict:
     """Which rule speaks for these facts."""
     if found.cause_bug is not None:
         return Verdict(_BUG)
+    if (own := taught(found.codes)) is not None:
+        return Verdict(own)
     if found.status is None and found.phase is not None and not _by_code(found, found.codes):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
