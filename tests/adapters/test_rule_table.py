@@ -1,9 +1,11 @@
 """The rule table on replies as providers send them: one line a case, whoever the provider is."""
 
+import re
 from typing import Any
 
 import pytest
 
+from failwell.adapters.rules import CODES, WORDS
 from failwell.adapters.saved import read_saved
 
 RATE, QUOTA, OVER = "provider.rate_limited", "provider.quota_exhausted", "provider.overloaded"
@@ -84,3 +86,12 @@ def test_a_reply_is_read_as_what_it_means(status: int, body: Any, kind: str) -> 
     reading = read_saved({"http_status": status, "body": body, "transport": "http"})
 
     assert reading.kind == kind, reading.rule
+
+
+def test_every_pattern_is_written_for_lower_cased_texts() -> None:
+    for rule in (*CODES, *WORDS):
+        for pattern in (rule.pattern, rule.unless):
+            letters = re.sub(r"\\.", "", pattern.pattern) if pattern is not None else ""
+
+            assert letters == letters.lower(), rule.name
+            assert all(word == word.lower() for word in rule.words), rule.name

@@ -12,6 +12,7 @@ from failwell.adapters.extract import NOT_SENT, Extract
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 
 _MOST_RUNNERS = 3
+_LONGEST = 8_000
 
 PHASES: dict[str, Rule] = {
     **{
@@ -102,15 +103,11 @@ def _transport(found: Extract) -> Rule:
 
 
 def _by_code(found: Extract, codes: tuple[str, ...]) -> list[Rule]:
-    hits = [hit for code in codes for hit in _BY_CODE.get(code, ())]
+    hits = {place: rule for code in codes for place, rule in _BY_CODE.get(code, ())}
     if not hits:
         return []
-    low = found.message.lower()
-    rules: list[Rule] = []
-    for _, rule in sorted(set(hits), key=lambda hit: hit[0]):
-        if rule not in rules and _says(rule, low, found.message):
-            rules.append(rule)
-    return rules
+    low = _low(found)
+    return [hits[place] for place in sorted(hits) if _says(hits[place], low)]
 
 
 def _telling(found: Extract) -> tuple[str, ...]:
@@ -121,21 +118,32 @@ def _telling(found: Extract) -> tuple[str, ...]:
 
 
 def _by_words(found: Extract) -> list[Rule]:
-    low = found.message.lower()
+    low = _low(found)
     if not low:
         return []
     for rule in WORDS:
-        if _says(rule, low, found.message):
+        if _says(rule, low):
             return [rule]
     return []
 
 
-def _says(rule: Rule, low: str, message: str) -> bool:
-    if rule.pattern is not None and (
-        not any(word in low for word in rule.words) or rule.pattern.search(message) is None
-    ):
+def _low(found: Extract) -> str:
+    """What the words of rules are looked for in: the message, lower-cased and no longer than any of theirs."""
+    return found.message[:_LONGEST].lower()
+
+
+def _says(rule: Rule, low: str) -> bool:
+    if rule.pattern is not None and not (_any_in(rule.words, low) and rule.pattern.search(low)):
         return False
-    return rule.unless is None or rule.unless.search(message) is None
+    return rule.unless is None or rule.unless.search(low) is None
+
+
+def _any_in(words: tuple[str, ...], low: str) -> bool:
+    # A plain loop: a generator costs more than the searches that it would save.
+    for word in words:  # noqa: SIM110
+        if word in low:
+            return True
+    return False
 
 
 def _status(found: Extract) -> int | None:

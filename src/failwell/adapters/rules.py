@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One row. Everything it names must hold."""
 
@@ -53,7 +53,8 @@ def _status(kind: str, *statuses: int) -> Rule:
 
 
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    return re.compile(pattern, re.IGNORECASE) if pattern else None
+    # Texts are lower-cased once, before any rule reads them; ignoring case costs a search twice its time.
+    return re.compile(pattern) if pattern else None
 
 
 _QUOTA, _RATE, _OVER = "provider.quota_exhausted", "provider.rate_limited", "provider.overloaded"
