@@ -1,16 +1,32 @@
-"""Breakers: after enough failures nobody calls for a while, then one probe finds out.
+"""Breakers: after enough failures nobody calls for a while, then a probe finds out.
 
 A breaker is scoped by blame: a missing model closes off that model, a used-up quota the account.
 The state is a value, and the time comes in as an argument.
 """
 
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from failwell.fault.axes import Blame, Category
 from failwell.fault.frozen import frozen
 from failwell.report.record import ErrorReport
 
 Position = Literal["closed", "open", "half_open"]
+Scope = tuple[str, ...]
+"""Who is meant: a provider, one account there, or one model of that account."""
+
+
+class Called(NamedTuple):
+    """Who was called, as far as the caller knows."""
+
+    provider: str
+    account: str = ""
+    model: str | None = None
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """The breakers that this call passes, the widest first."""
+        wide = ((self.provider,), (self.provider, self.account))
+        return wide if self.model is None else (*wide, (self.provider, self.account, self.model))
 
 
 @frozen
@@ -24,6 +40,10 @@ class BreakerPolicy:
     probes: int = 1
     """Calls let through at once to find out whether it works again."""
 
+    def __post_init__(self) -> None:
+        if not (self.failures >= 1 and self.rest >= 0 and self.probes >= 1):
+            raise ValueError("`failures` and `probes` are at least 1, and `rest` is not negative")
+
 
 @frozen
 class Breaker:
@@ -32,62 +52,63 @@ class Breaker:
     position: Position = "closed"
     failures: int = 0
     until: float = 0.0
-    """Monotonic time at which an open breaker lets a probe through."""
+    """Monotonic time at which an open breaker lets a probe through, and a half-open one stops waiting
+    for its probe: a call that was abandoned never reports."""
     probing: int = 0
     why: str = ""
 
 
-def admit(breaker: Breaker, policy: BreakerPolicy, now: float) -> tuple[bool, Breaker]:
-    """Whether a call may be made now, and the breaker afterwards."""
+CLOSED = Breaker()
+
+
+def admit(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breaker | None:
+    """The breaker after it let a call through, or `None` if it does not."""
     if breaker.position == "closed":
-        return True, breaker
-    if breaker.position == "open":
-        if now < breaker.until:
-            return False, breaker
-        return True, Breaker(position="half_open", failures=breaker.failures, probing=1, why=breaker.why)
-    if breaker.probing < policy.probes:
-        return True, Breaker(
-            position="half_open", failures=breaker.failures, probing=breaker.probing + 1, why=breaker.why
-        )
-    return False, breaker
+        return breaker
+    if now >= breaker.until:
+        return replace(breaker, position="half_open", probing=1, until=now + policy.rest)
+    if breaker.position == "half_open" and breaker.probing < policy.probes:
+        return replace(breaker, probing=breaker.probing + 1)
+    return None
 
 
 def succeeded(breaker: Breaker) -> Breaker:
     """The breaker after a call that worked."""
-    return breaker if breaker == CLOSED else CLOSED
+    # A late answer to a call from before it opened says nothing about now.
+    return breaker if breaker.position == "open" else CLOSED
 
 
 def failed(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, now: float) -> Breaker:
     """The breaker after a call that failed with `report`."""
     if not counts(report):
-        # Somebody else's mistake says nothing about the service; a probe's place is given back.
-        probing = max(0, breaker.probing - 1)
-        return Breaker(
-            position=breaker.position,
-            failures=breaker.failures,
-            until=breaker.until,
-            probing=probing,
-            why=breaker.why,
-        )
+        return released(breaker)
     failures = breaker.failures + 1
     at_once = report.category is Category.CAPACITY
-    if breaker.position == "half_open" or at_once or failures >= policy.failures:
+    if breaker.position != "closed" or at_once or failures >= policy.failures:
         rest = policy.rest if report.not_before is None else max(policy.rest, report.not_before.after)
-        return Breaker(position="open", failures=failures, until=now + rest, why=report.kind)
-    return Breaker(position="closed", failures=failures, why=report.kind)
+        until = max(now + rest, breaker.until if breaker.position == "open" else 0.0)
+        return Breaker(position="open", failures=failures, until=until, why=report.kind)
+    return Breaker(failures=failures, why=report.kind)
+
+
+def released(breaker: Breaker) -> Breaker:
+    """The breaker after a call that says nothing about whoever was called: a probe's place is free."""
+    return replace(breaker, probing=breaker.probing - 1) if breaker.probing else breaker
 
 
 def counts(report: ErrorReport) -> bool:
     """Whether a failure speaks against whoever was called."""
-    return report.category in (Category.TRANSIENT, Category.CAPACITY, Category.AMBIGUOUS)
+    return report.category in _AGAINST or report.kind == "provider.model_not_found"
 
 
-def scope_of(report: ErrorReport) -> tuple[str, ...]:
-    """Which breaker a failure belongs to: the provider, and as much more as the blame says."""
-    provider = report.provider or "?"
+_AGAINST = (Category.TRANSIENT, Category.CAPACITY, Category.AMBIGUOUS)
+
+
+def scope_of(report: ErrorReport, called: Called) -> Scope:
+    """Which breaker a failure belongs to: as far as the blame reaches."""
     if report.blame in (Blame.MODEL, Blame.DEPLOYMENT):
-        return (provider, report.model or "?")
-    return (provider,)
-
-
-CLOSED = Breaker()
+        model = called.model or report.model
+        return (
+            (called.provider, called.account) if model is None else (called.provider, called.account, model)
+        )
+    return (called.provider, called.account) if report.blame is Blame.ACCOUNT else (called.provider,)

@@ -1,4 +1,4 @@
-"""What may be spent: attempts, seconds, money. A budget is a value; spending gives a new one."""
+"""What may be spent: attempts, seconds, money. A budget is a value, and so is what was spent of it."""
 
 from failwell.fault.frozen import frozen
 
@@ -18,6 +18,9 @@ class Budget:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"`{name}` must not be negative")
+
+
+NO_BUDGET = Budget()
 
 
 @frozen

@@ -1,23 +1,24 @@
-"""Pure choice: a report and the tries so far in, a decision out.
+"""What to do about a failure: a report and the tries so far go in, a decision comes out.
 
-Nothing here sleeps, reads a clock or draws a random number, so the same policy may run inside a
-replayed workflow. Rules are tried in order and the first that fits speaks; after them the kind's
-own default policy does.
+Rules are tried in order and the first that fits speaks; after them the kind's own default does. No
+rule can allow what is never safe: to go on after a cancel, after somebody has seen a part of the
+result, or to replay work whose outcome nobody knows.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.budget import Budget, Spent, over
+from failwell.decision.budget import NO_BUDGET, Budget, Spent, over
 from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
-from failwell.fault.axes import Category, Repeat
+from failwell.fault.axes import Category, Certainty
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import find_kind
 from failwell.report.record import ErrorReport
 
 IN_PROCESS_LIMIT = 60.0
-"""Seconds; a longer wait is not slept but parked."""
+"""Seconds; a longer wait that a provider asks for is not slept but parked."""
 
 
 @frozen
@@ -33,17 +34,18 @@ class Schedule:
             raise ValueError("`max_attempts` counts the first call, so it is at least 1")
 
 
+_SERVER = Schedule(max_attempts=3, backoff=Backoff(curve="exponential", first=1.0, jitter=0.2))
 ONCE = Schedule(max_attempts=1, backoff=Backoff(curve="fixed", first=0.0))
 
 SCHEDULES: dict[str, Schedule] = {
     "rate_limit": Schedule(max_attempts=6, backoff=Backoff(curve="exponential", first=5.0, jitter=0.2)),
-    "server": Schedule(max_attempts=3, backoff=Backoff(curve="exponential", first=1.0, jitter=0.2)),
+    "server": _SERVER,
     "store": Schedule(max_attempts=3, backoff=Backoff(curve="linear", first=2.0)),
     "evict": Schedule(max_attempts=2, backoff=Backoff(curve="fixed", first=0.0)),
+    "reconcile": _SERVER,
     "none": ONCE,
     "park": ONCE,
     "refresh_auth": ONCE,
-    "reconcile": ONCE,
 }
 """The named default policies; each kind names one of them."""
 
@@ -59,21 +61,51 @@ class Rule:
     """`False` never repeats these; `True` repeats them although their category would not."""
     name: str = ""
 
+    def __str__(self) -> str:
+        return self.name or str(self.match)
+
 
 @frozen
 class Policy:
     """Ordered rules, a budget over everything, and how long a wait may be slept."""
 
     rules: tuple[Rule, ...] = ()
-    budget: Budget = Budget()
+    budget: Budget = NO_BUDGET
     in_process_limit: float = IN_PROCESS_LIMIT
     name: str = "default"
 
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "Policy":
+        """The policy that `data` writes down, as a policy file does.
+
+        Raises:
+            Validation: something in it cannot be used; every mistake is named with its key.
+        """
+        from failwell.decision.written import read_policy
+
+        return read_policy(data)
+
+    @classmethod
+    def from_file(cls, path: str) -> "Policy":
+        """The policy in a TOML file.
+
+        Raises:
+            OSError: the file cannot be read.
+            Validation: it is not TOML, or something in it cannot be used.
+        """
+        from failwell.decision.written import read_toml
+
+        with open(path, "rb") as file:  # noqa: PTH123  (read before anything is decided, and never while)
+            return read_toml(file.read())
+
 
 class Tries(NamedTuple):
-    """What the loop knows when it asks: how often it tried, what it spent, what it may do."""
+    """What a loop knows when it asks: how often it called, what was spent, what it is able to do."""
 
-    spent: Spent
+    attempts: int
+    """Calls made so far, the one that failed included."""
+    budgets: tuple[tuple[Budget, Spent], ...] = ()
+    """Every budget that this call lives under, with what was spent of it."""
     idempotent: bool | None = None
     """Whether the call may be repeated although its outcome is unknown."""
     may_fall_back: bool = False
@@ -85,7 +117,7 @@ class Tries(NamedTuple):
 
 
 class Reasoned(NamedTuple):
-    """A decision with the rule that it follows from, and the rules that fitted as well."""
+    """A decision with the rule that it follows from, and those that would have spoken next."""
 
     decision: Decision
     rule: str
@@ -94,98 +126,136 @@ class Reasoned(NamedTuple):
 
 def decide(policy: Policy, report: ErrorReport, tries: Tries, luck: float = 0.5) -> Decision:
     """What to do about `report`; `luck` in [0, 1) is drawn by the caller."""
-    return reason(policy, report, tries, luck).decision
+    rule = next((rule for rule in policy.rules if rule.match.fits(report)), None)
+    return _choose(policy, report, tries, rule, luck)
 
 
 def reason(policy: Policy, report: ErrorReport, tries: Tries, luck: float = 0.5) -> Reasoned:
     """`decide`, with the rule that spoke and those that would have spoken next."""
     fitting = [rule for rule in policy.rules if rule.match.fits(report)]
-    rule = fitting[0] if fitting else None
-    others = tuple(_named(one) for one in fitting[1:])
-    default = _default(report)
-    name = _named(rule) if rule is not None else f"default `{default}`"
-    schedule = (rule.schedule if rule is not None else None) or SCHEDULES[default]
-    allowed = None if rule is None else rule.retryable
-    decision = _choose(policy, report, tries, schedule, allowed, luck)
-    return Reasoned(decision, name, others)
+    names = [*(str(rule) for rule in fitting), f"default `{default_schedule(report)}`"]
+    decision = _choose(policy, report, tries, fitting[0] if fitting else None, luck)
+    return Reasoned(decision, names[0], tuple(names[1:]))
 
 
-def _choose(
-    policy: Policy, report: ErrorReport, tries: Tries, schedule: Schedule, allowed: bool | None, luck: float
-) -> Decision:
-    if report.category is Category.CANCELLED:
-        return GiveUp(why="it was cancelled")
-    if tries.visible:
-        return GiveUp(why="part of the result has already been seen")
-    barred = _barred(report, tries, allowed)
-    if barred is not None:
-        return _elsewhere(tries, barred, report)
-    if report.category is Category.RESOURCE:
-        return _free(report, tries, schedule)
-    if tries.spent.attempts >= schedule.max_attempts:
-        return _elsewhere(tries, GiveUp(why=f"all {schedule.max_attempts} attempts are spent"), report)
-    return _wait(policy, report, tries, schedule.backoff.wait(tries.spent.attempts, luck))
-
-
-def _barred(report: ErrorReport, tries: Tries, allowed: bool | None) -> Decision | None:
-    """Why the same call may not be made again, if it may not."""
-    if allowed is False:
-        return GiveUp(why="the policy does not repeat it")
-    if report.category is Category.AMBIGUOUS and not tries.idempotent and allowed is not True:
-        if tries.may_ask:
-            return Ask(question="was the work done?", why="the outcome is unknown")
-        return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
-    if report.category.repeat is Repeat.AFTER_FREEING or allowed is True:
-        return None
-    if report.category is Category.AMBIGUOUS:
-        return None
-    if report.category is Category.CAPACITY and report.not_before is not None and tries.may_park:
-        return Park(after=report.not_before.after, why="the quota renews then")
-    if not report.retryable:
-        return GiveUp(why=f"a {report.category} failure does not go away by itself")
-    return None
-
-
-def _elsewhere(tries: Tries, otherwise: Decision, report: ErrorReport) -> Decision:
-    if tries.may_fall_back and isinstance(otherwise, GiveUp) and falls_through(report):
-        return Fallback(why=otherwise.why)
-    return otherwise
-
-
-def falls_through(report: ErrorReport) -> bool:
-    """Whether another provider may succeed where this one failed: only where the call was sound."""
-    return report.retryable or report.category in (Category.RESOURCE, Category.CAPACITY)
-
-
-def _free(report: ErrorReport, tries: Tries, schedule: Schedule) -> Decision:
-    if not tries.may_evict:
-        return _elsewhere(tries, GiveUp(why="nothing here can free the resource"), report)
-    if tries.spent.attempts >= schedule.max_attempts:
-        return _elsewhere(tries, GiveUp(why=f"all {schedule.max_attempts} attempts are spent"), report)
-    short = report.resource_shortfall
-    return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
-
-
-def _wait(policy: Policy, report: ErrorReport, tries: Tries, backoff: float) -> Decision:
-    told = report.not_before
-    # What the provider says is kept exactly: no jitter, not a moment less.
-    wait = backoff if told is None else told.after
-    spent = over(policy.budget, tries.spent, wait=wait)
-    if spent is not None:
-        return _elsewhere(tries, GiveUp(why=spent), report)
-    if told is not None and wait > policy.in_process_limit:
-        if tries.may_fall_back:
-            return Fallback(why=f"the wait of {wait:.0f} s is longer than may be slept")
-        return Park(after=wait, why=f"as {told.source} says")
-    return Retry(after=wait, why=f"as {told.source} says" if told is not None else "after a back-off")
-
-
-def _default(report: ErrorReport) -> str:
+def default_schedule(report: ErrorReport) -> str:
+    """Which of `SCHEDULES` the report's kind names."""
     known = find_kind(report.kind)
     if known is not None:
         return known.policy if known.policy in SCHEDULES else "none"
     return "server" if report.retryable else "none"
 
 
-def _named(rule: Rule) -> str:
-    return rule.name or str(rule.match)
+def falls_through(report: ErrorReport, idempotent: bool | None) -> bool:
+    """Whether another provider may succeed where this one failed: only where the call was sound."""
+    if is_unsure(report, idempotent):
+        return False
+    return report.retryable or report.category in _SOUND
+
+
+def is_unsure(report: ErrorReport, idempotent: bool | None) -> bool:
+    """Whether the work may have been done, so that a repeat could do it twice."""
+    if report.category is Category.AMBIGUOUS:
+        return not idempotent
+    return idempotent is False and report.certainty in _MAYBE_DONE
+
+
+_SOUND = (Category.RESOURCE, Category.CAPACITY, Category.AMBIGUOUS)
+_MAYBE_DONE = (Certainty.UNKNOWN, Certainty.PARTIAL, Certainty.DONE_BUT_LOST)
+
+
+def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None, luck: float) -> Decision:
+    category = report.category
+    if category is Category.CANCELLED:
+        return GiveUp(why="it was cancelled")
+    if tries.visible:
+        return GiveUp(why="part of the result has already been seen")
+    schedule = SCHEDULES[default_schedule(report)] if rule is None or rule.schedule is None else rule.schedule
+    allowed = None if rule is None else rule.retryable
+    if allowed is False:
+        return _elsewhere(tries, report, "the policy does not repeat it")
+    if is_unsure(report, tries.idempotent):
+        if tries.may_ask and tries.attempts < schedule.max_attempts:
+            wait = schedule.backoff.wait(tries.attempts, luck)
+            late = _over(tries, wait)
+            if late is not None:
+                return GiveUp(why=late)
+            return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
+        return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
+    if category is Category.RESOURCE:
+        return _free(tries, report, schedule)
+    if allowed is None and category is Category.CAPACITY:
+        return _until_renewed(tries, report)
+    if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
+        return _elsewhere(tries, report, _why_not(report))
+    return _again(policy, tries, report, schedule, luck)
+
+
+def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, luck: float) -> Decision:
+    told = report.not_before
+    if told is not None and told.after > policy.in_process_limit and schedule.max_attempts > 1:
+        # A call that was turned away until later has not been tried; it spends no attempt.
+        return _park(tries, report, told.after, f"as {told.source} says")
+    if tries.attempts >= schedule.max_attempts:
+        return _elsewhere(tries, report, _spent(schedule))
+    # What the provider says is kept exactly: no jitter, not a moment less.
+    wait = told.after if told is not None else schedule.backoff.wait(tries.attempts, luck)
+    late = _over(tries, wait)
+    if late is not None:
+        return _elsewhere(tries, report, late)
+    return Retry(after=wait, why="after a back-off" if told is None else f"as {told.source} says")
+
+
+def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
+    if report.not_before is None:
+        return _elsewhere(tries, report, _why_not(report))
+    return _park(tries, report, report.not_before.after, "the quota renews then")
+
+
+def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:
+    late = _over(tries, after)
+    elsewhere = _elsewhere(tries, report, late or f"the wait of {after:.0f} s is longer than may be slept")
+    if late is not None or isinstance(elsewhere, Fallback) or not tries.may_park:
+        return elsewhere
+    return Park(after=after, why=why)
+
+
+def _free(tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
+    if not tries.may_evict:
+        return _elsewhere(tries, report, "nothing here can free the resource")
+    if tries.attempts >= schedule.max_attempts:
+        return _elsewhere(tries, report, _spent(schedule))
+    late = _over(tries, 0.0)
+    if late is not None:
+        return GiveUp(why=late)
+    short = report.resource_shortfall
+    return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
+
+
+def _elsewhere(tries: Tries, report: ErrorReport, why: str) -> Decision:
+    """The next entry of a chain, if there is one for this failure and anything left to spend on it."""
+    if tries.may_fall_back and falls_through(report, tries.idempotent):
+        late = _over(tries, 0.0)
+        return Fallback(why=why) if late is None else GiveUp(why=late)
+    return GiveUp(why=why)
+
+
+def _over(tries: Tries, wait: float) -> str | None:
+    for budget, spent in tries.budgets:
+        late = over(budget, spent, wait=wait)
+        if late is not None:
+            return late
+    return None
+
+
+def _why_not(report: ErrorReport) -> str:
+    if report.category.retryable:
+        return "whoever raised it forbids a repeat"
+    return (
+        f"{'an' if report.category[0] in 'au' else 'a'} {report.category} failure does not go away by itself"
+    )
+
+
+def _spent(schedule: Schedule) -> str:
+    calls = schedule.max_attempts
+    return f"all {calls} attempts are spent" if calls > 1 else "it is tried once only"

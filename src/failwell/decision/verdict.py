@@ -46,6 +46,8 @@ class Ask:
 
     question: str
     why: str
+    after: float = 0.0
+    """Seconds to wait before the repeat, if the answer allows one."""
 
 
 @frozen

@@ -4,6 +4,18 @@ from failwell.fault.frozen import frozen
 from failwell.report.record import Attempt
 
 _STAMP = "__failwell_ledger__"
+_UNSURE = ("unknown", "partial", "done_but_lost")
+
+
+@frozen
+class Skipped:
+    """An entry that was passed over without a call."""
+
+    before: int
+    """The number of the attempt that came next."""
+    provider: str
+    model: str
+    reason: str
 
 
 @frozen
@@ -14,6 +26,8 @@ class Ledger:
     attempts: tuple[Attempt, ...] = ()
     stopped: str = ""
     """Why no further attempt was made."""
+    skipped: tuple[Skipped, ...] = ()
+    """Entries that were not called at all; they spend no attempt."""
     nested: tuple[str, ...] = ()
     """Loops found inside this one, each with how often it tried: they multiply."""
 
@@ -30,30 +44,52 @@ class Ledger:
     @property
     def may_have_been_billed(self) -> int:
         """How many attempts ended without anybody knowing whether they were billed."""
-        unsure = ("unknown", "partial", "done_but_lost")
-        return sum(1 for attempt in self.attempts if attempt.certainty in unsure)
+        return sum(1 for one in self.attempts if one.certainty in _UNSURE and one.cost is None)
+
+    @property
+    def unpriced(self) -> int:
+        """How many attempts reported tokens for which no price is known."""
+        return sum(1 for one in self.attempts if one.usage and one.cost is None)
 
     def table(self) -> str:
         """The ledger as lines of text."""
         rows = [("#", "kind", "provider", "model", "waited", "cost", "")]
-        rows += [
-            (
-                str(one.number),
-                one.kind or "ok",
-                one.provider or "",
-                one.model or "",
-                "" if one.wait is None else f"{one.wait:.1f} s",
-                "" if one.cost is None else f"{one.cost / 1e8:.6f} $",
-                one.reason or "",
-            )
-            for one in self.attempts
-        ]
+        left = list(self.skipped)
+        for one in self.attempts:
+            rows += [_skip_row(left.pop(0)) for skip in self.skipped if left and skip.before <= one.number]
+            rows.append(_row(one))
+        rows += [_skip_row(skip) for skip in left]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, f"stopped: {self.stopped}"] if self.stopped else lines)
+        return "\n".join([*lines, *self._footer()])
+
+    def _footer(self) -> list[str]:
+        lines = [f"stopped: {self.stopped}"] if self.stopped else []
+        if self.may_have_been_billed:
+            lines.append(f"may have been billed: {self.may_have_been_billed} without a known outcome")
+        if self.nested:
+            lines.append(f"nested loops, which multiply: {', '.join(self.nested)}")
+        return lines
+
+
+def _row(one: Attempt) -> tuple[str, ...]:
+    cost = "" if one.cost is None else f"{one.cost / 1e8:.6f} $"
+    return (
+        str(one.number),
+        one.kind or "ok",
+        one.provider or "",
+        one.model or "",
+        "" if one.wait is None else f"{one.wait:.1f} s",
+        "no price" if one.usage and one.cost is None else cost,
+        one.reason or "",
+    )
+
+
+def _skip_row(one: Skipped) -> tuple[str, ...]:
+    return ("-", "skipped", one.provider, one.model, "", "", one.reason)
 
 
 def attach(error: BaseException, ledger: Ledger) -> None:

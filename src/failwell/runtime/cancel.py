@@ -12,6 +12,7 @@ from typing import Literal
 
 from failwell.fault.classes import Cancellation
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.observer import suppressed, tell
 
 Level = Literal["session", "turn", "stage", "tool", "job", "run"]
 Reason = Literal["user", "parent", "cap", "deadline"]
@@ -44,21 +45,25 @@ class CancelScope:
 
     def cancel(self, reason: Reason = "user") -> None:
         """Stop everything below, in the order it was made, then this scope. Twice is harmless."""
-        with self._changed:
-            if self.reason is not None:
-                return
-            children = list(self._children)
-        for below in children:
-            below.cancel("parent")
-        with self._changed:
-            if self.reason is not None:
-                return
-            self.reason = reason
-            callbacks = list(self._callbacks)
-            self._callbacks.clear()
-            self._changed.notify_all()
+        while True:
+            with self._changed:
+                if self.reason is not None:
+                    return
+                below = [child for child in self._children if child.reason is None]
+                if not below:
+                    # Decided under the lock, so no child can be born in between and be missed.
+                    self.reason = reason
+                    callbacks = list(self._callbacks)
+                    self._callbacks.clear()
+                    self._changed.notify_all()
+                    break
+            for child in below:
+                child.cancel("parent")
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception as problem:  # noqa: BLE001  (one callback that fails must not keep the others running)
+                tell(suppressed(problem, "a callback failed while its scope was being cancelled"))
 
     def check(self) -> None:
         """Raise if this scope was stopped. To be called after every wait."""
@@ -131,9 +136,8 @@ class CancelScope:
                 self._callbacks.remove(callback)
 
 
-def current_scope() -> CancelScope | None:
-    """The scope that the running task works in, if any."""
-    return _current.get()
+current_scope = _current.get
+"""The scope that the running task works in, if any."""
 
 
 @contextmanager

@@ -5,21 +5,45 @@ Thread-safe and cheap. The state can be looked at, so nobody has to guess why a 
 
 from threading import Lock
 
-from failwell.decision.breaker import CLOSED, Breaker, BreakerPolicy, admit, failed, scope_of, succeeded
+from failwell.decision.breaker import (
+    CLOSED,
+    Breaker,
+    BreakerPolicy,
+    Called,
+    Scope,
+    admit,
+    failed,
+    released,
+    scope_of,
+    succeeded,
+)
 from failwell.decision.bucket import Bucket
+from failwell.fault.axes import Certainty
+from failwell.fault.base import Fault
+from failwell.fault.facts import NotBefore
 from failwell.fault.frozen import frozen
 from failwell.report.record import ErrorReport
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
-Key = tuple[str, ...]
 _MOST_KEYS = 10_000
+
+
+class ClosedOff(Fault, kind="provider.unavailable"):
+    """Nobody calls there for a while, because the last calls failed."""
+
+    scope: str
+    since: str
+    """The kind of failure that closed it off."""
+
+    def summary(self) -> str:
+        return f"{self.scope} is closed off after {self.since}; nothing was sent"
 
 
 @frozen
 class GuardState:
     """One scope's state, for showing."""
 
-    scope: Key
+    scope: Scope
     breaker: Breaker
     tokens: float
 
@@ -38,64 +62,97 @@ class Guard:
         self._policy = breaker or BreakerPolicy()
         self._clock = clock
         self._lock = Lock()
-        self._buckets: dict[Key, Bucket] = {}
-        self._breakers: dict[Key, Breaker] = {}
+        self._buckets: dict[Scope, Bucket] = {}
+        self._breakers: dict[Scope, Breaker] = {}
 
-    def may_call(self, provider: str, model: str | None = None) -> str | None:
-        """`None` if a call may be made now, else why not."""
+    def refuses(self, called: Called) -> ClosedOff | None:
+        """`None` if a call may be made now (and it must then be reported), else why not."""
         now = self._clock.monotonic()
+        admitted: dict[Scope, Breaker] = {}
         with self._lock:
-            for key in _scopes(provider, model):
-                breaker = self._breakers.get(key, CLOSED)
-                if breaker is CLOSED:
+            for scope in called.scopes():
+                breaker = self._breakers.get(scope)
+                if breaker is None:
                     continue
-                admitted, after = admit(breaker, self._policy, now)
-                self._breakers[key] = after
-                if not admitted:
-                    return f"{'/'.join(key)} is closed off for {max(0.0, breaker.until - now):.1f} s ({breaker.why})"
+                after = admit(breaker, self._policy, now)
+                if after is None:
+                    # Nothing was written yet, so no wider breaker has lost a probe to this refusal.
+                    return _closed_off(scope, breaker, now)
+                admitted[scope] = after
+            self._breakers.update(admitted)
         return None
 
-    def may_retry(self, provider: str) -> bool:
-        """Take a token for a retry; `False` when retries have run dry."""
+    def closed(self, called: Called) -> ClosedOff | None:
+        """What `refuses` would say, without taking a probe's place."""
+        now = self._clock.monotonic()
         with self._lock:
-            after = self._buckets.get((provider,), self._bucket).take()
+            for scope in called.scopes():
+                breaker = self._breakers.get(scope)
+                if breaker is not None and admit(breaker, self._policy, now) is None:
+                    return _closed_off(scope, breaker, now)
+        return None
+
+    def may_retry(self, called: Called) -> bool:
+        """Take a token for a retry; `False` when retries have run dry."""
+        key = (called.provider, called.account)
+        with self._lock:
+            after = self._buckets.get(key, self._bucket).take()
             if after is None:
                 return False
-            self._buckets[provider,] = after
+            self._buckets[key] = after
             return True
 
-    def succeeded(self, provider: str, model: str | None = None) -> None:
+    def succeeded(self, called: Called) -> None:
         """Take note of a call that worked."""
+        key = (called.provider, called.account)
         with self._lock:
-            bucket = self._buckets.get((provider,))
+            bucket = self._buckets.get(key)
             if bucket is not None:
-                self._buckets[provider,] = bucket.give()
-            for key in _scopes(provider, model):
-                if key in self._breakers:
-                    self._breakers[key] = succeeded(self._breakers[key])
+                self._buckets[key] = bucket.give()
+            for scope in called.scopes():
+                breaker = self._breakers.get(scope)
+                if breaker is not None:
+                    self._breakers[scope] = succeeded(breaker)
 
-    def failed(self, report: ErrorReport) -> None:
+    def failed(self, called: Called, report: ErrorReport) -> None:
         """Take note of a call that failed."""
-        key = scope_of(report)
+        blamed = scope_of(report, called)
         now = self._clock.monotonic()
         with self._lock:
             if len(self._breakers) >= _MOST_KEYS:
                 self._breakers = {k: b for k, b in self._breakers.items() if b.position != "closed"}
-            self._breakers[key] = failed(self._breakers.get(key, CLOSED), self._policy, report, now)
+            self._breakers[blamed] = failed(self._breakers.get(blamed, CLOSED), self._policy, report, now)
+            for scope in called.scopes():
+                if scope != blamed and scope in self._breakers:
+                    self._breakers[scope] = released(self._breakers[scope])
+
+    def abandoned(self, called: Called) -> None:
+        """Take note of a call that was admitted and ended without saying anything about the service."""
+        with self._lock:
+            for scope in called.scopes():
+                if scope in self._breakers:
+                    self._breakers[scope] = released(self._breakers[scope])
 
     def states(self) -> list[GuardState]:
         """Every scope that has a state of its own, ordered by name."""
         with self._lock:
-            keys = sorted({*self._buckets, *self._breakers})
             return [
                 GuardState(
-                    scope=key,
-                    breaker=self._breakers.get(key, CLOSED),
-                    tokens=self._buckets.get(key, self._bucket).tokens,
+                    scope=scope,
+                    breaker=self._breakers.get(scope, CLOSED),
+                    tokens=self._buckets.get(scope, self._bucket).tokens,
                 )
-                for key in keys
+                for scope in sorted({*self._buckets, *self._breakers})
             ]
 
 
-def _scopes(provider: str, model: str | None) -> tuple[Key, ...]:
-    return ((provider,),) if model is None else ((provider,), (provider, model))
+def _closed_off(scope: Scope, breaker: Breaker, now: float) -> ClosedOff:
+    rest = max(0.0, breaker.until - now)
+    return ClosedOff(
+        scope="/".join(part for part in scope if part),
+        since=breaker.why,
+        certainty=Certainty.NOT_SENT,
+        provider=scope[0],
+        model=scope[2] if len(scope) > 2 else None,
+        not_before=NotBefore(after=rest, source="breaker"),
+    )

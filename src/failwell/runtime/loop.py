@@ -1,19 +1,21 @@
 """The attempt loop as a state machine: told what happened, it says what to do next.
 
-It performs no I/O and reads no clock. The drivers in `failwell.runtime.retry` (and every layer above)
-feed it times and failures, carry out its decisions and hand it the outcome.
+It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `failwell.runtime.chain`
+and every layer above) feed it failures, carry out its decisions and tell it how those went.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from failwell.decision.budget import Spent
-from failwell.decision.policy import Policy, Tries, reason
-from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, say
-from failwell.report.ledger import Ledger
+from failwell.decision.budget import Budget, Spent
+from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.verdict import Decision, say
+from failwell.report.ledger import Ledger, Skipped
 from failwell.report.record import Attempt, ErrorReport
 
-_MOST_ATTEMPTS = 64
-"""Rows kept in a ledger; a loop that needs more is not a loop any more."""
+MOST_ROWS = 64
+"""Rows kept in a ledger; of a longer loop the last ones."""
+_NO_TOKENS: Mapping[str, int] = {}
 
 
 class Allowed(NamedTuple):
@@ -26,18 +28,24 @@ class Allowed(NamedTuple):
     ask: bool = False
 
 
-_PLAIN = Allowed()
+PLAIN = Allowed()
 
 
 class Loop:
-    """One operation being tried: its policy, what was spent, and the rows so far."""
+    """One operation being tried: its policy, how often it was called, and the rows so far."""
 
-    def __init__(self, policy: Policy, *, layer: str = "call", allowed: Allowed = _PLAIN) -> None:
+    __slots__ = ("allowed", "attempts", "calls", "layer", "nested", "policy", "rows", "skips", "stopped")
+
+    def __init__(self, policy: Policy, *, layer: str = "call", allowed: Allowed = PLAIN) -> None:
         self.policy = policy
         self.layer = layer
         self.allowed = allowed
-        self.spent = Spent()
+        self.attempts = 0
+        """Calls that count against the schedule in force."""
+        self.calls = 0
+        """Calls in all."""
         self.rows: list[Attempt] = []
+        self.skips: list[Skipped] = []
         self.nested: list[str] = []
         self.stopped = ""
 
@@ -45,51 +53,78 @@ class Loop:
         self,
         report: ErrorReport,
         *,
-        elapsed: float,
         luck: float,
+        budgets: tuple[tuple[Budget, Spent], ...] = (),
         visible: bool = False,
         inner: Ledger | None = None,
     ) -> Decision:
-        """Record a failed attempt, `elapsed` seconds after the loop began, and say what to do."""
-        self.spent = Spent(attempts=self.spent.attempts + 1, seconds=elapsed, cost=self.spent.cost)
+        """Take note of a failed call, and say what to do about it."""
+        self.attempts += 1
+        self.calls += 1
         if inner is not None and len(inner.attempts) > 1:
             self.nested.append(f"{inner.layer} × {len(inner.attempts)}")
+        allowed = self.allowed
         tries = Tries(
-            spent=self.spent,
-            idempotent=self.allowed.idempotent,
-            may_fall_back=self.allowed.fall_back,
-            may_evict=self.allowed.evict,
-            may_park=self.allowed.park,
-            may_ask=self.allowed.ask,
-            visible=visible,
+            self.attempts,
+            budgets,
+            allowed.idempotent,
+            allowed.fall_back,
+            allowed.evict,
+            allowed.park,
+            allowed.ask,
+            visible,
         )
-        reasoned = reason(self.policy, report, tries, luck)
-        decision = reasoned.decision
-        self._record(report, decision)
-        return decision
+        return decide(self.policy, report, tries, luck)
+
+    def record(
+        self,
+        report: ErrorReport | None,
+        decision: Decision | None,
+        *,
+        wait: float | None = None,
+        refused: str | None = None,
+        called: tuple[str | None, str | None] = (None, None),
+        usage: Mapping[str, int] = _NO_TOKENS,
+        cost: int | None = None,
+    ) -> Attempt:
+        """Write the row of the latest call: what was decided, unless it was `refused` after all."""
+        if report is None:
+            self.calls += 1
+        reason = refused or ("it succeeded" if decision is None else say(decision))
+        if wait is None:
+            self.stopped = reason
+        row = Attempt(
+            number=self.calls,
+            kind=None if report is None else report.kind,
+            certainty=None if report is None else report.certainty,
+            provider=called[0] or (None if report is None else report.provider),
+            model=called[1] or (None if report is None else report.model),
+            usage=usage,
+            cost=cost,
+            wait=wait,
+            reason=reason,
+        )
+        self.rows.append(row)
+        if len(self.rows) > MOST_ROWS:
+            del self.rows[0]
+        return row
+
+    def skipped(self, provider: str, model: str, reason: str) -> None:
+        """Take note of an entry that is passed over."""
+        self.skips.append(Skipped(before=self.calls + 1, provider=provider, model=model, reason=reason))
+
+    def turn(self, policy: Policy, allowed: Allowed) -> None:
+        """Begin with another entry: its schedule counts from nothing."""
+        self.policy = policy
+        self.allowed = allowed
+        self.attempts = 0
 
     def ledger(self) -> Ledger:
         """What happened so far."""
         return Ledger(
-            layer=self.layer, attempts=tuple(self.rows), stopped=self.stopped, nested=tuple(self.nested)
+            layer=self.layer,
+            attempts=tuple(self.rows),
+            stopped=self.stopped,
+            skipped=tuple(self.skips),
+            nested=tuple(self.nested),
         )
-
-    def _record(self, report: ErrorReport, decision: Decision) -> None:
-        wait = decision.after if isinstance(decision, Retry) else None
-        if not isinstance(decision, Retry | Evict):
-            self.stopped = say(decision)
-        if isinstance(decision, Park):
-            # A parked attempt was turned away, not failed: it does not count.
-            self.spent = self.spent.plus(attempts=-1)
-        if len(self.rows) < _MOST_ATTEMPTS:
-            self.rows.append(
-                Attempt(
-                    number=len(self.rows) + 1,
-                    kind=report.kind,
-                    certainty=report.certainty,
-                    provider=report.provider,
-                    model=report.model,
-                    wait=wait,
-                    reason=None if isinstance(decision, GiveUp) else say(decision),
-                )
-            )

@@ -1,157 +1,57 @@
-"""Two thin drivers around one loop: they call, describe, ask, wait, and call again.
+"""Thin drivers around one loop: they call, hand over what failed, wait, and call again.
 
-A call that succeeds pays for one `try`. Everything else (loop, report, ledger) begins with the first
-failure. What finally comes out is the caller's own exception, with the ledger on it.
+What finally comes out is the caller's own exception, with the ledger on it.
 """
 
-import random  # noqa: TID251  (the default luck; every caller may bring its own)
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
-from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
-from failwell.fault.frozen import frozen
-from failwell.report.describe import describe
-from failwell.report.ledger import attach, ledger_of
 from failwell.report.record import ErrorReport
-from failwell.runtime.cancel import CancelScope, current_scope
-from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.loop import Allowed, Loop
-from failwell.runtime.parked import Parked
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.clock import Clock
+from failwell.runtime.guard import Guard
+from failwell.runtime.operation import Operation, Retrying
+from failwell.runtime.purse import Purse
+from failwell.runtime.watch import Watcher
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-DEFAULT = Policy()
-
-
-@frozen
-class Retrying:
-    """How a call is repeated: the policy, and everything that is injected."""
-
-    policy: Policy = DEFAULT
-    layer: str = "call"
-    idempotent: bool | None = None
-    """Whether a repeat is harmless although the outcome is unknown."""
-    provider: str | None = None
-    model: str | None = None
-    evict: Callable[[ErrorReport], bool] | None = None
-    """Frees what the report says is short; `False` when nothing could be freed."""
-    reconcile: Callable[[ErrorReport], bool | None] | None = None
-    """Says whether work with an unknown outcome was done: `True`, `False`, or `None` for "cannot tell"."""
-    clock: Clock = SYSTEM_CLOCK
-    luck: Callable[[], float] = random.random
-    cancel: CancelScope | None = None
-
-    def begin(self) -> "_Run":
-        """The state of one operation from its first failure on."""
-        return _Run(self)
+_END = object()
 
 
-class _Run:
-    """One operation that has failed at least once."""
+class Wishes(TypedDict, total=False):
+    """What `retry` and `retrying` take; everything may be left out."""
 
-    def __init__(self, how: Retrying) -> None:
-        self.how = how
-        self.loop = Loop(
-            how.policy,
-            layer=how.layer,
-            allowed=Allowed(
-                idempotent=how.idempotent,
-                evict=how.evict is not None,
-                ask=how.reconcile is not None,
-            ),
-        )
-        self.began = how.clock.monotonic()
-        self.scope = how.cancel or current_scope()
-
-    def decide(self, error: BaseException, *, visible: bool = False) -> float | None:
-        """Seconds to wait before the next attempt, or `None` when `error` has to be raised.
-
-        Raises:
-            Parked: the wait is too long to sleep.
-            Cancellation: the scope around this was stopped, which beats every other outcome.
-        """
-        how = self.how
-        if self.scope is not None and self.scope.cancelled:
-            raise self.scope.fault() from error
-        report = describe(error, provider=how.provider, model=how.model, idempotent=how.idempotent)
-        elapsed = how.clock.monotonic() - self.began
-        decision = self.loop.failed(
-            report, elapsed=elapsed, luck=how.luck(), visible=visible, inner=ledger_of(error)
-        )
-        wait = self._act(decision, report)
-        if wait is not None:
-            return wait
-        attach(error, self.loop.ledger())
-        if isinstance(decision, Park):
-            at = how.clock.now() + timedelta(seconds=decision.after)
-            parked = Parked(resume_at=at, waits_for=decision.why, caller_facing=True)
-            attach(parked, self.loop.ledger())
-            raise parked from error
-        return None
-
-    def _act(self, decision: Decision, report: ErrorReport) -> float | None:
-        if isinstance(decision, Retry):
-            return decision.after
-        if isinstance(decision, Evict) and self.how.evict is not None:
-            return 0.0 if self.how.evict(report) else None
-        if isinstance(decision, Ask) and self.how.reconcile is not None:
-            # Only a clear "it was not done" makes a repeat safe.
-            return 0.0 if self.how.reconcile(report) is False else None
-        return None
-
-    def wait(self, seconds: float) -> None:
-        """Wait, unless the scope is stopped first."""
-        if self.scope is not None:
-            self.scope.wait(seconds, self.how.clock)
-        elif seconds > 0:
-            self.how.clock.sleep(seconds)
-
-    async def wait_async(self, seconds: float) -> None:
-        """Wait without blocking the event loop, unless the scope is stopped first."""
-        if self.scope is not None:
-            await self.scope.wait_async(seconds, self.how.clock)
-        elif seconds > 0:
-            await self.how.clock.asleep(seconds)
-
-
-def run(how: Retrying, function: Callable[[], _R]) -> _R:
-    """Call `function` as often as `how` allows."""
-    state: _Run | None = None
-    while True:
-        try:
-            return function()
-        except (
-            Exception
-        ) as error:  # (the loop decides about every failure, and raises what it does not repeat)
-            state = state or how.begin()
-            wait = state.decide(error)
-            if wait is None:
-                raise
-        state.wait(wait)
-
-
-async def run_async(how: Retrying, function: Callable[[], Awaitable[_R]]) -> _R:
-    """Await `function()` as often as `how` allows."""
-    state: _Run | None = None
-    while True:
-        try:
-            return await function()
-        except (
-            Exception
-        ) as error:  # (the loop decides about every failure, and raises what it does not repeat)
-            state = state or how.begin()
-            wait = state.decide(error)
-            if wait is None:
-                raise
-        await state.wait_async(wait)
+    attempts: int
+    """Calls in all, the first included."""
+    backoff: Backoff
+    on: Match | str
+    """Repeat only these failures: a `Match`, a kind, or the beginning of one with its dot."""
+    policy: Policy
+    timeout: float
+    """Seconds over all attempts and waits."""
+    how: Retrying
+    """A whole `Retrying`, to which the rest is added."""
+    layer: str
+    idempotent: bool | None
+    keyed: bool
+    provider: str | None
+    model: str | None
+    account: str
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None
+    guard: Guard | None
+    purse: Purse | None
+    watcher: Watcher | None
+    clock: Clock
+    luck: Callable[[], float]
+    cancel: CancelScope | None
 
 
 @overload
@@ -159,19 +59,10 @@ def retry(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 
 
 @overload
-def retry(
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    how: Retrying | None = None,
-    **injected: Any,
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+def retry(**wishes: Unpack[Wishes]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 
-def retry(function: Any = None, /, **wishes: Any) -> Any:
+def retry(function: Any = None, /, **wishes: Unpack[Wishes]) -> Any:
     """Repeat a function as its failures allow; plain, async, generator and async generator functions.
 
     Without arguments each kind's own default applies: six calls for a rate limit, three for a server
@@ -180,9 +71,7 @@ def retry(function: Any = None, /, **wishes: Any) -> Any:
 
     Args:
         function: The function to repeat, when used without parentheses.
-        wishes: `attempts` and `backoff` for failures that may be repeated, `on` to limit them to some,
-            `timeout` over all attempts and waits, a whole `policy`, or a whole `how`; and what is
-            injected: `idempotent`, `provider`, `model`, `evict`, `reconcile`, `clock`, `luck`, `cancel`.
+        wishes: See `Wishes`; those of `Retrying` can be given as well.
     """
     how = settle(**wishes)
     if function is not None:
@@ -194,87 +83,113 @@ def retry(function: Any = None, /, **wishes: Any) -> Any:
     return decorate
 
 
-def settle(
-    *,
-    attempts: int | None = None,
-    backoff: Backoff | None = None,
-    on: Match | None = None,
-    policy: Policy | None = None,
-    timeout: float | None = None,
-    how: Retrying | None = None,
-    **injected: Any,
-) -> Retrying:
-    """The `Retrying` that a few brief wishes stand for."""
-    base = how or Retrying()
-    chosen = policy or base.policy
+def settle(**wishes: Unpack[Wishes]) -> Retrying:
+    """The `Retrying` that a few brief wishes stand for.
+
+    Raises:
+        ValueError: a number makes no sense: no attempt at all, a negative time.
+    """
+    given: dict[str, Any] = dict(wishes)
+    base: Retrying = given.pop("how", None) or Retrying()
+    policy: Policy = given.pop("policy", None) or base.policy
+    attempts, backoff = given.pop("attempts", None), given.pop("backoff", None)
+    on, timeout = given.pop("on", None), given.pop("timeout", None)
+    rules = policy.rules
+    fits = Match.of(on) if isinstance(on, str) else on
     if attempts is not None or backoff is not None:
-        schedule = Schedule(max_attempts=attempts or 3, backoff=backoff or Backoff(jitter=0.2))
-        fits = on or Match.of(when=lambda report: report.retryable)
-        chosen = replace(
-            chosen, rules=(Rule(match=fits, schedule=schedule, name="given here"), *chosen.rules)
+        schedule = Schedule(
+            max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
         )
-    elif on is not None:
-        other = Rule(
-            match=Match.of(when=lambda report: not on.fits(report)), retryable=False, name="not asked for"
-        )
-        chosen = replace(chosen, rules=(other, *chosen.rules))
+        rules = (Rule(match=fits or _REPEATABLE, schedule=schedule, name="given here"), *rules)
+    if fits is not None:
+        other = Rule(match=Match.of(when=_none_of(fits)), retryable=False, name="not asked for")
+        rules = (other, *rules)
     if timeout is not None:
-        chosen = replace(chosen, budget=replace(chosen.budget, seconds=timeout))
-    return replace(base, policy=chosen, **injected)
+        policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
+    return replace(base, policy=replace(policy, rules=rules), **given)
+
+
+def _is_repeatable(report: ErrorReport) -> bool:
+    return report.retryable
+
+
+_REPEATABLE = Match.of(when=_is_repeatable)
+
+
+def _none_of(fits: Match) -> Callable[[ErrorReport], bool]:
+    return lambda report: not fits.fits(report)
+
+
+def run(how: Retrying, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call `function` as often as `how` allows."""
+    operation = Operation(how)
+    operation.enter()
+    try:
+        while True:
+            try:
+                value = function(*args, **kwargs)
+            except (
+                Exception
+            ) as error:  # (the loop decides about every failure, and what it does not repeat is raised)
+                wait = operation.failed(error)
+                if wait is None:
+                    raise
+            else:
+                operation.succeeded()
+                return value
+            operation.wait(wait)
+    except BaseException as stop:  # (a probe's place must be given back, whatever ended the call)
+        if not isinstance(stop, Exception):
+            operation.abandoned()
+        raise
+    finally:
+        operation.leave()
+
+
+async def run_async(
+    how: Retrying, function: Callable[_P, Awaitable[_R]], *args: _P.args, **kwargs: _P.kwargs
+) -> _R:
+    """Await `function(...)` as often as `how` allows."""
+    operation = Operation(how)
+    operation.enter()
+    try:
+        while True:
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:  # (see `run`: decided by the loop)
+                wait = await operation.failed_async(error)
+                if wait is None:
+                    raise
+            else:
+                operation.succeeded()
+                return value
+            await operation.wait_async(wait)
+    except BaseException as stop:  # (see `run`: a probe's place must be given back)
+        if not isinstance(stop, Exception):
+            operation.abandoned()
+        raise
+    finally:
+        operation.leave()
 
 
 def _decorate(function: Any, how: Retrying) -> Any:
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     if iscoroutinefunction(function):
-        return _async(function, how)
+
+        @wraps(function)
+        async def repeated_async(*args: Any, **kwargs: Any) -> Any:
+            return await run_async(how, function, *args, **kwargs)
+
+        return repeated_async
     if isasyncgenfunction(function):
         return _async_stream(function, how)
     if isgeneratorfunction(function):
         return _stream(function, how)
-    return _sync(function, how)
 
-
-def _sync(function: Callable[..., Any], how: Retrying) -> Callable[..., Any]:
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:  # (see `run`)
-            state = how.begin()
-            wait = state.decide(error)
-            if wait is None:
-                raise
-        while True:
-            state.wait(wait)
-            try:
-                return function(*args, **kwargs)
-            except Exception as error:  # (see `run`)
-                wait = state.decide(error)
-                if wait is None:
-                    raise
-
-    return repeated
-
-
-def _async(function: Callable[..., Awaitable[Any]], how: Retrying) -> Callable[..., Awaitable[Any]]:
-    @wraps(function)
-    async def repeated(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return await function(*args, **kwargs)
-        except Exception as error:  # (see `run`)
-            state = how.begin()
-            wait = state.decide(error)
-            if wait is None:
-                raise
-        while True:
-            await state.wait_async(wait)
-            try:
-                return await function(*args, **kwargs)
-            except Exception as error:  # (see `run`)
-                wait = state.decide(error)
-                if wait is None:
-                    raise
+        return run(how, function, *args, **kwargs)
 
     return repeated
 
@@ -282,20 +197,28 @@ def _async(function: Callable[..., Awaitable[Any]], how: Retrying) -> Callable[.
 def _stream(function: Callable[..., Iterator[Any]], how: Retrying) -> Callable[..., Iterator[Any]]:
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        state: _Run | None = None
+        operation = Operation(how)
         while True:
             shown = False
             try:
-                for item in function(*args, **kwargs):
+                source = function(*args, **kwargs)
+                # Entered for the first item only: a generator's context is whoever asks for the next one.
+                operation.enter()
+                try:
+                    item = next(source, _END)
+                finally:
+                    operation.leave()
+                if item is not _END:
                     shown = True
                     yield item
-            except Exception as error:  # (see `run`)
-                state = state or how.begin()
-                wait = state.decide(error, visible=shown)
+                    yield from source
+            except Exception as error:  # (see `run`: decided by the loop)
+                wait = operation.failed(error, visible=shown)
                 if wait is None:
                     raise
-                state.wait(wait)
+                operation.wait(wait)
             else:
+                operation.succeeded()
                 return
 
     return repeated
@@ -306,21 +229,33 @@ def _async_stream(
 ) -> Callable[..., AsyncIterator[Any]]:
     @wraps(function)
     async def repeated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        state: _Run | None = None
+        operation = Operation(how)
         while True:
             shown = False
+            source: Any = function(*args, **kwargs)
             try:
-                async for item in function(*args, **kwargs):
+                # See `_stream`: entered for the first item only.
+                operation.enter()
+                try:
+                    item = await anext(source, _END)
+                finally:
+                    operation.leave()
+                if item is not _END:
                     shown = True
                     yield item
-            except Exception as error:  # (see `run`)
-                state = state or how.begin()
-                wait = state.decide(error, visible=shown)
+                    async for item in source:
+                        yield item
+            except Exception as error:  # (see `run`: decided by the loop)
+                wait = await operation.failed_async(error, visible=shown)
                 if wait is None:
                     raise
-                await state.wait_async(wait)
+                await operation.wait_async(wait)
             else:
+                operation.succeeded()
                 return
+            finally:
+                # Left to itself it would be closed some time later, with its connection open until then.
+                await source.aclose()
 
     return repeated
 
@@ -333,65 +268,88 @@ class TryOnce:
         self.number = number
 
     def __enter__(self) -> Self:
+        self._rounds.operation.enter()
         return self
 
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
+        self._rounds.operation.leave()
         return self._rounds.ended(error)
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
-        return self._rounds.ended(error)
+        self._rounds.operation.leave()
+        return await self._rounds.ended_async(error)
 
 
 class _Rounds:
-    """The rounds of a loop that is written out by hand."""
+    """The rounds of one loop that is written out by hand."""
 
     def __init__(self, how: Retrying) -> None:
-        self._how = how
-        self._state: _Run | None = None
-        self._wait: float | None = 0.0
-        self._number = 0
+        self.operation = Operation(how)
+        self.wait: float | None = 0.0
+        self.number = 0
 
     def ended(self, error: BaseException | None) -> bool:
         """Take note of how a round ended; whether its failure is swallowed for another round."""
-        if not isinstance(error, Exception):
-            self._wait = None
-            return False
-        self._state = self._state or self._how.begin()
-        self._wait = self._state.decide(error)
-        return self._wait is not None
+        if isinstance(error, Exception):
+            self.wait = self.operation.failed(error)
+            return self.wait is not None
+        return self._over(error)
+
+    async def ended_async(self, error: BaseException | None) -> bool:
+        """`ended`, with hooks that may be async."""
+        if isinstance(error, Exception):
+            self.wait = await self.operation.failed_async(error)
+            return self.wait is not None
+        return self._over(error)
+
+    def next(self) -> TryOnce:
+        """The next round; without its `with` block it is the last one."""
+        self.number += 1
+        self.wait = None
+        return TryOnce(self, self.number)
+
+    def _over(self, error: BaseException | None) -> bool:
+        self.wait = None
+        if error is None:
+            self.operation.succeeded()
+        else:
+            self.operation.abandoned()
+        return False
+
+
+class Rounds:
+    """What `retrying` returns: iterated over, it gives one round after the other."""
+
+    def __init__(self, how: Retrying) -> None:
+        self._how = how
 
     def __iter__(self) -> Iterator[TryOnce]:
-        while self._wait is not None:
-            if self._state is not None:
-                self._state.wait(self._wait)
-            self._number += 1
-            self._wait = None
-            yield TryOnce(self, self._number)
+        rounds = _Rounds(self._how)
+        while rounds.wait is not None:
+            if rounds.number:
+                rounds.operation.wait(rounds.wait)
+            yield rounds.next()
 
     async def __aiter__(self) -> AsyncIterator[TryOnce]:
-        while self._wait is not None:
-            if self._state is not None:
-                await self._state.wait_async(self._wait)
-            self._number += 1
-            self._wait = None
-            yield TryOnce(self, self._number)
+        rounds = _Rounds(self._how)
+        while rounds.wait is not None:
+            if rounds.number:
+                await rounds.operation.wait_async(rounds.wait)
+            yield rounds.next()
 
 
-def retrying(**wishes: Any) -> _Rounds:
+def retrying(**wishes: Unpack[Wishes]) -> Rounds:
     """Repeat what stands in a loop that is written out by hand.
 
     Write `for attempt in retrying():` and, inside it, `with attempt:`.
 
     Takes what `retry` takes, and works with `async for` and `async with` as well.
     """
-    return _Rounds(settle(**wishes))
-
-
-__all__ = ["DEFAULT", "Retrying", "TryOnce", "retry", "retrying", "run", "run_async", "settle"]
+    return Rounds(settle(**wishes))

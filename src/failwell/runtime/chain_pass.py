@@ -1,0 +1,325 @@
+"""One call through a chain: a generator says the next step, a driver carries it out.
+
+The steps are values, so plain and async callers, whole replies and streams share every decision.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from failwell.decision.verdict import Decision, Fallback, Park, Retry
+from failwell.fault.axes import Certainty
+from failwell.fault.classes import ProviderCapability
+from failwell.report.describe import describe
+from failwell.report.ledger import attach, ledger_of
+from failwell.report.record import ErrorReport
+from failwell.runtime.chain_plan import Entry
+from failwell.runtime.cost import estimate
+from failwell.runtime.loop import Allowed, Loop
+from failwell.runtime.observer import suppressed
+from failwell.runtime.observer import tell as tell_suppressed
+from failwell.runtime.operation import Operation
+from failwell.runtime.parked import Parked
+from failwell.runtime.purse import BudgetExceeded, Reservation
+from failwell.runtime.usage import read_usage, usage_in
+from failwell.runtime.watch import Ended, Tried, is_watched, tell
+
+if TYPE_CHECKING:
+    from failwell.runtime.chain import Chain
+
+
+class Call(NamedTuple):
+    """Make this call."""
+
+    entry: Entry
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def __call__(self) -> Any:
+        """Make it."""
+        return self.entry.call(*self.args, **self.kwargs)
+
+
+class Wait(NamedTuple):
+    """Let some seconds pass."""
+
+    seconds: float
+
+
+class Hook(NamedTuple):
+    """Ask a hook; what it returns may have to be awaited."""
+
+    ask: Callable[[], Any]
+
+
+class Failed(NamedTuple):
+    """A call or a hook raised."""
+
+    error: Exception
+    visible: bool = False
+    usage: Mapping[str, int] = {}
+
+
+class Answered(NamedTuple):
+    """A hook returned."""
+
+    value: Any
+
+
+Step = Call | Wait | Hook
+Outcome = Failed | Answered | None
+
+
+class Pass:
+    """One call through the chain, from the first entry to an answer or the last failure."""
+
+    def __init__(
+        self, chain: "Chain", needs: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self.chain = chain
+        self.needs = needs
+        self.args = args
+        self.kwargs = kwargs
+        self.last: Exception | None = None
+        self.operation = Operation(chain.how)
+        self.loop = self.operation.loop = Loop(chain.plans[0][0], layer=chain.how.layer)
+        self.reserved: Reservation | None = None
+        self.calling: Entry | None = None
+        self._calls = 0
+        self._steps = self._go()
+
+    def advance(self, outcome: Outcome = None) -> Step:
+        """The next step after `outcome`; raises what the caller has to see when there is none."""
+        try:
+            return self._steps.send(outcome)
+        except StopIteration:
+            pass
+        raise self._exhausted()
+
+    def succeeded(self, entry: Entry, usage: Mapping[str, int]) -> None:
+        """Close the books on a call that worked."""
+        chain = self.chain
+        cost = self._settle(entry, usage, None)
+        self.calling = None
+        if chain.guard is not None:
+            chain.guard.succeeded(entry.called)
+        chain.refreshed.discard(entry.provider)
+        chain.last_provider = entry.provider
+        self.loop.record(None, None, called=(entry.provider, entry.model), usage=usage, cost=cost)
+        chain.ledger = self.loop.ledger()
+        if is_watched(chain.how.watcher) and self.loop.calls > 1:
+            tell(Ended(ledger=chain.ledger, succeeded=True), chain.how.watcher)
+        scope = self.operation.scope
+        if scope is not None and scope.cancelled:
+            raise self.operation.stopped()
+
+    def close(self) -> None:
+        """Whatever ended it: what is still reserved may have been billed."""
+        if self.reserved is not None:
+            self.reserved.keep()
+        if self.calling is not None and self.chain.guard is not None:
+            self.chain.guard.abandoned(self.calling.called)
+        self._steps.close()
+
+    def usage_of(self, reply: object) -> Mapping[str, int]:
+        """The tokens that a reply or a chunk reports."""
+        hook = self.chain.policy.usage
+        if hook is None:
+            return read_usage(reply)
+        try:
+            return hook(reply)
+        except Exception as problem:  # noqa: BLE001  (an answer that came must not be lost to a counter)
+            tell_suppressed(suppressed(problem, "a usage hook failed, so tokens were not counted"))
+            return {}
+
+    def _go(self) -> Generator[Step, Outcome, None]:
+        chain = self.chain
+        args, kwargs = self.args, self.kwargs
+        foreign = chain.last_provider
+        for place, entry in enumerate(chain.entries):
+            self._check()
+            skipped = chain.skips(entry, self.needs)
+            if skipped is not None:
+                self.loop.skipped(entry.provider, entry.model, skipped)
+                continue
+            if foreign is not None and foreign != entry.provider:
+                args, kwargs = chain.policy.handover(args, kwargs)
+            foreign = chain.last_provider = entry.provider
+            self._turn(place)
+            while True:
+                outcome = yield from self._attempt(entry, args, kwargs)
+                if outcome is None:
+                    break
+                decision, report = self._judge(entry, outcome, place)
+                if report.kind == "provider.auth" and (yield from self._renewed(entry.provider)):
+                    self.loop.attempts -= 1
+                    decision = Retry(after=0.0, why="the credentials were renewed")
+                self._record(entry, outcome, report, decision)
+                if isinstance(decision, Fallback):
+                    break
+                if not isinstance(decision, Retry):
+                    raise self._given_up(outcome.error, decision)
+                if decision.after > 0:
+                    yield Wait(decision.after)
+                self._check()
+
+    def _attempt(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Generator[Step, Outcome, Failed | None]:
+        """Make one attempt; `None` if a breaker has closed meanwhile, so that none was made."""
+        chain = self.chain
+        closed = None if chain.guard is None else chain.guard.refuses(entry.called)
+        if closed is not None:
+            self.loop.skipped(entry.provider, entry.model, str(closed))
+            return None
+        self.calling = entry
+        try:
+            if chain.policy.before is not None:
+                chain.policy.before(entry)
+            self._pay(entry, kwargs)
+        except Exception as refused:  # (whatever says no stops the chain, and takes the ledger along)
+            self.loop.stopped = "it was not allowed"
+            attach(refused, self.loop.ledger())
+            raise
+        if entry.credential is not None:
+            looked_up = yield Hook(entry.credential)
+            self._check()
+            if not isinstance(looked_up, Answered):
+                # What the lookup said may hold the secret itself, so nothing of it is kept.
+                return Failed(_no_credential(entry))
+            kwargs = {**kwargs, "credential": looked_up.value}
+        self._calls += 1
+        outcome = yield Call(entry, args, kwargs)
+        assert isinstance(outcome, Failed)  # (a call that works ends the pass)
+        return outcome
+
+    def _pay(self, entry: Entry, kwargs: Mapping[str, Any]) -> None:
+        """Take the attempt, and set aside what it may cost."""
+        purse = self.operation.purse
+        if purse is None:
+            return
+        refused = self.operation.take() if self._calls else None
+        if refused is not None:
+            raise BudgetExceeded(why=refused)
+        expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs)
+        self.reserved = purse.reserve(expected or 0)
+
+    def _settle(self, entry: Entry, usage: Mapping[str, int], report: ErrorReport | None) -> int | None:
+        """What the call cost, if that can be known; the purse is told."""
+        cost = self.chain.prices.cost(entry.provider, entry.model, usage) if usage else None
+        if self.reserved is not None:
+            if cost is not None:
+                self.reserved.settle(cost)
+            elif report is not None and report.certainty in (Certainty.NOT_SENT, Certainty.REJECTED):
+                self.reserved.release()
+            else:
+                self.reserved.keep()
+            self.reserved = None
+        return cost
+
+    def _judge(self, entry: Entry, failed: Failed, place: int) -> tuple[Decision, ErrorReport]:
+        chain = self.chain
+        self.last = failed.error
+        scope = self.operation.scope
+        if scope is not None and scope.cancelled:
+            # A cancelled call often comes back as a broken connection; it was cancelled all the same.
+            raise self._cancelled() from failed.error
+        idempotent = (
+            True if chain.policy.keyed and self.operation.value is not None else chain.policy.idempotent
+        )
+        report = describe(failed.error, provider=entry.provider, model=entry.model, idempotent=idempotent)
+        if chain.guard is not None:
+            chain.guard.failed(entry.called, report)
+        self.calling = None
+        chain.cool(entry, report)
+        elsewhere = any(chain.skips(other, self.needs) is None for other in chain.entries[place + 1 :])
+        self.loop.policy = chain.plans[place][0 if elsewhere else 1]
+        self.loop.allowed = Allowed(idempotent, fall_back=elsewhere)
+        purse = self.operation.purse
+        decision = self.loop.failed(
+            report,
+            luck=chain.how.luck(),
+            budgets=() if purse is None else purse.lines(),
+            visible=failed.visible,
+            inner=ledger_of(failed.error),
+        )
+        return decision, report
+
+    def _record(self, entry: Entry, failed: Failed, report: ErrorReport, decision: Decision) -> None:
+        usage = failed.usage or usage_in(report) or self._told(failed.error)
+        cost = self._settle(entry, usage, report)
+        row = self.loop.record(
+            report,
+            decision,
+            wait=decision.after if isinstance(decision, Retry) else None,
+            called=(entry.provider, entry.model),
+            usage=usage,
+            cost=cost,
+        )
+        watcher = self.chain.how.watcher
+        if is_watched(watcher):
+            tell(Tried(layer=self.loop.layer, attempt=row, report=report), watcher)
+
+    def _told(self, error: Exception) -> Mapping[str, int]:
+        return {} if self.chain.policy.usage is None else self.usage_of(error)
+
+    def _renewed(self, provider: str) -> Generator[Step, Outcome, bool]:
+        hook = self.chain.policy.refresh
+        if hook is None or provider in self.chain.refreshed:
+            return False
+        self.chain.refreshed.add(provider)
+        # A refresh that fails is one that did not work; its words may hold a secret.
+        answer = yield Hook(lambda: hook(provider))
+        self._check()
+        return isinstance(answer, Answered) and answer.value is True
+
+    def _turn(self, place: int) -> None:
+        self.loop.turn(self.chain.plans[place][0], self.loop.allowed)
+
+    def _check(self) -> None:
+        scope = self.operation.scope
+        if scope is not None and scope.cancelled:
+            raise self._cancelled()
+
+    def _cancelled(self) -> Exception:
+        made = self.operation.stopped()
+        self.chain.ledger = self.loop.ledger()
+        return made
+
+    def _given_up(self, error: Exception, decision: Decision) -> Exception:
+        ended = error
+        if isinstance(decision, Park) and not isinstance(error, Parked):
+            at = self.chain.how.clock.now() + timedelta(seconds=decision.after)
+            ended = Parked.wrap(error, resume_at=at, waits_for=decision.why, caller_facing=True)
+        return self._ended(ended)
+
+    def _exhausted(self) -> Exception:
+        if self.last is not None:
+            return self._ended(self.last)
+        self.loop.stopped = "every entry was passed over"
+        return self._ended(
+            ProviderCapability(
+                kind="provider.unknown",
+                message="every entry of the chain was passed over, so nobody was called",
+                certainty=Certainty.NOT_SENT,
+                provider=self.chain.entries[-1].provider,
+                model=self.chain.entries[-1].model,
+            )
+        )
+
+    def _ended(self, error: Exception) -> Exception:
+        ledger = self.chain.ledger = self.loop.ledger()
+        attach(error, ledger)
+        if is_watched(self.chain.how.watcher):
+            tell(Ended(ledger=ledger, succeeded=False), self.chain.how.watcher)
+        return error
+
+
+def _no_credential(entry: Entry) -> Exception:
+    return ProviderCapability(
+        kind="provider.auth",
+        message="The credentials could not be looked up, so nothing was sent.",
+        certainty=Certainty.NOT_SENT,
+        provider=entry.provider,
+        model=entry.model,
+    )

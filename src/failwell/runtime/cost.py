@@ -1,0 +1,127 @@
+"""What tokens cost, in whole micro-cents: 100,000,000 of them are one dollar.
+
+Whole numbers add up without drifting, and half a micro-cent rounds up. A model without a price costs
+nobody knows what: that is said, and never counted as nothing.
+"""
+
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from json import dumps
+from typing import Any
+
+from failwell.fault.frozen import frozen
+
+MICRO_CENTS_PER_DOLLAR = 100_000_000
+_MILLION = 1_000_000
+_DEFAULT_OUTPUT = 4_096
+"""Tokens an answer is taken to have when nobody limited it."""
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+@frozen
+class Price:
+    """Micro-cents per million tokens of each class."""
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    """Left out, cached input costs what other input costs."""
+    cache_write: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.input, self.output, self.cache_read or 0, self.cache_write) < 0:
+            raise ValueError("a price must not be negative")
+
+    @classmethod
+    def dollars(
+        cls,
+        input: float | str,  # noqa: A002  (what the class is called on every price list)
+        output: float | str,
+        *,
+        cache_read: float | str | None = None,
+        cache_write: float | str = 0,
+    ) -> "Price":
+        """A price as providers publish it: dollars per million tokens."""
+        return cls(
+            input=_micro_cents(input),
+            output=_micro_cents(output),
+            cache_read=None if cache_read is None else _micro_cents(cache_read),
+            cache_write=_micro_cents(cache_write),
+        )
+
+    def of(self, usage: Mapping[str, int]) -> int:
+        """What `usage` costs: each class rounded half up, then added."""
+        read = self.input if self.cache_read is None else self.cache_read
+        return (
+            _share(usage.get("input_tokens", 0), self.input)
+            + _share(usage.get("output_tokens", 0), self.output)
+            + _share(usage.get("cache_read_tokens", 0), read)
+            + _share(usage.get("cache_write_tokens", 0), self.cache_write)
+        )
+
+
+class Prices:
+    """Finds what a model costs: your own prices first, then the public list if `genai-prices` is there."""
+
+    def __init__(self, own: Mapping[str, Price] | None = None, *, public: bool = True) -> None:
+        self._own = dict(own or {})
+        """By `provider/model`, or by the model alone."""
+        self._public = public
+
+    def cost(self, provider: str, model: str, usage: Mapping[str, int]) -> int | None:
+        """Micro-cents, or `None` where no price is known."""
+        own = self._own.get(f"{provider}/{model}") or self._own.get(model)
+        if own is not None:
+            return own.of(usage)
+        return _public_cost(provider, model, usage) if self._public else None
+
+
+def estimate(prices: Prices, provider: str, model: str, request: Mapping[str, Any]) -> int | None:
+    """The most that a call is likely to cost: its text as tokens, and an answer as long as allowed."""
+    limit = next((value for name in _LIMITS if isinstance(value := request.get(name), int)), _DEFAULT_OUTPUT)
+    text = 0
+    for value in request.values():
+        text += len(value) if isinstance(value, str) else _length(value)
+    return prices.cost(provider, model, {"input_tokens": -(-text // 3), "output_tokens": limit})
+
+
+def _length(value: object) -> int:
+    try:
+        return len(dumps(value, default=str)) if isinstance(value, list | dict | tuple) else 0
+    except (TypeError, ValueError, RecursionError):
+        # It cannot be written down, so nobody can say how long it is.
+        return 0
+
+
+def _public_cost(provider: str, model: str, usage: Mapping[str, int]) -> int | None:
+    from importlib import import_module
+
+    try:
+        listed: Any = import_module("genai_prices")
+    except ImportError:
+        return None
+    read, written = usage.get("cache_read_tokens", 0), usage.get("cache_write_tokens", 0)
+    # The list counts cached tokens as a part of the input.
+    counted = listed.Usage(
+        input_tokens=usage.get("input_tokens", 0) + read + written,
+        output_tokens=usage.get("output_tokens", 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+    try:
+        found = listed.calc_price(counted, model_ref=model, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
+    return _half_up(Decimal(found.total_price) * MICRO_CENTS_PER_DOLLAR)
+
+
+def _micro_cents(dollars: float | str) -> int:
+    return _half_up(Decimal(str(dollars)) * MICRO_CENTS_PER_DOLLAR)
+
+
+def _half_up(value: Decimal) -> int:
+    return int(value.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+
+
+def _share(tokens: int, rate: int) -> int:
+    return (tokens * rate * 2 + _MILLION) // (2 * _MILLION)

@@ -1,0 +1,78 @@
+"""A clock that a test owns: sleeping takes no time, and every sleep is written down."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
+
+_QUIET_ROUNDS = 25
+"""Turns of the event loop without a new sleeper, after which all tasks are taken to be asleep."""
+
+
+class FakeClock:
+    """Time that passes only when somebody sleeps, or when the test says so.
+
+    On an event loop the tasks that sleep side by side wake in the order of their times, as they would
+    with a real clock.
+    """
+
+    def __init__(self, start: datetime = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)) -> None:
+        self.slept: list[float] = []
+        """Every sleep that was asked for, in order."""
+        self._start = start
+        self._passed = 0.0
+        self._planned: list[tuple[float, int, Callable[[], object]]] = []
+        self._sleepers: list[tuple[float, int]] = []
+        self._count = 0
+
+    def now(self) -> datetime:
+        """The time of day."""
+        return self._start + timedelta(seconds=self._passed)
+
+    def monotonic(self) -> float:
+        """Seconds since the clock was made."""
+        return self._passed
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass; what was planned for them happens at its time."""
+        self._go(self._passed + seconds)
+
+    def at(self, seconds: float, action: Callable[[], object]) -> None:
+        """Do `action` when the clock reads `seconds`; if it returns `True`, whoever sleeps then wakes up."""
+        self._count += 1
+        heappush(self._planned, (seconds, self._count, action))
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass at once."""
+        self.slept.append(seconds)
+        self._go(self._passed + seconds)
+
+    async def asleep(self, seconds: float) -> None:
+        """Let `seconds` pass as soon as every other task is asleep too."""
+        from asyncio import sleep
+
+        self.slept.append(seconds)
+        self._count += 1
+        mine = (self._passed + seconds, self._count)
+        heappush(self._sleepers, mine)
+        quiet, seen = 0, self._count
+        try:
+            while self._passed < mine[0]:
+                await sleep(0)
+                quiet = quiet + 1 if seen == self._count else 0
+                seen = self._count
+                if quiet >= _QUIET_ROUNDS and self._sleepers[0] == mine and self._go(mine[0]):
+                    return
+        finally:
+            self._sleepers.remove(mine)
+            self._sleepers.sort()
+            self._count += 1
+
+    def _go(self, until: float) -> bool:
+        """Let the time come to `until`; whether something planned woke the sleeper before."""
+        while self._planned and self._planned[0][0] <= until:
+            at, _, action = heappop(self._planned)
+            self._passed = max(self._passed, at)
+            if action() is True:
+                return True
+        self._passed = max(self._passed, until)
+        return False
