@@ -104,9 +104,7 @@ def test_a_vendor_file_has_a_dialect_and_a_caller_or_a_reason_for_none(name: str
 def test_a_caller_gives_a_reason_for_every_scenario_that_it_leaves_out(name: str) -> None:
     one: Any = caller(name)
 
-    assert {*one.NOT_HERE.values()} == {
-        reason for reason in one.NOT_HERE.values() if len(reason.split()) >= 3
-    }
+    assert all(reason.strip() for reason in one.NOT_HERE.values())
     assert hasattr(one, "call") or hasattr(one, "acall")
 
 

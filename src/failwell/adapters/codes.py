@@ -26,7 +26,9 @@ def register_code(code: str, kind: str) -> None:
     name = code.strip().lower()
     registered_kind(kind)
     if not _SPELLED.fullmatch(name):
-        raise ValueError(f"`{code}` is not spelled like a code; use 2 to 80 letters, digits, `_`, `.` and `-`")
+        raise ValueError(
+            f"`{code}` is not spelled like a code; use 2 to 80 letters, digits, `_`, `.` and `-`"
+        )
     if name in _RESERVED:
         raise ValueError(f"`{code}` has a meaning for every provider; give the service's code another name")
     if name in _taught:
