@@ -10,6 +10,7 @@ from itertools import islice
 from os.path import exists, getsize, isfile
 from typing import Any, cast
 
+from failwell.adapters.ask import ask
 from failwell.fault.base import is_fault
 from failwell.fault.links import Link, links, traceback_of, type_name
 from failwell.report.carried import without_data
@@ -35,9 +36,7 @@ _args: Any = BaseException.__dict__["args"].__get__
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`str(error)`, masked; empty when it has none, would be endless or will not say."""
     try:
-        held = _args(error)
-        one_text = len(held) == 1 and type(held[0]) is str
-        if not one_text and type(error).__str__ is BaseException.__str__ and _weighs(held, _ENDLESS):
+        if _prints_its_arguments(error) and _weighs((_args(error), ask(error, "filename")), _ENDLESS):
             return ""
         text = str.__str__(str(error))
         return redact_text(without_data(error, text[:_PRINTED]), limit).strip()
@@ -123,6 +122,15 @@ def _qualified(error: BaseException) -> str:
         return str.__str__(name)[:_LONGEST_NAME]
     except BaseException:  # noqa: BLE001  (a metaclass may answer with anything, or raise)
         return type_name(error)
+
+
+def _prints_its_arguments(error: BaseException) -> bool:
+    printer = type(error).__str__
+    held = _args(error)
+    if printer is BaseException.__str__ and len(held) == 1 and type(held[0]) is str:
+        return False
+    # Written in C, as those of all built-in exceptions are: it makes the whole text before it can be cut.
+    return type(printer) is type(BaseException.__str__)
 
 
 def _weighs(value: object, limit: int) -> bool:

@@ -1,0 +1,118 @@
+"""What must hold for any exception and any report at all, checked without mercy.
+
+Nothing raises, nothing is larger than it may be, everything is JSON and UTF-8, and what was written
+reads back as the same.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+from typing import Any, cast
+
+from rich.console import Console
+
+from failwell.capability import JobError, classify_exception, map_bare_exception_to_job_error
+from failwell.delivery.agent import agent_json, agent_markdown
+from failwell.delivery.log import said
+from failwell.delivery.mcp import from_tool_result, tool_result
+from failwell.delivery.otel import attributes
+from failwell.delivery.panel import panel
+from failwell.delivery.problem import from_problem, problem, problem_json, retry_after_header
+from failwell.delivery.text import render_text
+from failwell.delivery.webhook import failure_payload
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import SCHEMA, ErrorReport
+from failwell.report.revive import revive, translate
+
+TEXT_CAP = 2_000
+TRACEBACK_CAP = 12_000
+REPORT_CAP = 65_536
+JOB_CATEGORIES = ("user_input", "transient", "resource", "fatal")
+
+
+def check_exception(error: BaseException, *, with_panel: bool = True) -> None:
+    """Describe `error` in every way there is, and look at every outcome."""
+    for policy in TracebackPolicy:
+        drawn = with_panel and policy in (TracebackPolicy.FULL, TracebackPolicy.STRICT)
+        check_report(describe(error, policy=policy), with_panel=drawn)
+        job = map_bare_exception_to_job_error(error, "tool", "tool-1", policy)
+        told = job.to_dict()
+        bounded(told)
+        assert JobError.from_dict(told) == job
+    assert classify_exception(error) in JOB_CATEGORIES
+    fault = translate(error)
+    assert issubclass(type(fault), Fault)
+    # A fault is its own translation, and may itself be the hostile one.
+    if fault is not error:
+        check_report(describe(fault), with_panel=False)
+
+
+def check_report(report: ErrorReport, *, with_panel: bool = True, ours: bool = True) -> None:
+    """Take `report` through every way out and back. One that arrived may hold longer texts than `ours`."""
+    text = report.to_json()
+    assert len(text.encode("utf-8")) <= REPORT_CAP
+    if report.schema == SCHEMA and not report.extra:
+        assert ErrorReport.from_json(text).to_json() == text
+    assert ErrorReport.read(text).to_json() == text
+    bounded(report.to_dict(), ours=ours)
+    for audience in ("user", "model", "operator", "audit"):
+        bounded(report.view(audience), ours=ours)
+    bounded(report.view("model", debug=True), ours=ours)
+    again = revive(report)
+    assert describe(again).to_json() == text
+    _deliver(report, ours=ours)
+    if with_panel:
+        console = Console(file=StringIO(), width=100, record=True)
+        console.print(panel(report, "user"), panel(report, "operator"))
+        plain(console.export_text())
+
+
+def bounded(told: Any, *, ours: bool = True) -> None:
+    """`told` is JSON, is UTF-8, and no text in it is longer than it may be."""
+    encoded = json.dumps(told, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    assert len(encoded) <= REPORT_CAP + 1_024
+    for path, text in _texts(told):
+        limit = TRACEBACK_CAP if path.endswith("traceback") else TEXT_CAP
+        assert len(text) <= limit or not ours, f"{path} has {len(text)} characters"
+
+
+def plain(text: str) -> None:
+    """`text` moves no cursor, is UTF-8, and can be read in this life."""
+    assert len(text.encode("utf-8")) <= 8 * REPORT_CAP
+    assert not set(text) & set("\x00\x07\x08\x1b\x7f\u202e\u2066")
+
+
+def _deliver(report: ErrorReport, *, ours: bool) -> None:
+    for audience in ("user", "operator"):
+        plain(render_text(report, audience))
+        bounded(failure_payload(report, run_id="run", audience=audience), ours=ours)
+    for disclosure in ("strict", "verbose"):
+        document = problem(report, disclosure=disclosure, instance="/x", request_id="r")
+        bounded(document, ours=ours)
+        back = from_problem(problem_json(document))
+        assert back.kind == report.kind
+    plain(agent_markdown(report))
+    bounded(agent_json(report), ours=ours)
+    result = tool_result(report)
+    json.dumps(result, allow_nan=False).encode()
+    assert from_tool_result(result) is not None
+    assert all(isinstance(value, str | bool | int | float) for value in attributes(report).values())
+    plain(said(report))
+    retry_after_header(report)
+    # Somebody may hold a report whose kind no registry knows any more.
+    replace(report, kind="zoo.unheard_of").view("user")
+
+
+def _texts(told: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(told, str):
+        yield path, told
+    elif isinstance(told, dict):
+        for key, inner in cast("dict[str, Any]", told).items():
+            yield f"{path}.{key} (key)", key
+            yield from _texts(inner, f"{path}.{key}")
+    elif isinstance(told, list | tuple):
+        for inner in cast("list[Any]", told):
+            yield from _texts(inner, path)

@@ -1,0 +1,168 @@
+"""An exception that fights back is described, classified and delivered like any other."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+import failwell
+from failwell import Fault
+from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
+from failwell.report.policy import TracebackPolicy
+from fuzz.oracle import check_exception, check_report
+from fuzz.zoo import (
+    ESCAPES,
+    BitingMapping,
+    EndlessMapping,
+    Guarded,
+    Slotted,
+    a_class,
+    biting,
+    made,
+    specimens,
+)
+
+pytestmark = pytest.mark.timeout(10)
+
+ZOO = specimens()
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_it_is_described_by_every_policy_and_leaves_by_every_door(name: str) -> None:
+    error = ZOO[name]()
+
+    check_exception(error)
+
+
+def test_the_zoo_is_not_empty_and_no_two_specimens_share_a_name() -> None:
+    assert len(ZOO) > 1_400
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.__name__)
+def test_a_fault_whose_words_and_details_bite_keeps_its_kind(escape: type[BaseException]) -> None:
+    cls: Any = type(
+        "Grumpy", (Fault,), {"summary": biting(escape), "own_fields": biting(escape)}, kind="provider.auth"
+    )
+    fault = cls(details=BitingMapping(escape), provider="acme")
+
+    report = failwell.describe(fault)
+
+    assert (report.kind, report.category, report.provider) == ("provider.auth", "configuration", "acme")
+    assert report.message == failwell.kind("provider.auth").summary
+    assert classify_exception(fault) == "user_input"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("certainty", "nonsense"),
+        ("blame", 5),
+        ("user_action", "resubmit"),
+        ("not_before", 7.5),
+        ("provider_metadata", {"status_code": 429}),
+        ("fields_invalid", "name"),
+        ("resource_shortfall", (1, 2)),
+        ("details", [1, 2]),
+        ("retryable", "no"),
+        ("provider", b"acme"),
+    ],
+)
+def test_a_field_that_holds_the_wrong_thing_costs_only_itself(field: str, value: Any) -> None:
+    fault = Fault(kind="provider.rate_limited", model="large")
+    setattr(fault, field, value)
+
+    report = failwell.describe(fault)
+
+    assert report == failwell.describe(
+        Fault(kind="provider.rate_limited", model="large"), at=report.occurred_at
+    ) or (
+        report.kind,
+        report.model,
+        report.certainty,
+        report.retryable,
+    ) == ("provider.rate_limited", "large", "rejected", True)
+    assert report.evidence[0].rule == "declared"
+
+
+def test_a_word_that_names_a_member_of_an_axis_is_that_member() -> None:
+    fault = Fault(kind="provider.rate_limited")
+    fault.certainty = cast("Any", "partial")
+
+    assert failwell.describe(fault).certainty is failwell.Certainty.PARTIAL
+
+
+def test_an_endless_mapping_is_read_as_far_as_there_is_room() -> None:
+    report = failwell.describe(Fault(kind="tool.failed", details=EndlessMapping()))
+
+    assert report.kind == "tool.failed"
+    assert 50 <= len(report.details) <= 101
+
+
+def test_an_exception_that_claims_to_be_a_fault_is_not_believed() -> None:
+    liar = made(a_class("Liar", ValueError, type, __class__=Fault))
+
+    report = failwell.describe(liar)
+
+    assert (report.error_type, report.kind) == ("Liar", "validation.input_invalid")
+
+
+def test_a_capability_error_with_a_category_of_its_own_invention_is_read_by_its_kind() -> None:
+    cls: Any = type("Odd", (CapabilityInputError,), {"category": "whatever", "default_retriable": "perhaps"})
+    error = cls("said")
+
+    job = map_bare_exception_to_job_error(error)
+
+    assert classify_exception(error) == "user_input"
+    assert job.category == "user_input"
+
+
+@pytest.mark.parametrize("make", [lambda: Slotted("x"), lambda: Guarded("x")], ids=["slots", "frozen"])
+def test_it_takes_its_place_along_out_of_a_scene(make: Callable[[], Exception]) -> None:
+    with pytest.raises(Exception) as caught, failwell.scene(run="r1", node="n1"):
+        raise make()
+
+    report = failwell.describe(caught.value)
+
+    assert (report.scene.run, report.scene.node) == ("r1", "n1")
+    check_report(report)
+
+
+def test_a_frozen_fault_can_be_translated() -> None:
+    def refuse(_self: Any, name: str, _value: Any) -> None:
+        raise AttributeError(name)
+
+    fault = Fault(kind="tool.failed")
+    fault.__class__ = cast("Any", type("Frozen", (Fault,), {"__setattr__": refuse, "__delattr__": refuse}))
+
+    assert failwell.translate(fault, provider="acme", model="large") is fault
+
+
+@pytest.mark.parametrize("policy", TracebackPolicy)
+def test_the_error_path_works_where_the_stack_has_run_out(policy: TracebackPolicy) -> None:
+    described: list[str] = []
+    failwell.describe(ValueError("loaded"), policy=policy)
+
+    def dive() -> None:
+        try:
+            dive()
+        except RecursionError as error:
+            # At every depth on the way up, beginning where there is no room for a single call more.
+            described.append(failwell.describe(error, policy=policy).error_type)
+            raise
+
+    with pytest.raises(RecursionError):
+        dive()
+
+    assert set(described) == {"RecursionError"}
+    assert len(described) > sys.getrecursionlimit() // 2
+
+
+def test_whoever_is_no_exception_at_all_is_described_too() -> None:
+    report = failwell.describe(cast("Any", "a text"))
+
+    assert (report.kind, report.error_type, report.evidence[0].rule) == (
+        "internal.unknown",
+        "str",
+        "describe_failed",
+    )
