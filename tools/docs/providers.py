@@ -1,0 +1,114 @@
+"""The page of providers: which SDK, in which version, was understood in which scenario.
+
+Results come from `make providers`, which calls every installed SDK against the laboratory. They are kept
+in docs/reference/providers.json, so that the page can be written again without the SDKs.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs/reference/providers.json"
+
+Row = Mapping[str, Any]
+
+
+def fold(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One entry for each caller and version: its modes, and per scenario what was expected and found."""
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(
+        rows, key=lambda row: (row["caller"], _numbers(row["version"]), row["scenario"], row["mode"])
+    ):
+        key = (str(row["caller"]), str(row["version"]))
+        names: dict[str, Any] = {"caller": row["caller"], "sdk": row["sdk"], "version": row["version"]}
+        scenarios = made.setdefault(key, {**names, "scenarios": dict[str, Any]()})["scenarios"]
+        found = scenarios.setdefault(row["scenario"], {"expected": [], "got": [], "modes": []})
+        for field in ("expected", "got"):
+            name = row[field] or "fine"
+            if name not in found[field]:
+                found[field].append(name)
+        found["modes"].append(row["mode"])
+    return list(made.values())
+
+
+def providers_page() -> str:
+    """The table, and beneath it the calls behind it."""
+    entries = cast("list[dict[str, Any]]", json.loads(RESULTS.read_text(encoding="utf-8")))
+    scenarios = sorted({name for entry in entries for name in entry["scenarios"]})
+    calls = sum(len(found["modes"]) for entry in entries for found in entry["scenarios"].values())
+    wrong = list(_wrong(entries))
+    lines = [
+        "# Providers",
+        "",
+        "Every row is a real client of that version, called against the laboratory (`failwell lab`), which",
+        "fails as the provider does. A number says in how many ways of calling (sync, async, each with and",
+        "without a stream) failwell named the failure as what it is; a blank, that the provider or its client",
+        "cannot show it. `make providers` runs all of it again.",
+        "",
+        f"{len(entries)} clients, {calls} calls, {len(wrong) or 'none'} of them misunderstood.",
+        "",
+        f"| client | version | {' | '.join(f'`{name}`' for name in scenarios)} |",
+        f"| --- | --- |{' --: |' * len(scenarios)}",
+    ]
+    for entry in entries:
+        cells = (_cell(entry["scenarios"].get(name)) for name in scenarios)
+        lines.append(f"| {_title(entry)} | {entry['version']} | {' | '.join(cells)} |")
+    if wrong:
+        lines += ["", "## Misunderstood", "", *wrong]
+    lines += ["", "## What each scenario is", "", "| scenario | named |", "| --- | --- |"]
+    for name in scenarios:
+        named = dict.fromkeys(
+            kind for entry in entries for kind in entry["scenarios"].get(name, {}).get("expected", ())
+        )
+        lines.append(f"| `{name}` | {', '.join(map(_link, named))} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fold the results of test runs into docs/reference/providers.json."""
+    parser = argparse.ArgumentParser(prog="python -m tools.docs.providers", description=main.__doc__)
+    parser.add_argument("results", nargs="+", type=Path, help="files that FAILWELL_MATRIX wrote")
+    asked = parser.parse_args(arguments)
+
+    rows = [
+        json.loads(line) for path in asked.results for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    RESULTS.write_text(json.dumps(fold(rows), indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {RESULTS.relative_to(ROOT)} from {len(rows)} calls")
+    return 0
+
+
+def _cell(found: Mapping[str, list[str]] | None) -> str:
+    if found is None:
+        return ""
+    return str(len(found["modes"])) if found["expected"] == found["got"] else "✗"
+
+
+def _wrong(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for entry in entries:
+        for name, found in entry["scenarios"].items():
+            if found["expected"] != found["got"]:
+                told, expected = ", ".join(found["got"]), ", ".join(found["expected"])
+                yield f"- {_title(entry)} {entry['version']}, `{name}`: {told} instead of {expected}"
+
+
+def _title(entry: Mapping[str, Any]) -> str:
+    caller, sdk = str(entry["caller"]), str(entry["sdk"])
+    same = caller.replace("_", "-") == sdk.replace("_", "-")
+    return f"`{sdk}`" if same else f"`{sdk}` ({caller.replace('_', ' ')})"
+
+
+def _link(name: str) -> str:
+    return name if name == "fine" else f"[`{name}`](kinds.md#{name.replace('.', '')})"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
