@@ -1,9 +1,11 @@
 """What was tried, what it cost, what was waited, and why it stopped: kept by every loop."""
 
 from failwell.fault.frozen import frozen
+from failwell.fault.links import cause_of
 from failwell.report.record import Attempt
 
 _STAMP = "__failwell_ledger__"
+_DEEPEST = 12
 _UNSURE = ("unknown", "partial", "done_but_lost")
 
 
@@ -104,7 +106,20 @@ def attach(error: BaseException, ledger: Ledger) -> None:
 def ledger_of(error: BaseException) -> Ledger | None:
     """The ledger that a loop below attached to `error`, if any."""
     try:
-        found = object.__getattribute__(error, _STAMP)
+        held = object.__getattribute__(error, "__dict__").get(_STAMP)
     except Exception:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
         return None
-    return found if isinstance(found, Ledger) else None
+    return held if isinstance(held, Ledger) else None
+
+
+def attempts_of(error: BaseException) -> tuple[Attempt, ...]:
+    """The attempts that led to `error`: a loop left them on it, or on what it was raised from."""
+    link: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if link is None:
+            break
+        ledger = ledger_of(link)
+        if ledger is not None:
+            return ledger.attempts
+        link = cause_of(link)
+    return ()
