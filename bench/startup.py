@@ -1,93 +1,66 @@
-"""What it costs to have failwell around: loading it, its command line, and the error path.
+"""What it costs to have failwell around: loading it, and its command line.
 
-Loading is CPU time of fresh interpreters over a bare one, because wall time is noisy on a
-shared machine; the error path is the median of many calls in this process.
+CPU time of fresh processes, interleaved with bare interpreters, because wall time is noisy on a shared
+machine.
 """
 
 import os
 import resource
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
-import failwell
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-RUNS = 11
-CALLS = 300
-T = TypeVar("T")
+from bench._table import Row, median, show
+
+RUNS = 15
 SRC = Path(__file__).resolve().parents[1] / "src"
+BARE = "python -c pass"
 
-LOADS = {
-    "import failwell": "import failwell",
-    "every root name": "import failwell\nfor name in failwell.__all__: getattr(failwell, name)",
-    "failwell.capability": "import failwell.capability",
-    "failwell --version": "from failwell.apps.cli.main import main; main(['--version'])",
-    "failwell --help": "from failwell.apps.cli.main import main; main(['--help'])",
-    "failwell explain": "from failwell.apps.cli.main import main; main(['explain', 'provider.auth'])",
+LOADS: dict[str, tuple[list[str], float | None]] = {
+    BARE: (["-c", "pass"], None),
+    "import failwell": (["-c", "import failwell"], 25),
+    "import failwell.capability": (["-c", "import failwell.capability"], 25),
+    "failwell.describe touched": (["-c", "import failwell; failwell.describe"], 25),
+    "every root name touched": (["-c", "import failwell as f\nfor n in f.__all__: getattr(f, n)"], None),
+}
+COMMANDS: dict[str, tuple[list[str], float | None]] = {
+    "failwell --version": (["-m", "failwell", "--version"], 40),
+    "failwell --help": (["-m", "failwell", "--help"], 60),
+    "failwell explain provider.auth": (["-m", "failwell", "explain", "provider.auth"], None),
+    "failwell kinds --format json": (["-m", "failwell", "kinds", "--format", "json"], None),
 }
 
 
-def cpu_milliseconds(code: str) -> float:
-    """CPU time of a fresh interpreter that runs `code`; the median of several."""
-    spent: list[float] = []
-    for _ in range(RUNS):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, "-c", code],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(SRC)},
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append((after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000)
-    return statistics.median(spent)
-
-
-def microseconds(make: Callable[[], T], call: Callable[[T], object]) -> float:
-    """Wall time of `call` with something freshly made; the median of many, after a warm-up."""
-    spent: list[float] = []
-    for number in range(CALLS + CALLS // 10):
-        made = make()
-        before = time.perf_counter_ns()
-        call(made)
-        if number >= CALLS // 10:
-            spent.append((time.perf_counter_ns() - before) / 1000)
-    return statistics.median(spent)
-
-
-def a_chained_exception() -> Exception:
-    """Three links, as a wrapper around a wrapper around a lost connection."""
-    try:
-        try:
-            try:
-                raise ConnectionResetError(104, "Connection reset by peer")
-            except OSError as lost:
-                raise RuntimeError("could not fetch the page") from lost
-        except RuntimeError as failed:
-            raise ValueError("step `summarise` failed") from failed
-    except ValueError as outermost:
-        return outermost
+def cpu(arguments: list[str]) -> float:
+    """CPU milliseconds of one fresh process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000
 
 
 def main() -> None:
-    bare = cpu_milliseconds("pass")
-    print(f"{'loading, over a bare interpreter':<44}{'CPU ms':>8}")
-    for name, code in LOADS.items():
-        print(f"  {name:<42}{cpu_milliseconds(code) - bare:>8.1f}")
-
-    def a_report() -> failwell.ErrorReport:
-        return failwell.describe(a_chained_exception())
-
-    print(f"\n{'the error path, median of ' + str(CALLS):<44}{'µs':>8}")
-    print(f"  {'describe a chain of three':<42}{microseconds(a_chained_exception, failwell.describe):>8.1f}")
-    print(f"  {'write it as JSON':<42}{microseconds(a_report, lambda r: r.to_json()):>8.1f}")
-    print(
-        f"  {'read it back':<42}{microseconds(lambda: a_report().to_json(), failwell.ErrorReport.from_json):>8.1f}"
-    )
+    """Measure and print."""
+    spent: dict[str, list[float]] = {name: [] for name in (*LOADS, *COMMANDS)}
+    for _ in range(RUNS):
+        for name, (arguments, _aim) in (*LOADS.items(), *COMMANDS.items()):
+            spent[name].append(cpu(arguments))
+    bare = median(spent[BARE])
+    loads = [
+        Row(name, median(spent[name]) - bare, "ms", bare, aim)
+        for name, (_, aim) in LOADS.items()
+        if name != BARE
+    ]
+    show("loading, CPU over a bare interpreter", BARE, loads)
+    commands = [Row(name, median(spent[name]), "ms", bare, aim) for name, (_, aim) in COMMANDS.items()]
+    show("commands, CPU of the whole process", BARE, commands)
 
 
 if __name__ == "__main__":

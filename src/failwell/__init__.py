@@ -3,8 +3,8 @@
 Importing this package imports nothing else: each name below is loaded when it is first used.
 """
 
-from typing import TYPE_CHECKING, Any
-
+# `typing.TYPE_CHECKING`, without paying for `typing`: checkers go by the name.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from failwell._version import __version__ as __version__
     from failwell.adapters.codes import register_code as register_code
@@ -98,7 +98,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

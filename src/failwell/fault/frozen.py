@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def frozen(cls: type[_T]) -> type[_T]:
     """Make `cls` a frozen, slotted, keyword-only dataclass."""
-    made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    made = dataclass(frozen=True, slots=True, kw_only=True, init=False)(cls)
     draft: type[Any] = type(f"_Draft{made.__name__}", (), {"__slots__": made.__dict__["__slots__"]})
     made.__init__ = _constructor(made, draft)
     return made

@@ -8,7 +8,6 @@ numbers, model names and every message.
 import os
 import re
 import sys
-from hashlib import blake2s
 from types import TracebackType
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
@@ -31,6 +30,9 @@ def fingerprint(*parts: str | int | None) -> str:
 
 
 def _hash(parts: tuple[str | int | None, ...]) -> str:
+    # Loading it brings OpenSSL along: three milliseconds that a program without a failure need not pay.
+    from hashlib import blake2s
+
     text = "\x1f".join(_blanked(part) for part in parts)
     return "f1-" + blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
