@@ -67,8 +67,10 @@ def _original(error: BaseException) -> BaseException | None:
 
 
 def _is_caught(link: BaseException) -> bool:
-    top = type(link).__module__.partition(".")[0]
-    if top == "litellm" or (top == "builtins" and not isinstance(link, UnicodeDecodeError)):
+    tops = [cls.__module__.partition(".")[0] for cls in type(link).__mro__]
+    # Its errors are subclasses of openai's; its own subclass of httpx's status error is the real reply.
+    own = tops[0] == "litellm" and "httpx" not in tops
+    if own or (tops[0] == "builtins" and not isinstance(link, UnicodeDecodeError)):
         return False
     return bool(entries(type(link))) and "litellm" in tops_of(link)
 

@@ -1,5 +1,6 @@
 """One call with litellm, which speaks OpenAI's dialect through the openai client; its retries off."""
 
+import gc
 import os
 from importlib import import_module
 from typing import Any
@@ -28,10 +29,35 @@ def library() -> Any:
 
 
 def call(url: str, *, stream: bool, timeout: float) -> object:
-    reply = library().completion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
-    return list(reply) if stream else reply
+    try:
+        reply = library().completion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+        return list(reply) if stream else reply
+    finally:
+        close_clients()
 
 
 async def acall(url: str, *, stream: bool, timeout: float) -> object:
-    reply = await library().acompletion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
-    return [chunk async for chunk in reply] if stream else reply
+    try:
+        reply = await library().acompletion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+        return [chunk async for chunk in reply] if stream else reply
+    finally:
+        await close_sessions()
+
+
+def close_clients() -> None:
+    """Close what litellm keeps for the next call."""
+    library().in_memory_llm_clients_cache.flush_cache()
+    for client in _left(import_module("httpx").Client):
+        client.close()
+
+
+async def close_sessions() -> None:
+    """Likewise, where the next call has another event loop."""
+    library().in_memory_llm_clients_cache.flush_cache()
+    for one in _left(import_module("httpx").AsyncClient, import_module("aiohttp").ClientSession):
+        await (one.aclose if hasattr(one, "aclose") else one.close)()
+
+
+def _left(*kept: Any) -> list[Any]:
+    found: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), kept)]
+    return [one for one in found if not (one.is_closed if hasattr(one, "is_closed") else one.closed)]

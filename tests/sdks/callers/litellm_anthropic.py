@@ -1,8 +1,8 @@
 """One call with litellm, which speaks the dialect of Anthropic through httpx; its retries off."""
 
-import os
-from importlib import import_module
 from typing import Any
+
+from tests.sdks.callers.litellm import close_clients, close_sessions, library
 
 SDK = "litellm"
 DISTRIBUTION = "litellm"
@@ -21,17 +21,17 @@ _ASKED: dict[str, Any] = {
 }
 
 
-def library() -> Any:
-    """litellm, kept from fetching its price list while it is imported."""
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    return import_module("litellm")
-
-
 def call(url: str, *, stream: bool, timeout: float) -> object:
-    reply = library().completion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
-    return list(reply) if stream else reply
+    try:
+        reply = library().completion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+        return list(reply) if stream else reply
+    finally:
+        close_clients()
 
 
 async def acall(url: str, *, stream: bool, timeout: float) -> object:
-    reply = await library().acompletion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
-    return [chunk async for chunk in reply] if stream else reply
+    try:
+        reply = await library().acompletion(**_ASKED, api_base=url, timeout=timeout, stream=stream)
+        return [chunk async for chunk in reply] if stream else reply
+    finally:
+        await close_sessions()

@@ -8,8 +8,8 @@ DISTRIBUTION = "replicate"
 DIALECT = "replicate"
 PROVIDER = "replicate"
 NOT_HERE: dict[str, str] = {
-    "slow_headers stream": "the client starts a stream's prediction without any timeout",
-    "slow_body stream": "likewise",
+    "slow_headers stream": "it starts a stream's prediction without any timeout",
+    "slow_body stream": "it starts a stream's prediction without any timeout",
 }
 
 _MODEL = "lab/greeter"
