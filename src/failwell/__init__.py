@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from failwell._version import __version__ as __version__
     from failwell.adapters.codes import register_code as register_code
+    from failwell.decision.policy import Policy as Policy
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
     from failwell.fault.axes import Certainty as Certainty
@@ -32,33 +33,54 @@ if TYPE_CHECKING:
     from failwell.report.saved import classify as classify
     from failwell.report.scene import scene as scene
     from failwell.report.unclassified import unclassified as unclassified
+    from failwell.runtime.cancel import cancel_scope as cancel_scope
+    from failwell.runtime.chain import Chain as Chain
+    from failwell.runtime.chain_plan import Entry as Entry
+    from failwell.runtime.gather import gather as gather
+    from failwell.runtime.keys import idempotency_key as idempotency_key
     from failwell.runtime.observer import observe as observe
+    from failwell.runtime.parked import Parked as Parked
+    from failwell.runtime.partial import Partial as Partial
+    from failwell.runtime.quiet import quiet_client as quiet_client
+    from failwell.runtime.retry import retry as retry
+    from failwell.runtime.retry import retrying as retrying
     from failwell.runtime.suppress import suppress as suppress
 
 _HOMES = {
     "Blame": "failwell.fault.axes",
     "Category": "failwell.fault.axes",
     "Certainty": "failwell.fault.axes",
+    "Chain": "failwell.runtime.chain",
     "Domain": "failwell.fault.axes",
+    "Entry": "failwell.runtime.chain_plan",
     "ErrorReport": "failwell.report.record",
     "Fault": "failwell.fault.base",
     "NotBefore": "failwell.fault.facts",
+    "Parked": "failwell.runtime.parked",
+    "Partial": "failwell.runtime.partial",
+    "Policy": "failwell.decision.policy",
     "ProviderMetadata": "failwell.fault.facts",
     "ResourceShortfall": "failwell.fault.facts",
     "Scene": "failwell.report.record",
     "TracebackPolicy": "failwell.report.policy",
     "UserAction": "failwell.fault.facts",
     "__version__": "failwell._version",
+    "cancel_scope": "failwell.runtime.cancel",
     "check_reply": "failwell.report.checked",
     "checked": "failwell.report.checked",
     "classify": "failwell.report.saved",
     "describe": "failwell.report.describe",
+    "gather": "failwell.runtime.gather",
+    "idempotency_key": "failwell.runtime.keys",
     "kind": "failwell.fault.registry",
     "kinds": "failwell.fault.registry",
     "observe": "failwell.runtime.observer",
+    "quiet_client": "failwell.runtime.quiet",
     "register_code": "failwell.adapters.codes",
     "register_kind": "failwell.fault.registry",
     "register_secret": "failwell.report.redact",
+    "retry": "failwell.runtime.retry",
+    "retrying": "failwell.runtime.retry",
     "revive": "failwell.report.revive",
     "scene": "failwell.report.scene",
     "suppress": "failwell.runtime.suppress",
@@ -70,26 +92,37 @@ __all__ = [
     "Blame",
     "Category",
     "Certainty",
+    "Chain",
     "Domain",
+    "Entry",
     "ErrorReport",
     "Fault",
     "NotBefore",
+    "Parked",
+    "Partial",
+    "Policy",
     "ProviderMetadata",
     "ResourceShortfall",
     "Scene",
     "TracebackPolicy",
     "UserAction",
     "__version__",
+    "cancel_scope",
     "check_reply",
     "checked",
     "classify",
     "describe",
+    "gather",
+    "idempotency_key",
     "kind",
     "kinds",
     "observe",
+    "quiet_client",
     "register_code",
     "register_kind",
     "register_secret",
+    "retry",
+    "retrying",
     "revive",
     "scene",
     "suppress",

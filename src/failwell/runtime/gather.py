@@ -1,0 +1,248 @@
+"""Many items at once, a few at a time, in order: a window that slides, not a batch that waits.
+
+A slow item holds up nobody but itself. Items are taken from their iterable when their turn comes, so
+no more of them exist at once than are being worked on.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sized
+from contextvars import copy_context
+from typing import Any, Literal, TypeVar, overload
+
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.report.scene import scene
+from failwell.runtime.cancel import current_scope
+from failwell.runtime.observer import suppressed, tell
+from failwell.runtime.partial import Partial
+from failwell.runtime.usage import read_usage, usage_in
+
+Item = TypeVar("Item")
+R = TypeVar("R")
+
+Stop = Literal["never", "drain", "at_once"]
+"""What a failure does to the others: nothing; those that run end and no more begin; all stop."""
+WINDOW = 8
+
+
+@overload
+def gather(
+    function: Callable[[Item], Awaitable[R]],
+    items: Iterable[Item],
+    *,
+    limit: int | Literal["unbounded"] = WINDOW,
+    stop: Stop = "never",
+    only: Iterable[int] | None = None,
+) -> Awaitable[Partial[R]]: ...
+
+
+@overload
+def gather(
+    function: Callable[[Item], R],
+    items: Iterable[Item],
+    *,
+    limit: int | Literal["unbounded"] = WINDOW,
+    stop: Stop = "never",
+    only: Iterable[int] | None = None,
+) -> Partial[R]: ...
+
+
+def gather(
+    function: Callable[[Item], Any],
+    items: Iterable[Item],
+    *,
+    limit: int | Literal["unbounded"] = WINDOW,
+    stop: Stop = "never",
+    only: Iterable[int] | None = None,
+) -> Any:
+    """Do `function` for every item: in tasks if it is async (await the result), in threads if not.
+
+    Args:
+        function: What is done with each item.
+        items: The items; an iterator is read as the window moves.
+        limit: How many run at once, or "unbounded".
+        stop: What happens after a failure. "never" goes on; "drain" lets those that run finish and
+            starts no more; "at_once" cancels the tasks that run (threads can only be drained).
+        only: The places to do, such as the `cursor` of an earlier outcome.
+
+    Raises:
+        ValueError: the limit or `stop` makes no sense.
+        Cancellation: the scope around this was stopped.
+    """
+    if limit != "unbounded" and (isinstance(limit, str) or limit < 1):
+        raise ValueError(f"`limit` must be at least 1 or 'unbounded', not {limit!r}")
+    if stop not in ("never", "drain", "at_once"):
+        raise ValueError(f"`stop` must be 'never', 'drain' or 'at_once', not {stop!r}")
+    from inspect import iscoroutinefunction
+
+    batch = _Batch(items, None if only is None else frozenset(only), stop)
+    is_async = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    if is_async:
+        return _in_tasks(function, batch, None if limit == "unbounded" else limit)
+    return _in_threads(function, batch, None if limit == "unbounded" else limit)
+
+
+class _Batch:
+    """What is known of the items so far."""
+
+    def __init__(self, items: Iterable[Any], only: frozenset[int] | None, stop: Stop) -> None:
+        self._source = items
+        self._items = iter(items)
+        self._only = only
+        self._stop = stop
+        self.total = 0
+        self.halted = False
+        self.results: dict[int, Any] = {}
+        self.errors: dict[int, ErrorReport] = {}
+        self.raised: dict[int, Exception] = {}
+        self.usage: dict[str, int] = {}
+
+    def waiting(self) -> Iterator[tuple[int, Any]]:
+        """The items to start, one by one, until something halts them."""
+        while not self.halted:
+            try:
+                item = next(self._items)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001  (an item that could not be made is an item that failed)
+                self.total += 1
+                self.failed(self.total - 1, error)
+                self.halted = True
+                return
+            place = self.total
+            self.total += 1
+            if self._only is None or place in self._only:
+                yield place, item
+
+    def done(self, place: int, value: Any) -> None:
+        """Keep a result."""
+        self.results[place] = value
+        self._count(read_usage(value))
+
+    def failed(self, place: int, error: Exception) -> None:
+        """Keep a failure."""
+        with scene(item=str(place)):
+            report = describe(error)
+        self.errors[place] = report
+        self.raised[place] = error
+        self._count(usage_in(report))
+        self.halted = self.halted or self._stop != "never"
+
+    @property
+    def stops_at_once(self) -> bool:
+        """Whether those that run are to be stopped."""
+        return self.halted and self._stop == "at_once"
+
+    def outcome(self) -> Partial[Any]:
+        """What came of it. Items that were never read count as not started."""
+        try:
+            self.total = len(self._source) if isinstance(self._source, Sized) else self._count_rest()
+        except Exception as problem:  # noqa: BLE001  (what was done must not be lost to what cannot be counted)
+            tell(suppressed(problem, "the items that were not started could not be counted"))
+        return Partial(self.total, self.results, self.errors, self.raised, self.usage)
+
+    def _count_rest(self) -> int:
+        return self.total + sum(1 for _ in self._items)
+
+    def _count(self, usage: dict[str, int]) -> None:
+        for name, count in usage.items():
+            self.usage[name] = self.usage.get(name, 0) + count
+
+
+def _in_threads(function: Callable[[Any], Any], batch: _Batch, limit: int | None) -> Partial[Any]:
+    from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+    scope = current_scope()
+    running: dict[Future[Any], int] = {}
+
+    def settle(finished: Iterable[Future[Any]]) -> None:
+        for future in finished:
+            place = running.pop(future)
+            error = future.exception()
+            if error is None:
+                batch.done(place, future.result())
+            elif isinstance(error, Exception):
+                batch.failed(place, error)
+            else:
+                raise error
+
+    # Threads are made as they are needed, so a generous bound costs nothing.
+    with ThreadPoolExecutor(max_workers=limit or 1_000, thread_name_prefix="failwell-gather") as pool:
+        for place, item in batch.waiting():
+            if scope is not None:
+                scope.check()
+            running[pool.submit(copy_context().run, function, item)] = place
+            if limit is not None and len(running) >= limit:
+                settle(wait(running, return_when=FIRST_COMPLETED).done)
+            else:
+                settle([future for future in running if future.done()])
+        while running:
+            settle(wait(running, return_when=FIRST_COMPLETED).done)
+    if scope is not None:
+        scope.check()
+    return batch.outcome()
+
+
+async def _in_tasks(
+    function: Callable[[Any], Awaitable[Any]], batch: _Batch, limit: int | None
+) -> Partial[Any]:
+    scope = current_scope()
+    window = _Tasks(batch)
+    try:
+        for place, item in batch.waiting():
+            if scope is not None:
+                scope.check()
+            window.start(place, function(item))
+            while limit is not None and len(window.running) >= limit:
+                await window.settle()
+        while window.running:
+            await window.settle()
+    finally:
+        await window.close()
+    if scope is not None:
+        scope.check()
+    return batch.outcome()
+
+
+class _Tasks:
+    """The tasks that run, each with the place of its item."""
+
+    def __init__(self, batch: _Batch) -> None:
+        self._batch = batch
+        self._stopped: set[Any] = set()
+        self.running: dict[Any, int] = {}
+
+    def start(self, place: int, work: Awaitable[Any]) -> None:
+        """Begin with one item."""
+        from asyncio import ensure_future
+
+        self.running[ensure_future(work)] = place
+
+    async def settle(self) -> None:
+        """Wait until something is done, and keep what came of it."""
+        from asyncio import FIRST_COMPLETED, CancelledError, wait
+
+        for task in (await wait(self.running, return_when=FIRST_COMPLETED))[0]:
+            place = self.running.pop(task)
+            error: BaseException | None = CancelledError() if task.cancelled() else task.exception()
+            if error is None:
+                self._batch.done(place, task.result())
+            elif isinstance(error, Exception):
+                self._batch.failed(place, error)
+            elif task not in self._stopped:
+                # Nobody here stopped it: an interrupt, or a cancel from outside, is meant for all.
+                raise error
+        if self._batch.stops_at_once:
+            self._stop()
+
+    async def close(self) -> None:
+        """Leave no task behind."""
+        from asyncio import wait
+
+        if self.running:
+            self._stop()
+            await wait(self.running)
+
+    def _stop(self) -> None:
+        for task in self.running:
+            self._stopped.add(task)
+            task.cancel()

@@ -1,0 +1,130 @@
+"""Switch a vendor client's own retries off, so that one loop decides about every repeat.
+
+A client that repeats by itself makes calls that no ledger knows, and multiplies the waits. Where its
+retries cannot be switched off from outside, that is said, and where to do it instead.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+from failwell.adapters.ask import ask
+from failwell.fault.base import Fault
+
+C = TypeVar("C")
+
+_NEVER = frozenset({"ollama", "linkup", "httpx", "httpx2", "aiohttp", "huggingface_hub"})
+"""Clients that make one call when they are asked for one."""
+_ELSEWHERE = {
+    "fal_client": "set `fal_client.client.MAX_ATTEMPTS = 1`, which holds for the whole process",
+    "azure": "make it with `retry_total=0`",
+    "instructor": "quiet the client inside it, and pass `max_retries=1` with every call",
+    "litellm": "pass `num_retries=0` with every call",
+    "langchain_openai": "make it with `max_retries=0`",
+    "langchain_anthropic": "make it with `max_retries=0`",
+}
+
+
+class CannotQuiet(Fault, kind="validation.config_invalid"):
+    """The client repeats calls by itself, and that cannot be changed from outside."""
+
+    client: str
+    instead: str
+    """What to do where the client is made."""
+
+    def summary(self) -> str:
+        return f"the retries of `{self.client}` cannot be switched off from outside: {self.instead}"
+
+
+def quiet_client(client: C) -> C:
+    """The client with its own retries off: itself, or a copy where the vendor makes one.
+
+    Args:
+        client: A client of openai, anthropic, groq, together (or of the same make), google-genai,
+            mistralai, boto3, cohere, replicate or requests, or one that never repeats by itself.
+
+    Raises:
+        CannotQuiet: it repeats calls and cannot be stopped from outside, or nobody here knows it. The
+            message says what to do instead.
+    """
+    home = type(client).__module__.partition(".")[0]
+    if home in _NEVER:
+        return client
+    quieten = _QUIETEN.get(home)
+    if quieten is None and home not in _ELSEWHERE and callable(ask(client, "with_options")):
+        quieten = _by_options
+    quiet = None if quieten is None else quieten(client)
+    if quiet is None:
+        advice = _ELSEWHERE.get(home, "it is not known here; switch them off where the client is made")
+        raise CannotQuiet(client=f"{home}.{type(client).__name__}", instead=advice)
+    return cast("C", quiet)
+
+
+def _by_options(client: Any) -> Any:
+    """Clients of one make (openai, anthropic, groq, together and more) copy themselves."""
+    return client.with_options(max_retries=0) if isinstance(ask(client, "max_retries"), int) else None
+
+
+def _google(client: Any) -> Any:
+    inside = ask(client, "_api_client")
+    options = ask(inside, "_http_options")
+    if options is None:
+        return None
+    if ask(options, "retry_options") is not None:
+        once = import_module("tenacity").stop_after_attempt(1)
+        for name in ("_retry", "_async_retry"):
+            setattr(inside, name, getattr(inside, name).copy(stop=once))
+    return client
+
+
+def _mistral(client: Any) -> Any:
+    configuration = ask(client, "sdk_configuration")
+    if configuration is None:
+        return None
+    configuration.retry_config = None
+    return client
+
+
+def _botocore(client: Any) -> Any:
+    meta = ask(client, "meta")
+    service = ask(ask(ask(meta, "service_model"), "service_id"), "hyphenize")
+    if not callable(service):
+        return None
+    name = service()
+    meta.events.unregister(f"needs-retry.{name}", unique_id=f"retry-config-{name}")
+    return client
+
+
+def _cohere(client: Any) -> Any:
+    wrapper = ask(client, "_client_wrapper")
+    inner = ask(wrapper, "httpx_client")
+    if not isinstance(ask(inner, "base_max_retries"), int):
+        return None
+    inner.base_max_retries = 0
+    return client
+
+
+def _replicate(client: Any) -> Any:
+    for name in ("_client", "_async_client"):
+        transport = ask(ask(client, name), "_transport")
+        if not isinstance(ask(transport, "max_attempts"), int):
+            return None
+        transport.max_attempts = 0
+    return client
+
+
+def _requests(client: Any) -> Any:
+    adapters: dict[str, Any] = ask(client, "adapters") or {}
+    for adapter in adapters.values():
+        adapter.max_retries = type(adapter.max_retries)(0, read=False)
+    return client
+
+
+_QUIETEN: dict[str, Callable[[Any], Any]] = {
+    "google": _google,
+    "mistralai": _mistral,
+    "botocore": _botocore,
+    "cohere": _cohere,
+    "replicate": _replicate,
+    "requests": _requests,
+}
