@@ -26,6 +26,8 @@ _LONGEST = 200
 
 def lower_headers(headers: object) -> dict[str, str]:
     """Any library's headers as a plain dict with lower-case names, for reading only."""
+    if headers is None:
+        return {}
     try:
         pairs: Any = cast("Any", headers).items()
         return {str(name).lower(): str(value)[:2_000] for name, value in list(pairs)[:200]}

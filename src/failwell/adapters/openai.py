@@ -24,7 +24,8 @@ _HOSTS = (
 
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    host = str(ask(ask(error, "request"), "url", default=""))
+    url = ask(ask(error, "request"), "url", default="")
+    host = ask_str(url, "host") or str(url)
     facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
     in_stream(error, facts)
     facts["model"] = ask_str(ask(error, "completion"), "model")

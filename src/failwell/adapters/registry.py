@@ -118,6 +118,13 @@ def read(error: BaseException) -> Reading | None:
     return None
 
 
+def kind_alone(error: BaseException) -> str | None:
+    """The kind of `error` where it can be had without a whole reading; `None` where it cannot."""
+    known = entries(type(error))
+    quick = getattr(known[0][0], "kind_of", None) if known else None
+    return None if quick is None else quick(error)
+
+
 def is_constant(reading: Reading) -> bool:
     """Whether `reading` is a row of a table, rather than made for one exception."""
     return id(reading) in _rows

@@ -5,10 +5,12 @@ the client has read it already. What is found goes into an `Extract`, for the ru
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.classify import classify
 from failwell.adapters.extract import Extract, Phase, codes_of, laid_out, message_of, parse_body
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import broke_in_stream
@@ -24,22 +26,37 @@ _REQUEST_IDS = (
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 """What stands beside a status on its line. It repeats the status, and must not count as a code."""
+_MOST_TYPES = 1024
 _DEEPEST = 8
 _LONGEST = 4_000
 
 
-def doorway(
-    provider: str | None, sdk: str, refine: "Callable[[BaseException, dict[str, Any]], None] | None" = None
-) -> Callable[[BaseException], Reading]:
+Refine = Callable[[BaseException, dict[str, Any]], None]
+
+
+class SdkDoorway:
+    """The way in for one SDK: facts gathered, corrected, judged and said."""
+
+    def __init__(self, provider: str | None, sdk: str, refine: Refine | None) -> None:
+        self._provider, self._sdk, self._refine = provider, sdk, refine
+
+    def __call__(self, error: BaseException) -> Reading:
+        return render(self._facts(error))
+
+    def kind_of(self, error: BaseException) -> str:
+        """The kind alone, for a cause of which nothing more is told."""
+        return classify(self._facts(error)).rule.kind
+
+    def _facts(self, error: BaseException) -> Extract:
+        facts = gather(error, self._provider, self._sdk)
+        if self._refine is not None:
+            self._refine(error, facts)
+        return Extract(**facts)
+
+
+def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkDoorway:
     """A doorway for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
-
-    def read(error: BaseException) -> Reading:
-        facts = gather(error, provider, sdk)
-        if refine is not None:
-            refine(error, facts)
-        return render(Extract(**facts))
-
-    return read
+    return SdkDoorway(provider, sdk, refine)
 
 
 def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, Any]:
@@ -94,7 +111,8 @@ def body_of(error: object, response: object) -> Any:
     held = ask(response, "__dict__", default={})
     whole = parse_body(cast("Mapping[str, Any]", held).get("_content")) if isinstance(held, Mapping) else None
     # Some SDKs keep only the sentence; the reply beside it still has the code.
-    return whole if isinstance(whole, dict | list) or (not body and whole) else body
+    useful = isinstance(whole, dict | list) or (not body and bool(whole))
+    return cast("object", whole) if useful else body
 
 
 def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -112,7 +130,12 @@ def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple
 
 def names_of(error: BaseException) -> tuple[str, ...]:
     """Lower-cased names of the exception's foreign classes, nearest first."""
-    return tuple(cls.__name__.lower() for cls in type(error).__mro__ if cls.__module__ != "builtins")
+    return _names(type(error))
+
+
+@lru_cache(maxsize=_MOST_TYPES)
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(above.__name__.lower() for above in cls.__mro__ if above.__module__ != "builtins")
 
 
 def text_of(error: BaseException) -> str:
@@ -150,10 +173,18 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
 
 
 def _phase(error: BaseException) -> Phase | None:
-    for cls in type(error).__mro__:
-        found = phase_of(cls.__module__, cls.__name__)
+    found = _class_phase(type(error))
+    if found in ("connect", "closed") and is_certificate(text_of(error)):
+        return "tls"
+    return found
+
+
+@lru_cache(maxsize=_MOST_TYPES)
+def _class_phase(cls: type) -> Phase | None:
+    for above in cls.__mro__:
+        found = phase_of(above.__module__, above.__name__)
         if found is not None:
-            return "tls" if found in ("connect", "closed") and is_certificate(text_of(error)) else found
+            return found
     return None
 
 

@@ -84,6 +84,24 @@ class Waits(NamedTuple):
         return None
 
 
+class _Clock:
+    """The time at which a reply was sent.
+
+    Their clock and ours may differ, so a time of theirs is measured on their clock where they show it.
+    It is read only if somebody asks, because most waits are given in seconds.
+    """
+
+    def __init__(self, date: str, now: datetime) -> None:
+        self._date, self._now = date, now
+
+    @property
+    def now(self) -> datetime:
+        if self._date:
+            self._now = instant(self._date) or self._now
+            self._date = ""
+        return self._now
+
+
 def wait_of(extract: Extract, now: datetime) -> tuple[NotBefore | None, tuple[str, ...]]:
     """When to come back according to one failed call, and the sources that said nonsense."""
     found = read_waits(extract.headers, extract.body, extract.message, now)
@@ -97,9 +115,8 @@ def read_waits(headers: Mapping[str, str], body: object, message: str, now: date
     """Every wait in a reply's headers, body and message."""
     said: list[Wait] = []
     nonsense: list[str] = []
-    # Their clock and ours may differ; a time of theirs is measured on their clock where they show it.
-    now = instant(headers.get("date", "")) or now
-    for found in chain(_headers(headers, now), _body(body, now)):
+    clock = _Clock(headers.get("date", ""), now)
+    for found in chain(_headers(headers, clock), _body(body, clock)):
         _weigh(found, said, nonsense)
     if not any(wait.confidence == "high" for wait in said):
         for found in _prose(message):
@@ -115,7 +132,7 @@ def _weigh(found: "_Found", said: list[Wait], nonsense: list[str]) -> None:
         said.append(Wait(seconds, source, confidence))
 
 
-def seconds_of(value: str, now: datetime, *, unit: float = 1.0) -> float | None:
+def seconds_of(value: str, clock: "_Clock", *, unit: float = 1.0) -> float | None:
     """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
     text = value.strip().strip('"')
     if len(text) > _LONGEST_VALUE:
@@ -124,31 +141,31 @@ def seconds_of(value: str, now: datetime, *, unit: float = 1.0) -> float | None:
         number = float(text)
         if unit == 1.0 and number >= _EPOCH:
             stamp = number / 1000 if number >= _EPOCH * 1000 else number
-            return max(0.0, stamp - now.timestamp())
+            return max(0.0, stamp - clock.now.timestamp())
         return number * unit
-    return _spans(text) if _SPAN.match(text) else _date(text, now)
+    return _spans(text) if _SPAN.match(text) else _date(text, clock)
 
 
 _Found = tuple[str, float | None, Confidence]
 
 
-def _headers(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
+def _headers(headers: Mapping[str, str], clock: "_Clock") -> Iterator[_Found]:
     told = False
     for name, unit in _SAID_OUTRIGHT:
         value = headers.get(name)
         if not value:
             continue
-        seconds = seconds_of(value, now, unit=unit)
+        seconds = seconds_of(value, clock, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.
         if seconds == 0 and unit != 1.0 and headers.get("retry-after"):
             continue
         told = told or seconds is not None
         yield f"header {name}", seconds, "high"
     if not told:
-        yield from _windows(headers, now)
+        yield from _windows(headers, clock)
 
 
-def _windows(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
+def _windows(headers: Mapping[str, str], clock: "_Clock") -> Iterator[_Found]:
     """Resets of the windows that are used up; a reset of a window with room left says nothing."""
     limits = headers.get("ratelimit", "")[:_LONGEST_TEXT]
     # The field used to be one window with named members before it became a list of windows.
@@ -160,28 +177,28 @@ def _windows(headers: Mapping[str, str], now: datetime) -> Iterator[_Found]:
         if "reset" not in name or "ratelimit" not in name.replace("rate-limit", "ratelimit"):
             continue
         remaining = headers.get(name.replace("reset", "remaining"))
-        seconds = seconds_of(value, now)
+        seconds = seconds_of(value, clock)
         if remaining is not None and _number(remaining) == 0 and seconds != 0:
             yield f"header {name}", seconds, "medium"
 
 
-def _body(body: object, now: datetime) -> Iterator[_Found]:
+def _body(body: object, clock: "_Clock") -> Iterator[_Found]:
     for holder in objects_of(body):
         if not _KEYS.isdisjoint(holder):
-            yield from _fields(holder, now)
+            yield from _fields(holder, clock)
 
 
-def _fields(holder: Mapping[str, Any], now: datetime) -> Iterator[_Found]:
+def _fields(holder: Mapping[str, Any], clock: "_Clock") -> Iterator[_Found]:
     for key, (source, unit, confidence) in _FIELDS.items():
         value = holder.get(key)
         if value is not None:
-            seconds = _flexible(value, now) if unit is None else _scaled(value, unit)
+            seconds = _flexible(value, clock) if unit is None else _scaled(value, unit)
             yield f"body {source}", seconds, confidence
     inner = holder.get("headers")
     if isinstance(inner, dict):
         held = cast("dict[Any, Any]", inner)
         lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
-        for source, seconds, _ in _headers(lower, now):
+        for source, seconds, _ in _headers(lower, clock):
             yield f"body {source}", seconds, "medium"
 
 
@@ -202,10 +219,10 @@ def _unit(word: str) -> str:
     return "ms" if low.startswith(("ms", "mil")) else low[0]
 
 
-def _date(text: str, now: datetime) -> float | None:
+def _date(text: str, clock: "_Clock") -> float | None:
     at = instant(text)
     # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
-    return None if at is None else max(0.0, (at - now).total_seconds())
+    return None if at is None else max(0.0, (at - clock.now).total_seconds())
 
 
 def instant(text: str) -> datetime | None:
@@ -225,11 +242,11 @@ def instant(text: str) -> datetime | None:
         return None
 
 
-def _flexible(value: object, now: datetime) -> float | None:
+def _flexible(value: object, clock: "_Clock") -> float | None:
     if isinstance(value, int | float):
         return _scaled(value, 1.0)
     if isinstance(value, str):
-        return seconds_of(value, now)
+        return seconds_of(value, clock)
     if isinstance(value, dict):
         held = cast("dict[Any, Any]", value)
         seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)

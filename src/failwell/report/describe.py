@@ -25,6 +25,7 @@ from failwell.report.given import (
     wait,
 )
 from failwell.report.identity import new_id
+from failwell.report.ledger import attempts_of
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
 from failwell.report.redact import TEXT_CAP, cut, redact_text, redact_value
@@ -32,6 +33,8 @@ from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolv
 from failwell.report.scene import current_scene, merge, stamp_of
 from failwell.report.unclassified import UNKNOWN, note
 
+_FEW = 8
+_SHORT = 200
 _CAUSE_CAP = 500
 _actions: dict[str, UserAction] = {}
 
@@ -62,7 +65,7 @@ def describe(
             a passing failure; without this it is an open question.
         scene: Where it happened; what it leaves open is taken from the exception and the context.
         at: When it happened; now, by default.
-        attempts: The tries that led here.
+        attempts: The tries that led here; by default those that a loop left on the exception.
     """
     when = in_utc(at)
     try:
@@ -81,7 +84,7 @@ def _describe(
     when: datetime,
     attempts: Sequence[Attempt],
 ) -> ErrorReport:
-    made = tries(attempts) if attempts else ()
+    made = tries(attempts or attempts_of(error))
     recorded = recorded_in(error) if is_fault(error) and has_arrived(error) else None
     if recorded is not None:
         return _completed(recorded, called, scene, made)
@@ -133,11 +136,20 @@ def _describe(
     )
     if report.kind in UNKNOWN:
         note(error, report)
-    if report.details or report.internal is not None or len(below) > 4 or made or report.fields_invalid:
+    bulky = report.details and not _is_slim(report.details)
+    if bulky or report.internal is not None or len(below) > 4 or made or report.fields_invalid:
         from failwell.report.wire import fit
 
         return fit(report)
     return report
+
+
+def _is_slim(details: Mapping[str, Any]) -> bool:
+    """Whether details are a few short words and numbers, which always fit."""
+    return len(details) <= _FEW and all(
+        len(value) <= _SHORT if type(value) is str else type(value) in (int, float, bool)
+        for value in details.values()
+    )
 
 
 def _arrived(written: Mapping[str, Any]) -> ErrorReport | None:

@@ -103,7 +103,7 @@ _known: tuple[str, ...] = ()
 _window = _MARGIN
 """How far beyond its cap a text is read: the margin, or the longest value that is known."""
 _environment: dict[Any, Any] | None = None
-_LONGEST_CLEAN = 120
+_LONGEST_CLEAN = 240
 _MOST_CLEAN = 2048
 _clean: set[str] = set()
 """Short texts that were looked through and held nothing: names, codes and sentences come again and again."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.declared import declared
 from failwell.adapters.reading import Reading
-from failwell.adapters.registry import is_constant, read
+from failwell.adapters.registry import is_constant, kind_alone, read
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
@@ -104,7 +104,11 @@ def kind_of(error: BaseException) -> str:
         if own is not None or end is None or is_fault(end):
             return own or UNCLASSIFIED.kind
         error = end
-    return resolve(error).kind
+    try:
+        quick = kind_alone(error)
+    except Exception:  # noqa: BLE001  (a doorway that fails must not turn one failure into two)
+        quick = None
+    return resolve(error).kind if quick is None else quick
 
 
 def has_arrived(link: Fault) -> bool:
