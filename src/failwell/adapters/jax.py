@@ -2,10 +2,10 @@
 
 import re
 
-from failwell.adapters.places import memory_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import text_of
+from failwell.adapters.shortfall import shortfall_of
 
 _WORD = re.compile(r"\s*([A-Z][A-Z_]{3,30}):")
 _KINDS = {
@@ -27,8 +27,12 @@ def _xla(error: BaseException) -> Reading:
     word = _WORD.match(said)
     status = word.group(1) if word else None
     if status == "RESOURCE_EXHAUSTED":
-        return memory_in(error) or Reading(
-            kind="resource.gpu_memory", rule="jax.RESOURCE_EXHAUSTED", basis="code", saw="RESOURCE_EXHAUSTED"
+        return Reading(
+            kind="resource.gpu_memory",
+            rule="jax.RESOURCE_EXHAUSTED",
+            basis="code",
+            saw="RESOURCE_EXHAUSTED",
+            resource_shortfall=shortfall_of("resource.gpu_memory", said),
         )
     kind = _KINDS.get(status or "", "internal.unknown")
     name = type(error).__name__

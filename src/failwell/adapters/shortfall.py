@@ -4,16 +4,17 @@ import re
 
 from failwell.fault.facts import ResourceName, ResourceShortfall
 
-_SIZE = r"(\d{1,9}(?:\.\d{1,6})?)\s?([KMGT])i?B"
+_SIZE = r"(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT](?:i?B)?\b|bytes)"
 _NEEDED = re.compile(
-    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate)\s?{_SIZE}",
+    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate|attempting to reserve|\bused)\s?{_SIZE}",
     re.IGNORECASE,
 )
 _FREE = re.compile(
-    rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available|available[: ]+{_SIZE})",
+    rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available"
+    rf"|available[: ]+{_SIZE}|\bused [\d.]+[KMGT] of {_SIZE} hbm)",
     re.IGNORECASE,
 )
-_MEGABYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
+_MEGABYTES = {"B": 1 / 1024 / 1024, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _MEASURES: dict[str, ResourceName] = {
     "resource.gpu_memory": "gpu_vram_mb",
     "resource.system_memory": "system_ram_mb",
@@ -34,4 +35,4 @@ def shortfall_of(kind: str, message: str) -> ResourceShortfall | None:
 
 def _megabytes(match: re.Match[str]) -> float:
     groups = [group for group in match.groups() if group is not None]
-    return round(float(groups[0]) * _MEGABYTES[groups[1].upper()], 2)
+    return round(float(groups[0]) * _MEGABYTES[groups[1][0].upper()], 2)

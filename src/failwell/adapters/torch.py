@@ -7,11 +7,16 @@
 from failwell.adapters.places import memory_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.sdk import text_of
+from failwell.adapters.shortfall import shortfall_of
 
 
 def _memory(error: BaseException) -> Reading:
-    return memory_in(error) or Reading(
-        kind="resource.gpu_memory", rule="torch.OutOfMemoryError", saw="OutOfMemoryError"
+    return Reading(
+        kind="resource.gpu_memory",
+        rule="torch.OutOfMemoryError",
+        saw="OutOfMemoryError",
+        resource_shortfall=shortfall_of("resource.gpu_memory", text_of(error)),
     )
 
 
