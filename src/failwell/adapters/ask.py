@@ -12,6 +12,8 @@ _LONGEST_NUMBER = 2**63
 
 def ask(thing: object, *names: str, default: Any = None) -> Any:
     """The first of `names` that `thing` answers with something other than `None`."""
+    if thing is None:
+        return default
     for name in names:
         try:
             value = getattr(thing, name, None)
@@ -24,17 +26,22 @@ def ask(thing: object, *names: str, default: Any = None) -> Any:
 
 def ask_str(thing: object, *names: str, limit: int = 200) -> str | None:
     """The first of `names` that holds a non-empty string, cut to `limit`."""
-    for name in names:
+    for name in names if thing is not None else ():
         value = ask(thing, name)
-        if issubclass(type(value), str) and (text := str.__str__(value)).strip():
+        if value is not None and issubclass(type(value), str) and (text := str.__str__(value)).strip():
             return text[:limit]
     return None
 
 
 def ask_int(thing: object, *names: str) -> int | None:
     """The first of `names` that holds a whole number."""
-    for name in names:
+    for name in names if thing is not None else ():
         value = ask(thing, name)
-        if issubclass(type(value), int) and type(value) is not bool and abs(value) < _LONGEST_NUMBER:
+        if (
+            value is not None
+            and issubclass(type(value), int)
+            and type(value) is not bool
+            and abs(value) < _LONGEST_NUMBER
+        ):
             return int(value)
     return None
