@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import failwell
-from failwell import Category, Certainty
+from failwell import Category, Certainty, Fault
 from failwell.fault.classes import ProviderCapability, ProviderTransient
 from tests.report.replies import (
     SAID,
@@ -231,3 +233,35 @@ def test_a_reply_whose_fields_bite_is_not_judged() -> None:
             raise RuntimeError("not loaded")
 
     assert failwell.check_reply("openai", Biting()) is None
+
+
+NAMES = st.sampled_from(
+    ["choices", "message", "content", "delta", "finish_reason", "type", "text", "output", "status", "candidates", "usage",
+     "done", "error", "tool_calls", "function", "arguments", "stopReason", "data", "id", "index", "parts", "event", "token"]
+)  # fmt: skip
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["stop", "length"])
+)
+REPLIES = st.recursive(
+    VALUES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def raised_by(reply: Any) -> Fault | None:
+    try:
+        return failwell.check_reply("anyone", reply)
+    except Fault as fault:
+        return fault
+
+
+@given(REPLIES)
+def test_whatever_a_reply_looks_like_it_passes_or_is_a_fault(reply: Any) -> None:
+    for fault in (raised_by(reply), raised_by(as_object(reply))):
+        assert fault is None or failwell.describe(fault).provider == "anyone"

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import failwell
 from failwell import Category, Certainty, ErrorReport
@@ -105,3 +107,22 @@ def test_other_names_in_a_row_are_not_looked_at() -> None:
     plain, labelled = failwell.classify(ROW, at=when), failwell.classify({**ROW, **telling}, at=when)
 
     assert {**labelled.to_dict(), "id": ""} == {**plain.to_dict(), "id": ""}
+
+
+NAMES = st.sampled_from(
+    ["provider", "sdk", "transport", "http_status", "headers", "body", "exception_class", "message", "cause_chain", "error",
+     "code", "retry-after", "date", "retryDelay", "retry_after", "class", "details", "seconds", "nanos"]
+)  # fmt: skip
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
+ANYTHING = st.recursive(
+    VALUES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@given(st.dictionaries(NAMES, ANYTHING, max_size=9))
+def test_whatever_a_row_holds_it_becomes_a_report(row: dict[str, Any]) -> None:
+    report = failwell.classify(row)
+
+    assert ErrorReport.from_json(report.to_json()) == report
