@@ -7,11 +7,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import failwell
+from failwell.adapters.headers import SAFE_HEADERS
 from failwell.report.redact import (
     MARK,
-    SAFE_HEADERS,
     forget_secrets,
-    is_telling,
     redact_text,
     redact_value,
     safe_headers,

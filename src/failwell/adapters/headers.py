@@ -35,11 +35,16 @@ def lower_headers(headers: object) -> dict[str, str]:
         return {}
 
 
+def is_safe_header(name: str) -> bool:
+    """Whether a header of this (lower-case) name may be kept."""
+    return name in SAFE_HEADERS or name.startswith(_SAFE_PREFIXES)
+
+
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed ones among lower-cased headers."""
     kept: dict[str, str] = {}
     for name, value in headers.items():
-        if name in SAFE_HEADERS or name.startswith(_SAFE_PREFIXES):
+        if is_safe_header(name):
             kept[name] = value[:_LONGEST]
             if len(kept) >= _MOST:
                 break

@@ -47,7 +47,7 @@ class ProviderMetadata:
     retry_after: float | None = None
     """Seconds the provider asked us to wait."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Allow-listed reply headers only; see `failwell.report.redact.SAFE_HEADERS`."""
+    """Allow-listed reply headers only; see `failwell.adapters.headers.SAFE_HEADERS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

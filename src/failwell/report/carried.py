@@ -10,7 +10,8 @@ from json import dumps
 from typing import Any, cast
 
 from failwell.adapters.ask import ask
-from failwell.report.redact import MARK, SAFE_HEADERS
+from failwell.adapters.headers import SAFE_HEADERS
+from failwell.report.redact import MARK
 
 _ON_EXCEPTIONS = (
     "body", "response", "request", "messages", "prompt", "input", "inputs", "create_kwargs", "completion",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.headers import is_safe_header
 from failwell.fault.links import type_name
 from failwell.report.environment import raw
 
@@ -23,75 +24,16 @@ _MARGIN = 2_048
 _SHORTEST_KNOWN = 6
 _SHORTEST_FROM_ENVIRONMENT = 8
 
-_TELLING = (
-    r"(?:x[-_])?(?:goog[-_])?api[-_ ]?key|apikey|(?:shared[-_ ]?)?access[-_ ]?key(?:[-_]?id)?"
-    r"|secret[-_]?access[-_]?key"
-    r"|(?:account|auth|client|encryption|master|private|secret|service|signing|storage|subscription)[-_ ]?key"
-    r"|(?:access|auth|refresh|id|session|security|bearer|csrf|xsrf)[-_]?token|token|client[-_]?secret|secret"
-    r"|pass(?:word|wd|phrase|code)|pwd|authorization|proxy[-_]authorization|auth|(?:set[-_])?cookies?"
-    r"|session[-_]?(?:id|key)|sig|signature|credentials?|jwt|dsn"
-    r"|x[-_]amz[-_](?:signature|security[-_]token|credential)"
-)
-_TELLING_KEY = re.compile(rf"(?:.*[-_. ])?(?:{_TELLING})", re.IGNORECASE)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_TELLING_VARIABLE = re.compile(
-    r"(?:.*_)?(?:(?:API_?|ACCESS_?|SECRET_?|PRIVATE_?|SIGNING_?)?KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD"
-    r"|PASSPHRASE|PASS|CREDENTIALS?|COOKIE|DSN|SIGNATURE|AUTHORIZATION|AUTH)(?:_\d+)?",
-    re.IGNORECASE,
-)
-
-# Repetitions below are possessive and have no upper bound: a bound would let the rest of a long secret
-# through, and the text was cut to a window before.
-_PEM = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY-----[^-]*+(?:-----END[ A-Z0-9]{0,40}KEY-----)?")
-_USERINFO = re.compile(r"(?<=://)[^\s/@:?#]*+:[^\s/@]++(?=@)")
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
-_TOKEN = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:"
-    r"(?:sk|rk|r8|gsk|xai|pplx|nvapi|tgp|ghp|gho|ghu|ghs|ghr|glpat|github_pat|shpat|lsv2|whsec|xox[abeoprs])"
-    r"[-_][A-Za-z0-9_-]{10,}+"
-    # These begin ordinary names too, such as `hf_hub_download`; a token has a digit somewhere.
-    r"|(?:pk|hf|npm|pypi|dop|org|proj|acct|fw|jina|voyage|sess)[-_](?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{10,}+"
-    r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,20}+"
-    r"|AIza[A-Za-z0-9_-]{20,}+"
-    r"|ya29\.[A-Za-z0-9_.-]{10,}+"
-    r"|SG\.[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"
-    r"|eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9a-f]{16,}+"
-    r")"
-)
-_SCHEME = re.compile(
-    r"(?<![A-Za-z])(?i:bearer|(?:basic|digest)(?=[ \t]{1,4}\S*(?-i:[0-9=+/]|[a-z][A-Z])))[ \t]{1,4}"
-    r"(?P<value>[A-Za-z0-9._~+/=-]{8,}+)"
-)
-_PAIR = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z]))(?i:{_TELLING})"
-    # A raw header is a pair of bytes: (b'x-api-key', b'...').
-    r"(?:(?:\\{0,3}[\"']){0,2}[ \t]{0,4}(?:=>|[:=])|[\"'],(?=[ \t]{0,4}b[\"']))[ \t]{0,4}(?P<value>"
-    r"\\{1,3}[\"'][^\"'\r\n]++[\"']?"
-    r"|[bB]?\"(?:[^\"\\\r\n]|\\.)++\"?|[bB]?'(?:[^'\\\r\n]|\\.)++'?"
-    r"|[^\s\"'&,;)}\]<>]{3,}+)"
-)
-_QUERY = re.compile(
-    r"(?<=[?&])(?i:key|k|code|sig|x-amz-[a-z-]{1,40}|[a-z_.-]{0,20}(?:token|auth|password|secret|key))="
-    r"(?P<value>[^\s&#\"']++)"
-)
-_HEADER_LINE = re.compile(
-    r"(?im)(?P<head>(?<![a-z0-9-])(?:proxy-)?(?:authorization|set-cookie|cookie)[\"']?[ \t]{0,4}:[ \t]{0,4})"
-    r"(?P<rest>[^\r\n]++)"
-)
-_STEMS = ("key", "token", "secret", "pass", "pwd", "auth", "cookie", "sig", "cred", "session", "jwt", "dsn")
-
-SAFE_HEADERS = frozenset(
+_TELLING_VARIABLES = frozenset(
     {
-        "retry-after", "retry-after-ms", "x-should-retry", "ratelimit", "ratelimit-policy", "ratelimit-limit",
-        "ratelimit-remaining", "ratelimit-reset", "x-request-id", "request-id", "x-amzn-requestid",
-        "x-amzn-errortype", "x-amz-retry-after", "x-error-code", "x-fal-error-type", "x-fal-request-id",
-        "apim-request-id", "x-ms-request-id", "x-goog-request-id", "cf-ray", "content-type", "content-length",
-        "date", "server", "grpc-status", "grpc-retry-pushback-ms", "traceparent",
+        "KEY", "APIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "SIGNINGKEY", "TOKEN", "SECRET", "PASSWORD",
+        "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL", "CREDENTIALS", "COOKIE", "DSN", "SIGNATURE",
+        "AUTHORIZATION", "AUTH",
     }
 )  # fmt: skip
-"""Reply headers that may be kept. Any other is dropped, whatever it is called."""
-_SAFE_HEADER_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "x-ms-ratelimit-")
+"""Last words of environment variables that hold secrets."""
+
 _MOST_HEADERS = 40
 _MOST_LISTED = 1_000
 _ROOM = 40_000
@@ -200,16 +142,11 @@ def safe_headers(headers: object) -> dict[str, str]:
     _refresh()
     for name, value in pairs:
         key = str(name).lower()
-        if key in SAFE_HEADERS or key.startswith(_SAFE_HEADER_PREFIXES):
+        if is_safe_header(key):
             kept[key] = _redacted(str(value), 200)
         if len(kept) >= _MOST_HEADERS:
             break
     return kept
-
-
-def is_telling(key: str) -> bool:
-    """Whether a value under this key must be taken for a secret."""
-    return len(key) <= 100 and _TELLING_KEY.fullmatch(_HUMP.sub("_", key)) is not None
 
 
 def _mask_known(text: str) -> str:
@@ -221,48 +158,12 @@ def _mask_known(text: str) -> str:
 
 def _mask(text: str) -> str:
     text = _mask_known(text)
-    # Each net costs its pattern's walk over the text, so each is cast only where a plain search for
-    # a letter or a word says that it could catch something.
-    if _LONG_WORD.search(text):
-        text = _TOKEN.sub(MARK, text)
-    if "://" in text and "@" in text:
-        text = _USERINFO.sub(MARK, text)
-    if "-----BEGIN" in text:
-        text = _PEM.sub(MARK, text)
-    if ":" in text or "=" in text or " " in text:
-        text = _mask_named(text, text.lower())
-    return text
+    if not (_LONG_WORD.search(text) or ":" in text or "=" in text or "," in text or " " in text):
+        return text
+    # Compiling the nets costs more than describing a thousand failures; most programs never need them.
+    from failwell.report.shapes import mask_shapes
 
-
-def _mask_named(text: str, low: str) -> str:
-    # A query first: there a value ends where the next one begins, which a plain pair cannot know.
-    if "=" in text and ("?" in text or "&" in text):
-        text = _QUERY.sub(_mask_value, text)
-    if ("=" in text or ":" in text or "," in text) and any(stem in low for stem in _STEMS):
-        if "cookie" in low or "authorization" in low:
-            text = _HEADER_LINE.sub(_mask_line, text)
-        text = _PAIR.sub(_mask_value, text)
-    if "bearer" in low or "basic" in low or "digest" in low:
-        text = _SCHEME.sub(_mask_value, text)
-    return text
-
-
-def _mask_value(match: re.Match[str]) -> str:
-    whole, value = match.group(0), match.group("value")
-    if MARK[:-1] in value:
-        return whole
-    return whole[: len(whole) - len(value)] + MARK
-
-
-def _mask_line(match: re.Match[str]) -> str:
-    head, rest = match.group("head"), match.group("rest")
-    if rest[:1] in "bB" and rest[1:2] in ("'", '"'):
-        head, rest = head + rest[0], rest[1:]
-    # Inside quotes (a repr, JSON) the header ends with its string, not with the line.
-    quote = rest[0] if rest[0] in "\"'" else ""
-    closing = (rest.find(quote, 1),) if quote else (rest.find('"'), rest.find("'"))
-    end = min((at for at in closing if at > 0), default=len(rest))
-    return f"{head}{quote}{MARK}{rest[end:]}"
+    return mask_shapes(text)
 
 
 def _cut(text: str, limit: int, length: int) -> str:
@@ -301,6 +202,8 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
+    from failwell.report.shapes import is_telling
+
     made: dict[str, Any] = {}
     for key, inner in value.items():
         if room[0] <= 0 or len(made) >= 100:
@@ -308,7 +211,7 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
             break
         name = _key(key)
         room[0] -= len(name)
-        made[name] = MARK if is_telling(name) and inner is not None else _value(inner, depth + 1, room)
+        made[name] = MARK if inner is not None and is_telling(name) else _value(inner, depth + 1, room)
     return made
 
 
@@ -366,7 +269,7 @@ def _learn() -> None:
             values.add(login.group(1))
         if (
             len(value) >= _SHORTEST_FROM_ENVIRONMENT
-            and _TELLING_VARIABLE.fullmatch(name)
+            and _is_telling_variable(name)
             and not value.startswith(("/", "~", "./"))
         ):
             values.add(value)
@@ -374,6 +277,13 @@ def _learn() -> None:
     _known = tuple(sorted(forms, key=len, reverse=True))
     _clean.clear()
     _window = max(_MARGIN, len(_known[0]) if _known else 0)
+
+
+def _is_telling_variable(name: str) -> bool:
+    words = name.upper().split("_")
+    if len(words) > 1 and words[-1].isdecimal():
+        words.pop()
+    return words[-1] in _TELLING_VARIABLES
 
 
 def _forms(value: str) -> Iterable[str]:

@@ -1,0 +1,116 @@
+"""What secrets look like: the shapes of well-known tokens, telling names, URLs and headers.
+
+Loaded when the first text comes along that one of these nets could catch something in. Repetition is
+possessive and never nested, so the cost of each net is linear in the text.
+"""
+
+import re
+
+from failwell.report.redact import MARK
+
+_TELLING = (
+    r"(?:x[-_])?(?:goog[-_])?api[-_ ]?key|apikey|(?:shared[-_ ]?)?access[-_ ]?key(?:[-_]?id)?"
+    r"|secret[-_]?access[-_]?key"
+    r"|(?:account|auth|client|encryption|master|private|secret|service|signing|storage|subscription)[-_ ]?key"
+    r"|(?:access|auth|refresh|id|session|security|bearer|csrf|xsrf)[-_]?token|token|client[-_]?secret|secret"
+    r"|pass(?:word|wd|phrase|code)|pwd|authorization|proxy[-_]authorization|auth|(?:set[-_])?cookies?"
+    r"|session[-_]?(?:id|key)|sig|signature|credentials?|jwt|dsn"
+    r"|x[-_]amz[-_](?:signature|security[-_]token|credential)"
+)
+_TELLING_KEY = re.compile(rf"(?:.*[-_. ])?(?:{_TELLING})", re.IGNORECASE)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ESCAPED = r"(?<=\\[abfnrtv])"
+"""Right after an escape such as `\\n` in a printed text: there a word begins, although a letter stands before it."""
+# Repetitions below are possessive and have no upper bound: a bound would let the rest of a long secret
+# through, and the text was cut to a window before.
+_PEM = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY-----[^-]*+(?:-----END[ A-Z0-9]{0,40}KEY-----)?")
+_USERINFO = re.compile(r"(?<=://)[^\s/@:?#]*+:[^\s/@]++(?=@)")
+_TOKEN = re.compile(
+    rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPED})(?:"
+    r"(?:sk|rk|r8|gsk|xai|pplx|nvapi|tgp|ghp|gho|ghu|ghs|ghr|glpat|github_pat|shpat|lsv2|whsec|xox[abeoprs])"
+    r"[-_][A-Za-z0-9_-]{10,}+"
+    # These begin ordinary names too, such as `hf_hub_download`; a token has a digit somewhere.
+    r"|(?:pk|hf|npm|pypi|dop|org|proj|acct|fw|jina|voyage|sess)[-_](?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{10,}+"
+    r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,20}+"
+    r"|AIza[A-Za-z0-9_-]{20,}+"
+    r"|ya29\.[A-Za-z0-9_.-]{10,}+"
+    r"|SG\.[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"
+    r"|eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9a-f]{16,}+"
+    r")"
+)
+_SCHEME = re.compile(
+    rf"(?:(?<![A-Za-z])|{_ESCAPED})"
+    r"(?i:bearer|(?:basic|digest)(?=[ \t]{1,4}\S*(?-i:[0-9=+/]|[a-z][A-Z])))[ \t]{1,4}"
+    r"(?P<value>[A-Za-z0-9._~+/=-]{8,}+)"
+)
+_PAIR = re.compile(
+    rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|{_ESCAPED})(?i:{_TELLING})"
+    # A raw header is a pair of bytes: (b'x-api-key', b'...'). Quotes in quotes are escaped, once per layer.
+    r"(?:(?:\\*+[\"']){0,2}[ \t]{0,4}(?:=>|[:=])|\\*+[\"'],(?=[ \t]{0,4}b\\*+[\"']))[ \t]{0,4}(?P<value>"
+    r"[bB]?\\++[\"'][^\"'\r\n]++[\"']?"
+    r"|[bB]?\"(?:[^\"\\\r\n]|\\.)++\"?|[bB]?'(?:[^'\\\r\n]|\\.)++'?"
+    r"|[^\s\"'&,;)}\]<>]{3,}+)"
+)
+_QUERY = re.compile(
+    r"(?<=[?&])(?i:key|k|code|sig|x-amz-[a-z-]{1,40}|[a-z_.-]{0,20}(?:token|auth|password|secret|key))="
+    r"(?P<value>[^\s&#\"']++)"
+)
+_HEADER_LINE = re.compile(
+    rf"(?im)(?P<head>(?:(?<![a-z0-9-])|{_ESCAPED})"
+    r"(?:proxy-)?(?:authorization|set-cookie|cookie)[\"']?[ \t]{0,4}:[ \t]{0,4})"
+    r"(?P<rest>[^\r\n]++)"
+)
+_STEMS = ("key", "token", "secret", "pass", "pwd", "auth", "cookie", "sig", "cred", "session", "jwt", "dsn")
+_LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
+
+
+def is_telling(key: str) -> bool:
+    """Whether a value under this key must be taken for a secret."""
+    return len(key) <= 100 and _TELLING_KEY.fullmatch(_HUMP.sub("_", key)) is not None
+
+
+def mask_shapes(text: str) -> str:
+    """`text` with everything masked that looks like a secret or stands under a telling name."""
+    # Each net costs its pattern's walk over the text, so each is cast only where a plain search for
+    # a letter or a word says that it could catch something.
+    if _LONG_WORD.search(text):
+        text = _TOKEN.sub(MARK, text)
+    if "://" in text and "@" in text:
+        text = _USERINFO.sub(MARK, text)
+    if "-----BEGIN" in text:
+        text = _PEM.sub(MARK, text)
+    if ":" in text or "=" in text or " " in text:
+        text = _mask_named(text, text.lower())
+    return text
+
+
+def _mask_named(text: str, low: str) -> str:
+    # A query first: there a value ends where the next one begins, which a plain pair cannot know.
+    if "=" in text and ("?" in text or "&" in text):
+        text = _QUERY.sub(_mask_value, text)
+    if ("=" in text or ":" in text or "," in text) and any(stem in low for stem in _STEMS):
+        if "cookie" in low or "authorization" in low:
+            text = _HEADER_LINE.sub(_mask_line, text)
+        text = _PAIR.sub(_mask_value, text)
+    if "bearer" in low or "basic" in low or "digest" in low:
+        text = _SCHEME.sub(_mask_value, text)
+    return text
+
+
+def _mask_value(match: re.Match[str]) -> str:
+    whole, value = match.group(0), match.group("value")
+    if MARK[:-1] in value:
+        return whole
+    return whole[: len(whole) - len(value)] + MARK
+
+
+def _mask_line(match: re.Match[str]) -> str:
+    head, rest = match.group("head"), match.group("rest")
+    if rest[:1] in "bB" and rest[1:2] in ("'", '"'):
+        head, rest = head + rest[0], rest[1:]
+    # Inside quotes (a repr, JSON) the header ends with its string, not with the line.
+    quote = rest[0] if rest[0] in "\"'" else ""
+    closing = (rest.find(quote, 1),) if quote else (rest.find('"'), rest.find("'"))
+    end = min((at for at in closing if at > 0), default=len(rest))
+    return f"{head}{quote}{MARK}{rest[end:]}"
