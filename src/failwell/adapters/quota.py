@@ -16,7 +16,7 @@ class _Sign(NamedTuple):
     pattern: re.Pattern[str] | None = None
 
     def is_in(self, text: str) -> bool:
-        if any(word in text for word in self.words):
+        if any(map(text.__contains__, self.words)):
             return True
         return self.pattern is not None and self.needle in text and self.pattern.search(text) is not None
 
