@@ -1,12 +1,14 @@
-"""`@frozen`: a frozen, slotted dataclass whose constructor costs a third of the usual one.
+"""`@frozen`: a frozen, slotted, keyword-only dataclass that is cheap to make and cheap to load.
 
-The standard one writes every field through `object.__setattr__`, which for a report of thirty
-fields takes longer than everything else in describing a failure. Here the object is a plain
-slotted one while its constructor runs and becomes frozen with the last statement.
+The standard one writes every field through `object.__setattr__`, which for a report of thirty fields
+takes longer than everything else in describing a failure; and it compiles six methods a class, which
+is most of what importing this package would cost. Here the object is a plain slotted one while its
+constructor runs and becomes frozen with the last statement, and the other methods are shared.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
@@ -15,9 +17,28 @@ _T = TypeVar("_T")
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def frozen(cls: type[_T]) -> type[_T]:
     """Make `cls` a frozen, slotted, keyword-only dataclass."""
-    made = dataclass(frozen=True, slots=True, kw_only=True, init=False)(cls)
+    own = cls.__dict__
+    made: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
+    names: tuple[str, ...] = tuple(field.name for field in fields(made))
     draft: type[Any] = type(f"_Draft{made.__name__}", (), {"__slots__": made.__dict__["__slots__"]})
     made.__init__ = _constructor(made, draft)
+    made.__setattr__ = _refuse_to_set
+    made.__delattr__ = _refuse_to_delete
+    made.__getstate__ = _state
+    made.__setstate__ = _set_state
+    if "__repr__" not in own:
+        made.__repr__ = _repr
+    values: Callable[[Any], Any] = attrgetter(*names)
+
+    def is_equal(self: Any, other: Any) -> bool:
+        return values(self) == values(other) if type(other) is made else NotImplemented
+
+    def hashed(self: Any) -> int:
+        return hash((made.__name__, values(self)))
+
+    made.__eq__ = is_equal
+    if "__hash__" not in own:
+        made.__hash__ = hashed
     return made
 
 
@@ -53,3 +74,25 @@ def _default(field: Field[Any], known: dict[str, Any]) -> str:
         known[f"_default_{field.name}"] = field.default
         return f"=_default_{field.name}"
     return ""
+
+
+def _refuse_to_set(self: object, name: str, _value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r} of {type(self).__name__}")
+
+
+def _refuse_to_delete(self: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r} of {type(self).__name__}")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for field, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)
+
+
+def _repr(self: Any) -> str:
+    given = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+    return f"{type(self).__qualname__}({given})"

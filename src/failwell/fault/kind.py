@@ -1,11 +1,10 @@
 """What one kind is: a stable name and everything that follows from it."""
 
-from dataclasses import dataclass
-
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
+from failwell.fault.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kind:
     """One stable name for one way to fail, and what follows from it."""
 
