@@ -159,7 +159,7 @@ class Operation(OneKey):
         if answer is not None and hasattr(answer, "__await__"):
             try:
                 answer = await answer
-            except Exception as problem:  # noqa: BLE001  (see `_ask`)
+            except Exception as problem:  # noqa: BLE001  (see `_ask`: a hook that fails has no answer)
                 answer = _no_answer(problem)
             if self.scope is not None and self.scope.cancelled:
                 raise self.stopped() from error

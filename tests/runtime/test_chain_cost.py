@@ -1,0 +1,306 @@
+"""What attempts cost: every one is priced, the failed ones too, and what is shared is never overspent."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import failwell
+from failwell.decision.budget import Budget
+from failwell.runtime.chain import Chain, ChainPolicy, Entry
+from failwell.runtime.cost import Price, Prices, estimate
+from failwell.runtime.purse import BudgetExceeded, Purse
+from failwell.runtime.usage import read_usage
+from failwell.testing.builders import a_fault
+from failwell.testing.clock import FakeClock
+from tests.runtime.acting import Scripted, caught, ledger, overloaded
+
+PRICES = Prices({"a": Price.dollars(1, 2), "b": Price.dollars(10, 20)}, public=False)
+MILLION = 1_000_000
+
+
+def a_reply(given: int, answered: int) -> dict[str, Any]:
+    return {"usage": {"prompt_tokens": given, "completion_tokens": answered}}
+
+
+def an_entry(model: str, call: Any, **changes: Any) -> Entry:
+    return Entry(provider=model.upper(), model=model, call=call, **changes)
+
+
+def a_chain(*entries: Entry, **changes: Any) -> Chain:
+    return Chain(*entries, prices=PRICES, clock=FakeClock(), **changes)
+
+
+@pytest.mark.acceptance("relavium 29")
+def test_a_million_tokens_each_way_at_five_and_twenty_five_dollars() -> None:
+    price = Price.dollars(5, 25)
+
+    assert price.of({"input_tokens": MILLION, "output_tokens": MILLION}) == 3_000_000_000
+
+
+@pytest.mark.acceptance("relavium 29")
+def test_half_a_micro_cent_rounds_up_in_every_class() -> None:
+    price = Price(input=1, output=1, cache_read=1, cache_write=1)
+    half = MILLION // 2
+
+    assert price.of({"input_tokens": half}) == 1
+    assert price.of({"input_tokens": half - 1}) == 0
+    assert price.of({"input_tokens": half, "output_tokens": half, "cache_write_tokens": half}) == 3
+    assert price.of({"input_tokens": half + MILLION * 2}) == 3
+
+
+def test_cached_input_costs_what_other_input_costs_unless_it_has_a_price() -> None:
+    cached = {"cache_read_tokens": MILLION}
+
+    assert Price.dollars(5, 25).of(cached) == 500_000_000
+    assert Price.dollars(5, 25, cache_read="0.5").of(cached) == 50_000_000
+
+
+def test_a_negative_price_is_refused() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Price.dollars(-1, 1)
+
+
+@pytest.mark.acceptance("relavium 30")
+def test_a_call_that_failed_after_reporting_tokens_is_charged_to_its_own_model() -> None:
+    cut_off = a_fault(
+        kind="provider.overloaded", details={"usage": {"input_tokens": MILLION, "output_tokens": 0}}
+    )
+    chain = a_chain(an_entry("a", Scripted(cut_off)), an_entry("b", Scripted(a_reply(0, MILLION))))
+
+    chain.call()
+
+    assert [row.cost for row in chain.ledger.attempts] == [100_000_000, 2_000_000_000]
+    assert chain.ledger.cost == 2_100_000_000
+
+
+@pytest.mark.acceptance("relavium 30")
+def test_a_stream_that_broke_off_is_charged_for_what_it_reported() -> None:
+    def breaks() -> Any:
+        yield {"type": "message_start", "message": {"usage": {"input_tokens": MILLION, "output_tokens": 1}}}
+        yield {"type": "message_delta", "usage": {"output_tokens": MILLION}}
+        raise overloaded()
+
+    chain = a_chain(an_entry("a", breaks))
+
+    error = caught(lambda: list(chain.stream()))
+
+    assert ledger(error).cost == 100_000_000 + 200_000_000
+
+
+@pytest.mark.acceptance("relavium 31")
+def test_a_model_without_a_price_answers_all_the_same_and_is_marked() -> None:
+    chain = a_chain(an_entry("nameless", Scripted(a_reply(10, 5))))
+
+    chain.call()
+
+    (row,) = chain.ledger.attempts
+    assert row.usage == {"input_tokens": 10, "output_tokens": 5}
+    assert row.cost is None
+    assert chain.ledger.unpriced == 1
+    assert "no price" in chain.ledger.table()
+
+
+def test_an_attempt_without_a_known_outcome_may_have_been_billed() -> None:
+    error = caught(a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown")))).call)
+
+    assert ledger(error).may_have_been_billed == 1
+
+
+def test_a_usage_hook_that_fails_does_not_cost_the_answer() -> None:
+    def broken(reply: Any) -> dict[str, int]:
+        raise KeyError("tokens")
+
+    chain = a_chain(an_entry("a", Scripted("answer")), policy=ChainPolicy(usage=broken))
+
+    assert chain.call() == "answer"
+
+
+@pytest.mark.acceptance("relavium 32")
+def test_exactly_the_budget_is_allowed_and_one_micro_cent_more_is_not() -> None:
+    purse = Purse(Budget(cost=100))
+
+    purse.reserve(60).settle(60)
+    purse.reserve(40).release()
+    with pytest.raises(BudgetExceeded, match="41 micro-cents and 40 of 100 are left"):
+        purse.reserve(41)
+
+    assert purse.spent.cost == 60
+
+
+@pytest.mark.acceptance("relavium 32")
+def test_over_the_budget_no_provider_is_called() -> None:
+    call = Scripted("answer")
+    chain = a_chain(an_entry("a", call), purse=Purse(Budget(cost=1)))
+
+    error = caught(lambda: chain.call(prompt="hello", max_tokens=1000))
+
+    report = failwell.describe(error)
+    assert (report.kind, report.retryable) == ("limit.budget_exceeded", False)
+    assert call.count == 0
+
+
+@pytest.mark.acceptance("relavium 39")
+def test_what_one_branch_reserved_another_cannot_spend() -> None:
+    expected = estimate(PRICES, "A", "a", {"max_tokens": 1000})
+    assert expected is not None
+    purse = Purse(Budget(cost=expected + expected // 2))
+    calls: list[int] = []
+
+    async def answers(**request: Any) -> dict[str, Any]:
+        calls.append(1)
+        await asyncio.sleep(0)
+        return a_reply(0, 1000)
+
+    async def branch() -> str:
+        try:
+            await a_chain(an_entry("a", answers), purse=purse).acall(max_tokens=1000)
+        except BudgetExceeded:
+            return "refused"
+        return "done"
+
+    async def both() -> list[str]:
+        return [*await asyncio.gather(branch(), branch())]
+
+    assert sorted(asyncio.run(both())) == ["done", "refused"]
+    assert calls == [1]
+
+
+def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
+    purse = Purse(Budget(cost=100 * 7))
+    highest = 0
+
+    async def task(number: int) -> int:
+        nonlocal highest
+        try:
+            reserved = purse.reserve(7)
+        except BudgetExceeded:
+            return 0
+        await asyncio.sleep(0)
+        highest = max(highest, purse.spent.cost)
+        reserved.settle(5 if number % 2 else 7)
+        return 1
+
+    async def everybody() -> list[int]:
+        return await asyncio.gather(*(task(number) for number in range(1000)))
+
+    done = sum(asyncio.run(everybody()))
+
+    assert done >= 100
+    assert highest <= 700
+    assert purse.spent.cost <= 700
+
+
+def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
+    purse = Purse(Budget(cost=10**12))
+    lost = a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown"))), purse=purse)
+    refused = a_chain(an_entry("a", Scripted(a_fault(kind="provider.bad_request"))), purse=purse)
+
+    caught(lambda: refused.call(max_tokens=10))
+    assert purse.spent.cost == 0
+    caught(lambda: lost.call(max_tokens=10))
+    assert purse.spent.cost == estimate(PRICES, "A", "a", {"max_tokens": 10})
+
+
+def test_a_purse_in_a_purse_takes_from_both() -> None:
+    outer = Purse(Budget(cost=100))
+    inner = Purse(Budget(cost=80), parent=outer)
+
+    inner.reserve(50).keep()
+    outer.reserve(40).keep()
+    with pytest.raises(BudgetExceeded, match="10 of 100"):
+        inner.reserve(11)
+
+    assert inner.spent.cost == 50
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (
+            {
+                "usage": {
+                    "prompt_tokens": 100,
+                    "completion_tokens": 5,
+                    "prompt_tokens_details": {"cached_tokens": 60},
+                }
+            },
+            {"input_tokens": 40, "output_tokens": 5, "cache_read_tokens": 60},
+        ),
+        (
+            {
+                "usage": {
+                    "input_tokens": 100,
+                    "output_tokens": 5,
+                    "input_tokens_details": {"cached_tokens": 60},
+                }
+            },
+            {"input_tokens": 40, "output_tokens": 5, "cache_read_tokens": 60},
+        ),
+        (
+            {
+                "usage": {
+                    "input_tokens": 40,
+                    "output_tokens": 5,
+                    "cache_read_input_tokens": 60,
+                    "cache_creation_input_tokens": 7,
+                }
+            },
+            {"input_tokens": 40, "output_tokens": 5, "cache_read_tokens": 60, "cache_write_tokens": 7},
+        ),
+        (
+            {
+                "usageMetadata": {
+                    "promptTokenCount": 100,
+                    "cachedContentTokenCount": 60,
+                    "candidatesTokenCount": 5,
+                    "thoughtsTokenCount": 3,
+                    "toolUsePromptTokenCount": 2,
+                }
+            },
+            {"input_tokens": 42, "output_tokens": 8, "cache_read_tokens": 60},
+        ),
+        (
+            {"usage": {"inputTokens": 40, "outputTokens": 5, "cacheReadInputTokens": 60}},
+            {"input_tokens": 40, "output_tokens": 5, "cache_read_tokens": 60},
+        ),
+        ({"prompt_eval_count": 7, "eval_count": 3}, {"input_tokens": 7, "output_tokens": 3}),
+        (
+            {"usage": {"tokens": {"input_tokens": 7, "output_tokens": 3}}},
+            {"input_tokens": 7, "output_tokens": 3},
+        ),
+        (
+            SimpleNamespace(usage=SimpleNamespace(prompt_tokens=7, completion_tokens=3)),
+            {"input_tokens": 7, "output_tokens": 3},
+        ),
+        ("an answer", {}),
+        ({"usage": {"prompt_tokens": -1, "completion_tokens": True}}, {}),
+    ],
+    ids=[
+        "chat",
+        "responses",
+        "anthropic",
+        "gemini",
+        "bedrock",
+        "ollama",
+        "cohere",
+        "object",
+        "text",
+        "nonsense",
+    ],
+)
+def test_every_token_is_in_one_class_whoever_counted_it(reply: object, expected: dict[str, int]) -> None:
+    assert read_usage(reply) == expected
+
+
+def test_the_public_list_is_asked_where_it_is_installed_and_own_prices_come_first() -> None:
+    pytest.importorskip("genai_prices")
+    usage = {"input_tokens": MILLION, "output_tokens": 0}
+
+    listed = Prices().cost("openai", "gpt-4o-mini", usage)
+    own = Prices({"openai/gpt-4o-mini": Price.dollars(1, 1)}).cost("openai", "gpt-4o-mini", usage)
+
+    assert listed == 15_000_000
+    assert own == 100_000_000
+    assert Prices().cost("openai", "no-such-model", usage) is None
