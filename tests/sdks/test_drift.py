@@ -21,7 +21,7 @@ EXPORTS = {
     "instructor": ("instructor.core.exceptions",),
     "linkup": ("linkup",),
     "litellm": ("litellm.exceptions",),
-    "mistralai": ("mistralai.client.errors",),
+    "mistralai": ("mistralai.client.errors", "mistralai.models.mistralerror", "mistralai.models.sdkerror"),
     "ollama": ("ollama",),
     "openai": ("openai",),
     "replicate": ("replicate.exceptions",),
@@ -29,7 +29,7 @@ EXPORTS = {
     "together": ("together",),
     "urllib3": ("urllib3.exceptions",),
 }
-"""An SDK → the modules in which it shows its exceptions."""
+"""An SDK → the modules in which it, or an earlier major of it, shows its exceptions."""
 
 LEFT_ALONE = {
     "litellm.exceptions.ModifyResponseException": "how a guardrail hands back another answer; litellm catches it",
@@ -44,12 +44,19 @@ def _exported(sdk: str) -> set[type[BaseException]]:
     return {
         thing
         for module in EXPORTS[sdk]
-        for thing in list(vars(import_module(module)).values())
+        for thing in _held_by(module)
         if isinstance(thing, type)
         and issubclass(thing, BaseException)
         and not issubclass(thing, Warning)
         and thing.__module__.partition(".")[0] == top
     }
+
+
+def _held_by(module: str) -> list[object]:
+    try:
+        return list(vars(import_module(module)).values())
+    except ModuleNotFoundError:
+        return []
 
 
 def _is_known(cls: type[BaseException]) -> bool:
