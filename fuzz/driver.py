@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 Target = Callable[[bytes], None]
@@ -92,7 +93,16 @@ def _guided(target: Target, options: list[str], seconds: float) -> int:
         )
         return 2
     limit = [] if seconds == float("inf") else [f"-max_total_time={seconds:.0f}"]
-    atheris.instrument_all()
+    with atheris.instrument_imports(include=["failwell"]):
+        target = _loaded_again(target)
     atheris.Setup([sys.argv[0], *limit, *options], target)
     atheris.Fuzz()
     return 0
+
+
+def _loaded_again(target: Target) -> Target:
+    """The same target over modules that are imported anew, so that atheris can watch them."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("failwell", "fuzz")]:
+        del sys.modules[name]
+    script = Path(sys.argv[0]).stem
+    return getattr(import_module(f"fuzz.{script}"), target.__name__)

@@ -12,6 +12,7 @@ from failwell.delivery.markdown import code, escaped, fenced
 from failwell.delivery.plain import neutral, one_line
 from failwell.report.record import ErrorReport
 from failwell.report.redact import cut, redact_value
+from failwell.report.views import user_message
 
 _SAID_ELSEWHERE = frozenset({"error", "error_type", "message", "hint", "error_source"})
 
@@ -25,7 +26,7 @@ def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
         "error": True,
         "error_type": one_line(report.error_type),
         "kind": report.kind,
-        "message": cut(neutral(report.message)),
+        "message": cut(neutral(_message(report))),
     }
     if report.user_action.detail:
         said["hint"] = cut(neutral(report.user_action.detail))
@@ -52,6 +53,12 @@ def agent_markdown(report: ErrorReport, **extras: Any) -> str:
     parts += ["## Details", "\n".join(details).rstrip()]
     parts += ["## Error source", fenced(_lines(said["error_source"]))]
     return "\n\n".join(parts) + "\n"
+
+
+def _message(report: ErrorReport) -> str:
+    # Where words of the original are recorded, the message may be nothing else. A wrapper's own cannot be
+    # told from them, so only what was written for the caller is repeated then.
+    return report.message if report.caller_facing or report.internal is None else user_message(report)
 
 
 def _source(report: ErrorReport) -> Iterable[str]:

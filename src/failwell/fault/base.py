@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast, dataclas
 
 from failwell.fault.axes import Blame, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.links import cause_of
+from failwell.fault.links import cause_of, send_with
 from failwell.fault.registry import KindError, find_kind, is_kind
 
 _DEEPEST = 64
@@ -179,7 +179,7 @@ class Fault(_Fields):
 
     def __copy__(self) -> Self:
         twin = _rebuild(_link(self))
-        twin.__cause__ = self.__cause__
+        twin.__cause__ = cause_of(self)
         twin.__context__ = self.__context__
         twin.__suppress_context__ = self.__suppress_context__
         return cast("Self", twin.with_traceback(self.__traceback__))
@@ -256,10 +256,10 @@ def _rebuild(link: _Link) -> Fault:
 
 def _restore(links: list[_Link], end: Fault | None) -> Fault:
     restored = _rebuild(links[-1])
-    restored.__cause__ = end
+    send_with(restored, end)
     for link in reversed(links[:-1]):
         wrapper = _rebuild(link)
-        wrapper.__cause__ = restored
+        send_with(wrapper, restored)
         restored = wrapper
     return restored
 

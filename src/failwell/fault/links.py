@@ -13,6 +13,8 @@ DEEPEST = 12
 _cause: Any = BaseException.__dict__["__cause__"].__get__
 _context: Any = BaseException.__dict__["__context__"].__get__
 _suppressed: Any = BaseException.__dict__["__suppress_context__"].__get__
+_held: Any = BaseException.__dict__["__dict__"].__get__
+_SENT = "_sent_with"
 _traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _name: Any = type.__dict__["__name__"].__get__
 _members: Any = BaseExceptionGroup.__dict__["exceptions"].__get__
@@ -28,7 +30,7 @@ class Link(NamedTuple):
 
 def below(error: BaseException) -> tuple[BaseException, Literal["cause", "context"]] | None:
     """What a traceback would print above `error`: its cause, or else its unsuppressed context."""
-    cause = _cause(error)
+    cause = cause_of(error)
     if cause is not None:
         return cause, "cause"
     context = _context(error)
@@ -46,8 +48,24 @@ def is_group(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """What `error` was raised from, whatever its class pretends."""
-    return _cause(error)
+    """What `error` was raised from, whatever its class pretends.
+
+    Process pools put the worker's traceback, as a text, in the place of the cause. A fault that came
+    through one remembers what stood there.
+    """
+    return _cause(error) if remote_of(error) is None else _held(error).get(_SENT, _cause(error))
+
+
+def remote_of(error: BaseException) -> BaseException | None:
+    """The worker's traceback that a process pool put in the place of the cause, if one did."""
+    cause = _cause(error)
+    return cause if cause is not None and type_name(cause).endswith("RemoteTraceback") else None
+
+
+def send_with(error: BaseException, cause: BaseException | None) -> None:
+    """Let `error` be raised from `cause`, and remember that if somebody puts something else there."""
+    error.__cause__ = cause
+    _held(error)[_SENT] = cause
 
 
 def traceback_of(error: BaseException) -> Any:

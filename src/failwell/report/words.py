@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from failwell.adapters.ask import ask
 from failwell.fault.base import is_fault
-from failwell.fault.links import Link, links, traceback_of, type_name
+from failwell.fault.links import Link, links, remote_of, traceback_of, type_name
 from failwell.report.carried import without_data
 from failwell.report.redact import TEXT_CAP, redact_text
 
@@ -71,6 +71,9 @@ def traceback_text(error: BaseException) -> str:
     below, was_cut = links(error)
     spine = [link for link in below if link.via != "member"]
     parts: list[str] = ["… [more causes cut]\n"] if was_cut else []
+    remote = remote_of(error)
+    if remote is not None:
+        parts.append(f"{message_of(remote, TRACEBACK_CAP // 3)}\n\n")
     for link in reversed(spine):
         parts.append(_one(link.error))
         parts.append(f"\n{_JOINS[link.via]}\n\n")
