@@ -56,11 +56,11 @@ _QUERY = re.compile(
     r"(?<=[?&])(?i:key|k|code|sig|x-amz-[a-z-]{1,40}|[a-z_.-]{0,20}(?:token|auth|password|secret|key))="
     r"(?P<value>[^\s&#\"']++)"
 )
-_HEADER_LINE = re.compile(
-    rf"(?im)(?P<head>(?:(?<![a-z0-9-])|{_ESCAPED})"
-    r"(?:proxy-)?(?:authorization|set-cookie|cookie)[\"']?[ \t]{0,4}:[ \t]{0,4})"
-    r"(?P<rest>[^\r\n]++)"
+_HEADER = re.compile(
+    rf"(?i:(?:(?<![a-z0-9-])|{_ESCAPED})"
+    r"(?:proxy-)?(?:authorization|set-cookie|cookie)(?:\\*+[\"'])?[ \t]{0,4}:[ \t]{0,4}(?:b(?=[\"']))?)"
 )
+_LINE_END = re.compile(r"[\r\n]|\\[rn]")
 _STEMS = ("key", "token", "secret", "pass", "pwd", "auth", "cookie", "sig", "cred", "session", "jwt", "dsn")
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
 
@@ -89,12 +89,13 @@ def _mask_named(text: str, low: str) -> str:
     # A query first: there a value ends where the next one begins, which a plain pair cannot know.
     if "=" in text and ("?" in text or "&" in text):
         text = _QUERY.sub(_mask_value, text)
-    if ("=" in text or ":" in text or "," in text) and any(stem in low for stem in _STEMS):
-        if "cookie" in low or "authorization" in low:
-            text = _HEADER_LINE.sub(_mask_line, text)
-        text = _PAIR.sub(_mask_value, text)
+    # A scheme before its name: `Authorization: Basic dTpw` as a plain pair would end behind `Basic`.
     if "bearer" in low or "basic" in low or "digest" in low:
         text = _SCHEME.sub(_mask_value, text)
+    if ("=" in text or ":" in text or "," in text) and any(stem in low for stem in _STEMS):
+        if "cookie" in low or "authorization" in low:
+            text = _mask_headers(text)
+        text = _PAIR.sub(_mask_value, text)
     return text
 
 
@@ -105,12 +106,20 @@ def _mask_value(match: re.Match[str]) -> str:
     return whole[: len(whole) - len(value)] + MARK
 
 
-def _mask_line(match: re.Match[str]) -> str:
-    head, rest = match.group("head"), match.group("rest")
-    if rest[:1] in "bB" and rest[1:2] in ("'", '"'):
-        head, rest = head + rest[0], rest[1:]
-    # Inside quotes (a repr, JSON) the header ends with its string, not with the line.
-    quote = rest[0] if rest[0] in "\"'" else ""
-    closing = (rest.find(quote, 1),) if quote else (rest.find('"'), rest.find("'"))
-    end = min((at for at in closing if at > 0), default=len(rest))
-    return f"{head}{quote}{MARK}{rest[end:]}"
+def _mask_headers(text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    while (head := _HEADER.search(text, at)) is not None:
+        start = head.end()
+        quote = text[start : start + 1]
+        if quote in ("'", '"'):
+            start += 1
+        else:
+            # The whole line may stand in quotes, as in `curl -H 'Cookie: a="b"'`, and hold some itself.
+            quote = text[head.start() - 1 : head.start()] if head.start() else ""
+        close = text.find(quote, start) if quote in ("'", '"') else -1
+        end = close if close >= 0 else len(text)
+        line = _LINE_END.search(text, start, end)
+        kept += [text[at:start], MARK]
+        at = end if line is None else line.start()
+    return "".join([*kept, text[at:]])
