@@ -5,7 +5,7 @@ import re
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import text_of
-from failwell.adapters.shortfall import shortfall_of
+from failwell.adapters.shortfall import needed_mb, shortfall_of
 
 _WORD = re.compile(r"\s*([A-Z][A-Z_]{3,30}):")
 _KINDS = {
@@ -27,12 +27,15 @@ def _xla(error: BaseException) -> Reading:
     word = _WORD.match(said)
     status = word.group(1) if word else None
     if status == "RESOURCE_EXHAUSTED":
+        # On a graphics card it tells what it asked for and not what there was.
+        needed = needed_mb(said)
         return Reading(
             kind="resource.gpu_memory",
             rule="jax.RESOURCE_EXHAUSTED",
             basis="code",
             saw="RESOURCE_EXHAUSTED",
             resource_shortfall=shortfall_of("resource.gpu_memory", said),
+            details={} if needed is None else {"needed_mb": needed},
         )
     kind = _KINDS.get(status or "", "internal.unknown")
     name = type(error).__name__

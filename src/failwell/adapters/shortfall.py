@@ -36,3 +36,9 @@ def shortfall_of(kind: str, message: str) -> ResourceShortfall | None:
 def _megabytes(match: re.Match[str]) -> float:
     groups = [group for group in match.groups() if group is not None]
     return round(float(groups[0]) * _MEGABYTES[groups[1][0].upper()], 2)
+
+
+def needed_mb(message: str) -> float | None:
+    """What was asked for, in megabytes, where the message gives that alone."""
+    needed = _NEEDED.search(message[:2_000])
+    return None if needed is None else _megabytes(needed)

@@ -21,10 +21,13 @@ def _memory(error: BaseException) -> Reading:
 
 
 def _accelerator(error: BaseException) -> Reading:
-    # After most of these the process's device context is gone; a fresh process may work.
-    return memory_in(error) or Reading(
-        kind="worker.crashed", rule="torch.AcceleratorError", saw="AcceleratorError"
-    )
+    full = memory_in(error)
+    if full is not None:
+        return full
+    # A kernel's own assertion fails again. After anything else the device context is gone with the
+    # process, and a fresh process may work.
+    kind = "internal.bug" if "device-side assert" in text_of(error) else "worker.crashed"
+    return Reading(kind=kind, rule="torch.AcceleratorError", saw="AcceleratorError")
 
 
 def _is(kind: str, *names: str) -> Table:
