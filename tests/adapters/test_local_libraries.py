@@ -160,6 +160,21 @@ def test_a_model_of_a_document_reader_that_finds_no_memory_is_a_shortage() -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("DocumentLoadError", "validation.input_invalid"),
+        ("OcrLanguageNotSupportedError", "validation.input_invalid"),
+        ("SecurityError", "tool.denied"),
+        ("AcceleratorDeviceNotAvailableError", "extension.dependency_missing"),
+    ],
+)
+def test_the_classes_of_docling_are_known_by_name(name: str, kind: str) -> None:
+    base: Any = type("ConversionError", (RuntimeError,), {"__module__": "docling.exceptions"})
+
+    assert describe(an_error("docling.exceptions", name, "no", base)).kind == kind
+
+
 def _pdf(content: bytes, folder: Path) -> BaseException:
     pdfium: Any = pytest.importorskip("pypdfium2")
     file = folder / "broken.pdf"

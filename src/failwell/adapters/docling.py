@@ -4,6 +4,7 @@ from failwell.adapters.places import memory_in
 from failwell.adapters.pypdfium2 import unreadable
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.sdk import doorway
 
 
 def _conversion(error: BaseException) -> Reading:
@@ -21,12 +22,28 @@ def raised(error: BaseException) -> Reading | None:
     return memory_in(error) or unreadable(error, "docling")
 
 
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"docling.{name}", saw=name) for name in names}
+
+
+_service = doorway("docling", "docling")
+
 TABLES: dict[str, Table] = {
     "docling": {
         "BaseError": _conversion,
         "ConversionError": _conversion,
-        "OperationNotAllowed": Reading(
-            kind="tool.denied", rule="docling.OperationNotAllowed", saw="OperationNotAllowed"
+        **_is("tool.denied", "OperationNotAllowed", "SecurityError"),
+        **_is("extension.dependency_missing", "AcceleratorDeviceNotAvailableError"),
+        **_is(
+            "validation.input_invalid", "OcrLanguageNotSupportedError", "RapidOcrModelSizeNotSupportedError"
         ),
+        # its client for a service that converts elsewhere
+        "ServiceError": _service,
+        "DoclingServiceClientError": _service,
+        **_is("provider.output_invalid", "ResponseSchemaMismatchError"),
+        **_is("provider.quota_exhausted", "UsageLimitExceededError"),
+        **_is("provider.outcome_unknown", "TaskTimeoutError"),
+        **_is("provider.bad_request", "TaskNotFoundError"),
+        **_is("tool.busy", "ResultNotReadyError"),
     }
 }
