@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -59,5 +60,7 @@ async def close_sessions() -> None:
 
 
 def _left(*kept: Any) -> list[Any]:
-    found: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), kept)]
+    # Hugging Face keeps one client for the whole process, and it is not ours to close.
+    shared = getattr(sys.modules.get("huggingface_hub.utils._http"), "_GLOBAL_CLIENT", None)
+    found: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), kept) and one is not shared]
     return [one for one in found if not (one.is_closed if hasattr(one, "is_closed") else one.closed)]
