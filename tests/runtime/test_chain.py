@@ -146,6 +146,13 @@ def test_a_renewal_that_fails_counts_as_none() -> None:
     assert "sk-secret" not in repr(failwell.describe(error).to_dict())
 
 
+def test_a_renewal_takes_nothing_from_the_attempts_of_its_entry() -> None:
+    call = Scripted(a_fault(kind="provider.auth"), overloaded(), "answer")
+    chain = a_chain(an_entry("A", call, attempts=2), policy=ChainPolicy(refresh=lambda provider: True))
+
+    assert chain.call() == "answer"
+
+
 def test_credentials_may_be_renewed_again_after_they_worked() -> None:
     refused = a_fault(kind="provider.auth")
     call = Scripted(refused, "one", refused, "two")

@@ -80,6 +80,20 @@ def test_a_failure_of_somebody_else_gives_the_probe_back() -> None:
     assert guard.refuses(OPENAI) is None
 
 
+def test_a_probe_of_a_model_is_given_back_when_its_provider_fails() -> None:
+    clock = FakeClock()
+    guard = a_guard(clock, failures=1, rest=30.0)
+    guard.failed(OPENAI, a_report(kind="provider.model_not_found"))
+    clock.advance(30)
+    assert guard.refuses(OPENAI) is None
+
+    guard.failed(OPENAI, a_report(kind="provider.overloaded"))
+
+    states = {state.scope: state.breaker for state in guard.states()}
+    assert states["openai", "team-1", "gpt"].probing == 0
+    assert states["openai",].position == "open"
+
+
 def test_a_probe_that_never_reports_does_not_close_it_for_ever() -> None:
     clock = FakeClock()
     guard = a_guard(clock, failures=1)

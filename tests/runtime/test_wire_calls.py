@@ -1,7 +1,6 @@
 """Real clients against the laboratory: calls on the wire are as many as attempts on record."""
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -42,7 +41,11 @@ def an_openai_call(fake: Lab, scenario: str, **changes: Any) -> Any:
     """A call with the vendor's own client, its retries switched off by `quiet_client`."""
     openai: Any = pytest.importorskip("openai")
     client = quiet_client(openai.OpenAI(api_key="sk-lab", base_url=fake.url("openai", scenario), **changes))
-    return lambda **_: client.chat.completions.create(**ASKED)
+
+    def create(**_: Any) -> Any:
+        return client.chat.completions.create(**ASKED)
+
+    return create
 
 
 CLIENTS = [pytest.param(a_post, id="httpx"), pytest.param(an_openai_call, id="openai")]
@@ -221,100 +224,3 @@ def test_an_sdk_that_is_not_quieted_makes_calls_that_no_ledger_knows(fake: Lab) 
 
     assert len(ledger(error).attempts) == 3
     assert fake.calls("openai", "server_error") == 6
-
-
-def _client(name: str, fake: Lab, scenario: str) -> Any:
-    """A client of `name` that would repeat calls, and the call to make with it."""
-    module = import_module(name.partition(":")[0])
-    url = fake.url(_DIALECTS.get(name, name), scenario)
-    match name:
-        case "openai":
-            return module.OpenAI(api_key="lab", base_url=url), lambda c: c.chat.completions.create(**ASKED)
-        case "groq":
-            return module.Groq(api_key="lab", base_url=url), lambda c: c.chat.completions.create(**ASKED)
-        case "together":
-            return module.Together(api_key="lab", base_url=url), lambda c: c.chat.completions.create(**ASKED)
-        case "anthropic":
-            return module.Anthropic(api_key="lab", base_url=url), lambda c: c.messages.create(
-                **{**ASKED, "max_tokens": 5}
-            )
-        case "google.genai":
-            made = module.Client(
-                api_key="lab",
-                http_options={"base_url": url, "retry_options": {"attempts": 3, "initial_delay": 0.001}},
-            )
-            return made, lambda c: c.models.generate_content(model="gemini", contents="hello")
-        case "mistralai":
-            sdk: Any = getattr(module, "Mistral", None) or import_module("mistralai.client").Mistral
-            home = "mistralai.utils" if hasattr(module, "Mistral") else "mistralai.client.utils"
-            retries: Any = import_module(home)
-            config = retries.RetryConfig(
-                "backoff", retries.BackoffStrategy(1, 5, 1.5, 200), retry_connection_errors=True
-            )
-            return sdk(api_key="lab", server_url=url, retry_config=config), lambda c: c.chat.complete(**ASKED)
-        case "boto3":
-            made = module.client(
-                "bedrock-runtime",
-                endpoint_url=url,
-                region_name="us-east-1",
-                aws_access_key_id="lab",
-                aws_secret_access_key="lab",
-            )
-            message = {"role": "user", "content": [{"text": "hello"}]}
-            return made, lambda c: c.converse(modelId="lab", messages=[message])
-        case "cohere":
-            return module.ClientV2(api_key="lab", base_url=url), lambda c: c.chat(**ASKED)
-        case "requests":
-            session = module.Session()
-            retry_of: Any = import_module("urllib3").Retry
-            session.mount(
-                "http://", module.adapters.HTTPAdapter(max_retries=retry_of(3, status_forcelist=[500]))
-            )
-            return session, lambda c: c.get(f"{url}/chat/completions").raise_for_status()
-        case _:
-            raise AssertionError(name)
-
-
-_DIALECTS = {
-    "google.genai": "google-genai",
-    "mistralai": "mistral",
-    "boto3": "bedrock",
-    "requests": "plain",
-}
-
-
-@pytest.mark.acceptance("stud-cli 26")
-@pytest.mark.parametrize(
-    "name",
-    ["openai", "anthropic", "groq", "together", "google.genai", "mistralai", "boto3", "cohere", "requests"],
-)
-def test_a_quiet_client_makes_one_call_when_it_is_asked_for_one(fake: Lab, name: str) -> None:
-    pytest.importorskip(name)
-    client, call = _client(name, fake, "server_error")
-    quiet = quiet_client(client)
-    fake.reset()
-
-    caught(lambda: call(quiet))
-
-    assert fake.calls() == 1
-    if hasattr(quiet, "close"):
-        quiet.close()
-
-
-@pytest.mark.parametrize("name", ["httpx", "ollama", "huggingface_hub"])
-def test_a_client_that_never_repeats_is_left_as_it_is(name: str) -> None:
-    module: Any = pytest.importorskip(name)
-    client = {"httpx": "Client", "ollama": "Client", "huggingface_hub": "InferenceClient"}[name]
-    made = getattr(module, client)()
-
-    assert quiet_client(made) is made
-
-
-def test_a_client_that_cannot_be_quieted_is_named_with_what_to_do_instead() -> None:
-    from failwell.runtime.quiet import CannotQuiet
-
-    class Nobody:
-        pass
-
-    with pytest.raises(CannotQuiet, match=r"Nobody.*switch them off where the client is made"):
-        quiet_client(Nobody())

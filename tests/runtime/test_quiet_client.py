@@ -1,0 +1,182 @@
+"""Every vendor's client, told to repeat, and quieted: one call when it is asked for one."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import pytest
+
+from failwell.runtime.quiet import CannotQuiet, quiet_client
+from failwell.testing.lab import Lab, lab
+from tests.runtime.acting import caught
+
+ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}
+
+
+class Loud(NamedTuple):
+    """A client that repeats, how to make one call with it, and how to close it."""
+
+    client: Any
+    call: Callable[[Any], Any]
+    close: Callable[[Any], Any]
+
+
+def close(client: Any) -> None:
+    client.close()
+
+
+def chat(client: Any) -> Any:
+    return client.chat.completions.create(**ASKED)
+
+
+def openai(sdk: Any, url: str) -> Loud:
+    return Loud(sdk.OpenAI(api_key="lab", base_url=url), chat, close)
+
+
+def groq(sdk: Any, url: str) -> Loud:
+    return Loud(sdk.Groq(api_key="lab", base_url=url), chat, close)
+
+
+def together(sdk: Any, url: str) -> Loud:
+    return Loud(sdk.Together(api_key="lab", base_url=url), chat, close)
+
+
+def anthropic(sdk: Any, url: str) -> Loud:
+    def call(client: Any) -> Any:
+        return client.messages.create(**ASKED, max_tokens=5)
+
+    return Loud(sdk.Anthropic(api_key="lab", base_url=url), call, close)
+
+
+def google(sdk: Any, url: str) -> Loud:
+    options = {"base_url": url, "retry_options": {"attempts": 3, "initial_delay": 0.001}}
+
+    def call(client: Any) -> Any:
+        return client.models.generate_content(model="lab", contents="hello")
+
+    return Loud(sdk.Client(api_key="lab", http_options=options), call, close)
+
+
+def mistral(sdk: Any, url: str) -> Loud:
+    # Up to version 1 the client is at the top of the package.
+    is_old = hasattr(sdk, "Mistral")
+    made: Any = sdk.Mistral if is_old else import_module("mistralai.client").Mistral
+    tools: Any = import_module("mistralai.utils" if is_old else "mistralai.client.utils")
+    config = tools.RetryConfig("backoff", tools.BackoffStrategy(1, 5, 1.5, 200), retry_connection_errors=True)
+
+    def call(client: Any) -> Any:
+        return client.chat.complete(**ASKED)
+
+    def leave(client: Any) -> None:
+        client.__exit__(None, None, None)
+
+    return Loud(made(api_key="lab", server_url=url, retry_config=config).__enter__(), call, leave)
+
+
+def bedrock(sdk: Any, url: str) -> Loud:
+    made = sdk.client(
+        "bedrock-runtime",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="lab",
+        aws_secret_access_key="lab",
+    )
+
+    def call(client: Any) -> Any:
+        return client.converse(modelId="lab", messages=[{"role": "user", "content": [{"text": "hello"}]}])
+
+    return Loud(made, call, close)
+
+
+def cohere(sdk: Any, url: str) -> Loud:
+    transport: Any = import_module("httpx").Client()
+
+    def call(client: Any) -> Any:
+        return client.chat(**ASKED)
+
+    def leave(client: Any) -> None:
+        transport.close()
+
+    return Loud(sdk.ClientV2(api_key="lab", base_url=url, httpx_client=transport), call, leave)
+
+
+def requests(sdk: Any, url: str) -> Loud:
+    session = sdk.Session()
+    repeats: Any = import_module("urllib3").Retry(3, status_forcelist=[500])
+    session.mount("http://", sdk.adapters.HTTPAdapter(max_retries=repeats))
+
+    def call(client: Any) -> Any:
+        client.get(f"{url}/chat/completions").raise_for_status()
+
+    return Loud(session, call, close)
+
+
+MAKERS: dict[str, tuple[str, Callable[[Any, str], Loud]]] = {
+    "openai": ("openai", openai),
+    "anthropic": ("anthropic", anthropic),
+    "groq": ("groq", groq),
+    "together": ("together", together),
+    "google.genai": ("google-genai", google),
+    "mistralai": ("mistral", mistral),
+    "boto3": ("bedrock", bedrock),
+    "cohere": ("cohere", cohere),
+    "requests": ("plain", requests),
+}
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[Lab]:
+    with lab(stall=0.4) as running:
+        yield running
+
+
+@pytest.mark.acceptance("stud-cli 26")
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_quiet_client_makes_one_call_when_it_is_asked_for_one(fake: Lab, name: str) -> None:
+    sdk = pytest.importorskip(name)
+    dialect, make = MAKERS[name]
+    loud = make(sdk, fake.url(dialect, "server_error"))
+    fake.reset()
+
+    quiet = quiet_client(loud.client)
+    caught(lambda: loud.call(quiet))
+
+    assert fake.calls() == 1
+    loud.close(loud.client)
+
+
+@pytest.mark.parametrize("name", ["google.genai", "mistralai", "requests"])
+def test_the_same_client_repeats_when_it_is_not_quieted(fake: Lab, name: str) -> None:
+    sdk = pytest.importorskip(name)
+    dialect, make = MAKERS[name]
+    loud = make(sdk, fake.url(dialect, "server_error"))
+    fake.reset()
+
+    caught(lambda: loud.call(loud.client))
+
+    assert fake.calls() > 1
+    loud.close(loud.client)
+
+
+@pytest.mark.parametrize("name", ["httpx", "ollama", "huggingface_hub"])
+def test_a_client_that_never_repeats_is_left_as_it_is(name: str) -> None:
+    module: Any = pytest.importorskip(name)
+    client = {"httpx": "Client", "ollama": "Client", "huggingface_hub": "InferenceClient"}[name]
+    made = getattr(module, client)()
+
+    assert quiet_client(made) is made
+
+
+def test_a_client_that_cannot_be_quieted_is_named_with_what_to_do_instead() -> None:
+    fal: Any = pytest.importorskip("fal_client")
+
+    with pytest.raises(CannotQuiet, match=r"fal_client\.SyncClient.*MAX_ATTEMPTS = 1"):
+        quiet_client(fal.SyncClient(key="lab"))
+
+
+def test_a_client_that_nobody_knows_is_not_trusted_to_be_quiet() -> None:
+    class Nobody:
+        pass
+
+    with pytest.raises(CannotQuiet, match=r"Nobody.*switch them off where the client is made"):
+        quiet_client(Nobody())
