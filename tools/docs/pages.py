@@ -13,6 +13,7 @@ PAGES = {
     "cli.md": "tools.docs.cli:cli_page",
     "exit-codes.md": "tools.docs.cli:exit_codes_page",
     "wire.md": "tools.docs.wire:wire_page",
+    "providers.md": "tools.docs.providers:providers_page",
 }
 """Page to the function that writes it. Looked up by name, so that a missing source names itself."""
 

@@ -18,20 +18,22 @@ Row = Mapping[str, Any]
 
 
 def fold(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One entry for each caller and version: its modes, and per scenario what was expected and found."""
+    """One entry for each caller and version: in how many ways it was called, and what that was taken for."""
     made: dict[tuple[str, str], dict[str, Any]] = {}
+    once = {(row["caller"], row["version"], row["scenario"], row["mode"], row["got"]): row for row in rows}
     for row in sorted(
-        rows, key=lambda row: (row["caller"], _numbers(row["version"]), row["scenario"], row["mode"])
+        once.values(), key=lambda row: (row["caller"], _numbers(row["version"]), row["scenario"])
     ):
-        key = (str(row["caller"]), str(row["version"]))
         names: dict[str, Any] = {"caller": row["caller"], "sdk": row["sdk"], "version": row["version"]}
-        scenarios = made.setdefault(key, {**names, "scenarios": dict[str, Any]()})["scenarios"]
-        found = scenarios.setdefault(row["scenario"], {"expected": [], "got": [], "modes": []})
+        entry = made.setdefault((row["caller"], row["version"]), {**names, "scenarios": dict[str, Any]()})
+        found = entry["scenarios"].setdefault(
+            row["scenario"], {"calls": 0, "wrong": 0, "expected": [], "got": []}
+        )
+        found["calls"] += 1
+        found["wrong"] += row["expected"] != row["got"]
         for field in ("expected", "got"):
             name = row[field] or "fine"
-            if name not in found[field]:
-                found[field].append(name)
-        found["modes"].append(row["mode"])
+            found[field] = sorted({*found[field], name})
     return list(made.values())
 
 
@@ -39,8 +41,9 @@ def providers_page() -> str:
     """The table, and beneath it the calls behind it."""
     entries = cast("list[dict[str, Any]]", json.loads(RESULTS.read_text(encoding="utf-8")))
     scenarios = sorted({name for entry in entries for name in entry["scenarios"]})
-    calls = sum(len(found["modes"]) for entry in entries for found in entry["scenarios"].values())
+    calls = sum(found["calls"] for entry in entries for found in entry["scenarios"].values())
     wrong = list(_wrong(entries))
+    missed = sum(found["wrong"] for entry in entries for found in entry["scenarios"].values())
     lines = [
         "# Providers",
         "",
@@ -49,7 +52,7 @@ def providers_page() -> str:
         "without a stream) failwell named the failure as what it is; a blank, that the provider or its client",
         "cannot show it. `make providers` runs all of it again.",
         "",
-        f"{len(entries)} clients, {calls} calls, {len(wrong) or 'none'} of them misunderstood.",
+        f"{len(entries)} clients, {calls} calls, {missed or 'none'} of them misunderstood.",
         "",
         f"| client | version | {' | '.join(f'`{name}`' for name in scenarios)} |",
         f"| --- | --- |{' --: |' * len(scenarios)}",
@@ -77,21 +80,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [
         json.loads(line) for path in asked.results for line in path.read_text(encoding="utf-8").splitlines()
     ]
-    RESULTS.write_text(json.dumps(fold(rows), indent=1) + "\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in fold(rows))
+    RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)} from {len(rows)} calls")
     return 0
 
 
-def _cell(found: Mapping[str, list[str]] | None) -> str:
+def _cell(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
-    return str(len(found["modes"])) if found["expected"] == found["got"] else "✗"
+    return "✗" if found["wrong"] else str(found["calls"])
 
 
 def _wrong(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for entry in entries:
         for name, found in entry["scenarios"].items():
-            if found["expected"] != found["got"]:
+            if found["wrong"]:
                 told, expected = ", ".join(found["got"]), ", ".join(found["expected"])
                 yield f"- {_title(entry)} {entry['version']}, `{name}`: {told} instead of {expected}"
 
