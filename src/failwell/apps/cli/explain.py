@@ -1,6 +1,7 @@
 """`failwell explain KIND`: what a kind means, what follows from it, what to do about it.
 
-A name that another system has for a failure is answered with the kinds it corresponds to.
+A name that another system has for a failure is answered with the kinds it corresponds to. A file is
+taken for a saved failure; see `failwell.apps.cli.explain_report`.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -35,20 +36,36 @@ _WHO_ACTS = {
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Declare the one argument."""
-    parser.usage = "%(prog)s KIND [options]"
+    """Declare what is explained, and by which policy a saved failure is judged."""
+    parser.usage = "%(prog)s KIND [options]\n       %(prog)s REPORT [--policy FILE] [options]"
     parser.add_argument(
         "kind",
         metavar="KIND",
-        help="a kind, such as `provider.rate_limited`, or another system's name for one",
+        help="a kind, another system's name for one, or the file of a saved failure (`-`: stdin)",
+    )
+    parser.add_argument(
+        "--policy", metavar="FILE", help="a policy in TOML, to show what it would make of the failure"
+    )
+    parser.add_argument(
+        "--idempotent",
+        action="store_const",
+        const=True,
+        help="judge the failure as that of a call that may be repeated",
     )
 
 
 def run(asked: Namespace) -> int:
-    """Print the explanation of one kind, or of each that a foreign name corresponds to."""
+    """Print the explanation of one kind, of each that a foreign name corresponds to, or of a failure."""
     from failwell.fault.registry import find_kind
 
     known = find_kind(asked.kind)
+    if known is None and _is_file(asked.kind):
+        from failwell.apps.cli.explain_report import run as explain_report
+
+        return explain_report(asked)
+    for option in ("policy", "idempotent"):
+        if getattr(asked, option) is not None:
+            raise wrong(f"`--{option}` is about a saved failure, not a kind", see="failwell explain --help")
     meanings = {known.name: ()} if known is not None else _foreign(asked.kind)
     told = [(find_kind(name), systems) for name, systems in meanings.items()]
     found = [(kind, systems) for kind, systems in told if kind is not None]
@@ -61,6 +78,16 @@ def run(asked: Namespace) -> int:
     else:
         say("\n\n\n".join(_text(kind, systems, asked) for kind, systems in found))
     return Exit.DONE
+
+
+def _is_file(name: str) -> bool:
+    """Whether a saved failure is meant: it is there, or it is written as only files are."""
+    from os.path import isfile
+
+    from failwell.fault.rosetta import translate_name
+
+    looks_so = name == "-" or "/" in name or name.endswith((".json", ".txt", ".log"))
+    return (looks_so or isfile(name)) and not translate_name(name)  # noqa: PTH113  (as in `intake`: pathlib is slow to load)
 
 
 def _foreign(name: str) -> dict[str, tuple[str, ...]]:
