@@ -169,11 +169,12 @@ class Chain:
 
     def skips(self, entry: Entry, needs: Iterable[str]) -> str | None:
         """Why `entry` is not called now, or `None`."""
-        now = self.how.clock.monotonic()
-        for scope in entry.called.scopes():
-            cooling = self.cooling.get(scope)
-            if cooling is not None and now < cooling:
-                return f"{'/'.join(filter(None, scope))} cools down for {cooling - now:.1f} s"
+        if self.cooling:
+            now = self.how.clock.monotonic()
+            for scope in entry.called.scopes():
+                cooling = self.cooling.get(scope)
+                if cooling is not None and now < cooling:
+                    return f"{'/'.join(filter(None, scope))} cools down for {cooling - now:.1f} s"
         lacking = entry.lacks(needs)
         if lacking:
             return f"cannot do {', '.join(lacking)}"

@@ -21,13 +21,15 @@ _CACHE_READ = (
 _CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
 _THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
 _TOOL_PROMPT = ("tool_use_prompt_token_count", "toolUsePromptTokenCount")
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, list, tuple})
+"""What never reports anything, so that it need not be asked."""
 _HOLDERS = ("message", "response", "metadata", "delta", "meta")
 """Where stream events keep the part that holds the tokens."""
 
 
 def read_usage(reply: object) -> dict[str, int]:
     """The tokens that a reply, or one event of a stream, reports; empty if it reports none."""
-    counted = _counted(reply)
+    counted = None if type(reply) in _PLAIN else _counted(reply)
     if counted is None:
         return {}
     details = take(counted, "prompt_tokens_details", "input_tokens_details")
@@ -57,16 +59,19 @@ def read_usage(reply: object) -> dict[str, int]:
 def usage_in(report: ErrorReport) -> dict[str, int]:
     """The tokens that a failed call reported before it failed, as far as its report knows."""
     held: object = report.details.get("usage")
+    if held is None:
+        return {}
     found = {name: _whole(take(held, name)) for name in ("input_tokens", "output_tokens")}
     return {name: count for name, count in found.items() if count is not None}
 
 
 def _counted(reply: object) -> object:
     found = take(reply, "usage", "usage_metadata", "usageMetadata")
-    for name in _HOLDERS:
-        if found is None:
-            inner = take(reply, name)
-            found = take(inner, "usage", "tokens")
+    for name in _HOLDERS if found is None else ():
+        inner = take(reply, name)
+        found = None if inner is None else take(inner, "usage", "tokens")
+        if found is not None:
+            break
     if found is None and take(reply, "prompt_eval_count", "eval_count") is not None:
         return reply
     # Some vendors report what they bill beside what they count; what is counted is what was used.

@@ -1,0 +1,24 @@
+"""The question that every engine asks: may this failure be repeated, and how soon?"""
+
+from failwell.decision.policy import IN_PROCESS_LIMIT, is_unsure
+from failwell.fault.axes import Category
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+from failwell.runtime.parked import Parked
+
+
+def repeatable(
+    error: BaseException, *, idempotent: bool | None = None, longest: float = IN_PROCESS_LIMIT
+) -> ErrorReport | None:
+    """The report of a failure that may be repeated within `longest` seconds, or `None`.
+
+    An interrupt and a cancel are never repeated, nor is what a loop below has parked, nor work that may
+    have been done unless the call is declared `idempotent`.
+    """
+    if not isinstance(error, Exception) or isinstance(error, Parked):
+        return None
+    report = describe(error, idempotent=idempotent)
+    if report.category is Category.CANCELLED or not report.retryable or is_unsure(report, idempotent):
+        return None
+    told = report.not_before
+    return None if told is not None and told.after > longest else report

@@ -1,0 +1,50 @@
+"""Celery: a task hands its failure over, and is sent again when the report allows it.
+
+The queue does the waiting, so a wait that is too long to sleep is no problem here.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.verdict import Park, Retry
+from failwell.report.describe import describe
+from failwell.runtime.luck import draw
+
+LONGEST = 3600.0
+"""Seconds; Redis hands a task out a second time when it waits longer than this (its visibility timeout)."""
+_DEFAULT = Policy()
+
+
+def retry_task(
+    task: Any,
+    error: Exception,
+    *,
+    policy: Policy = _DEFAULT,
+    idempotent: bool | None = None,
+    longest: float = LONGEST,
+    luck: Callable[[], float] = draw,
+) -> NoReturn:
+    """Send the task again if the failure allows it, else raise `error`. To be called in an `except` block.
+
+    The policy counts the calls, and the task's own `max_retries` holds as well: set it to `None` to leave
+    the counting to the policy.
+
+    Args:
+        task: The bound task (`self` in a task made with `bind=True`).
+        error: What was caught.
+        policy: Says how often and how soon.
+        idempotent: Whether a repeat is harmless although the outcome is unknown.
+        longest: Seconds; where a longer wait is asked for, `error` is raised.
+        luck: Draws the jitter.
+
+    Raises:
+        Retry: Celery's own, which tells the worker that the task was sent again.
+        Exception: `error`, where a repeat is not allowed or would not help.
+    """
+    report = describe(error, idempotent=idempotent)
+    tries = Tries(attempts=task.request.retries + 1, idempotent=idempotent)
+    decision = decide(policy, report, tries, luck())
+    if isinstance(decision, Retry | Park) and decision.after <= longest:
+        raise task.retry(exc=error, countdown=decision.after)
+    raise error

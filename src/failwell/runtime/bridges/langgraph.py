@@ -1,0 +1,16 @@
+"""LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only for failures that a repeat can cure."""
+
+from failwell.runtime.bridges.answer import repeatable
+
+
+def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:
+    """Whether the node may run again.
+
+    LangGraph counts and waits by its own numbers, so a told wait is not kept to the second: one that is
+    too long to sleep is a `False`, and for shorter ones set `initial_interval` to what your provider asks.
+
+    Args:
+        error: What the node raised.
+        idempotent: Whether a repeat is harmless although the outcome is unknown; bind it with `partial`.
+    """
+    return repeatable(error, idempotent=idempotent) is not None

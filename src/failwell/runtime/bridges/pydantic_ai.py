@@ -1,0 +1,18 @@
+"""Pydantic AI: `FallbackModel(..., fallback_on=fallback_on)` moves on only where another model may succeed."""
+
+from failwell.decision.policy import falls_through
+from failwell.report.describe import describe
+
+
+def fallback_on(error: Exception, *, idempotent: bool | None = None) -> bool:
+    """Whether another provider may succeed where this one failed.
+
+    As in a `Chain`: a call that is itself at fault fails anywhere, and one whose outcome is unknown is
+    not made twice unless it is declared `idempotent`.
+
+    Args:
+        error: What the model raised.
+        idempotent: Whether a second call is harmless although the first may have been served; bind it
+            with `partial`.
+    """
+    return falls_through(describe(error, idempotent=idempotent), idempotent)

@@ -1,0 +1,21 @@
+"""stamina: `@stamina.retry(on=retry_on)` repeats what may be repeated, when the provider says."""
+
+from datetime import timedelta
+
+from failwell.runtime.bridges.answer import repeatable
+
+
+def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:
+    """`False` for what must not be repeated, the exact wait where one was told, else `True`.
+
+    A told wait that is too long to sleep is a `False`: put the work aside instead. stamina asks about
+    cancels and interrupts too, which are not repeated.
+
+    Args:
+        error: What was raised.
+        idempotent: Whether a repeat is harmless although the outcome is unknown; bind it with `partial`.
+    """
+    report = repeatable(error, idempotent=idempotent)
+    if report is None:
+        return False
+    return True if report.not_before is None else report.not_before.after

@@ -1,0 +1,62 @@
+"""tenacity: `@tenacity.retry(retry=retry_if_failwell(), wait=wait_failwell(), stop=...)`.
+
+tenacity repeats for ever unless it is given a `stop`, so give it one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from failwell._extras import need
+from failwell.decision.policy import SCHEDULES, default_schedule
+from failwell.report.describe import describe
+from failwell.runtime.bridges.answer import repeatable
+from failwell.runtime.luck import draw
+
+
+def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
+    """A tenacity predicate: true for failures that may be repeated, never for a cancel or an interrupt.
+
+    It combines with tenacity's others by `&` and `|`.
+
+    Args:
+        idempotent: Whether a repeat is harmless although the outcome is unknown.
+
+    Raises:
+        MissingExtra: tenacity is not installed.
+    """
+    return need("tenacity").retry_if_exception(
+        lambda error: repeatable(error, idempotent=idempotent) is not None
+    )
+
+
+def wait_failwell(
+    default: Callable[[Any], float] | float | None = None, *, luck: Callable[[], float] = draw
+) -> Any:
+    """A tenacity wait: exactly what the provider told, otherwise `default`.
+
+    Args:
+        default: Seconds, or another of tenacity's waits. Left out, the failure's own schedule says: from
+            five seconds on for a rate limit, from one second on for a server that fails.
+        luck: Draws the jitter of that schedule.
+
+    Raises:
+        MissingExtra: tenacity is not installed.
+    """
+    tenacity = need("tenacity")
+
+    class Wait(tenacity.wait.wait_base):
+        """The wait, as one of tenacity's, so that it can be added to others."""
+
+        def __call__(self, retry_state: Any) -> float:
+            error = retry_state.outcome.exception()
+            report = None if error is None else describe(error)
+            if report is not None and report.not_before is not None:
+                return report.not_before.after
+            if callable(default):
+                return float(default(retry_state))
+            if default is not None:
+                return float(default)
+            schedule = SCHEDULES["server" if report is None else default_schedule(report)]
+            return schedule.backoff.wait(retry_state.attempt_number, luck())
+
+    return Wait()
