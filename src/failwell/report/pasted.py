@@ -43,6 +43,7 @@ _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "js
 """Doorways that read an exception's class and numbers. The others judge a provider's words and codes."""
 _MOST_BELOW = 32
 _TRACEBACK_CAP = 12_000
+_MARGIN = 4_000
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages|^<frozen|[/\\]lib[/\\]python\d|[/\\]failwell[/\\](?:runtime|report)[/\\]"
 )
@@ -233,11 +234,20 @@ def _evidence(error: BaseException, report: ErrorReport) -> tuple[Evidence, ...]
 
 def _internal(found: TextError, text: str, policy: TracebackPolicy) -> Internal:
     name = f"{found.module}.{found.name}" if found.module else found.name
-    whole = redact_text(text.strip()[-_TRACEBACK_CAP:], _TRACEBACK_CAP)
     return Internal(
         repr=redact_text(f"{name}: {found.text}" if found.text else name),
-        traceback=whole if policy is TracebackPolicy.FULL else None,
+        traceback=_end_of(text.strip()) if policy is TracebackPolicy.FULL else None,
     )
+
+
+def _end_of(text: str) -> str:
+    """The end of a long text, masked; of what stands at the cut nobody could tell what it is."""
+    part = text[-(_TRACEBACK_CAP + _MARGIN) :]
+    masked = redact_text(part, len(part) + _TRACEBACK_CAP)
+    if len(part) == len(text) and len(masked) <= _TRACEBACK_CAP:
+        return masked
+    kept = masked[_MARGIN:] if len(part) < len(text) else masked
+    return f"[the beginning was cut] …{kept[-(_TRACEBACK_CAP - 50) :]}"
 
 
 def _site(frames: list[TextFrame]) -> str:

@@ -24,7 +24,12 @@ _ESCAPED = r"(?<=\\[abfnrtv])"
 # Repetitions below are possessive and have no upper bound: a bound would let the rest of a long secret
 # through, and the text was cut to a window before.
 _PEM = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY-----[^-]*+(?:-----END[ A-Z0-9]{0,40}KEY-----)?")
-_USERINFO = re.compile(r"(?<=://)[^\s/@:?#]*+:[^\s/@]++(?=@)")
+_USERINFO = re.compile(
+    # A password may hold an @, and, written by hand, a slash; then what looks like a port is none. A user
+    # without a password is taken for a token if it is long and has a digit.
+    r"(?<=://)(?:[^\s/@:?#\"'<>]*+:(?:[^\s/?#\"'<>]{1,512}|(?!\d{1,5}[/?#])[^\s@\"'<>]{1,512})"
+    r"|(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+)(?=@)"
+)
 _TOKEN = re.compile(
     rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPED})(?:"
     r"(?:sk|rk|r8|gsk|xai|pplx|nvapi|tgp|ghp|gho|ghu|ghs|ghr|glpat|github_pat|shpat|lsv2|whsec|xox[abeoprs])"

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from failwell.report.redact import redact_text
+
 Via = Literal["cause", "context"]
 
 
@@ -246,6 +248,8 @@ def _last_named(lines: list[str]) -> TextError | None:
 
 def _names_an_exception(name: str) -> bool:
     """Whether a word of running text is the name of an exception rather than of anything else."""
+    if redact_text(name) != name:
+        return False
     module, _, last = name.rpartition(".")
     if not module and isinstance(getattr(builtins, last, None), type):
         return issubclass(getattr(builtins, last), BaseException)
@@ -256,7 +260,8 @@ def _names_an_exception(name: str) -> bool:
 
 def _name(error: TextError, printed: str, text: str | None) -> None:
     """Split `pkg.module.Outer.<locals>.Name` into the module and the class's own name."""
-    *before, error.name = printed.split(".")
+    # A token may be spelled like a name: then it is not called by it.
+    *before, error.name = printed.split(".") if redact_text(printed) == printed else ["Exception"]
     module: list[str] = []
     for part in before:
         if part == "<locals>":

@@ -14,7 +14,7 @@ from failwell.adapters.ask import ask
 from failwell.fault.base import is_fault
 from failwell.fault.links import Link, links, remote_of, traceback_of, type_name
 from failwell.report.carried import without_data
-from failwell.report.redact import TEXT_CAP, redact_text
+from failwell.report.redact import TEXT_CAP, redact_text, redact_words
 
 TRACEBACK_CAP = 12_000
 NOTE_CAP = 300
@@ -25,7 +25,7 @@ _JOINS = {
     "context": "During handling of the above exception, another exception occurred:",
 }
 _PRINTED = 4 * TEXT_CAP
-"""Characters of what an exception says that are looked at; a repr that is longer is not even made."""
+"""A repr that is longer is not even made."""
 _ENDLESS = 200_000
 _LARGEST_SOURCE = 4 * 1_048_576
 _LONGEST_NAME = 300
@@ -38,8 +38,7 @@ def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     try:
         if _prints_its_arguments(error) and _weighs((_args(error), ask(error, "filename")), _ENDLESS):
             return ""
-        text = str.__str__(str(error))
-        return redact_text(without_data(error, text[:_PRINTED]), limit).strip()
+        return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
     except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
         return ""
 
@@ -50,8 +49,7 @@ def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     try:
         if _weighs((_args(error), vars(error) if is_fault(error) else None), _PRINTED):
             return f"{name}(… [arguments too large])"
-        text = str.__str__(repr(error))
-        return redact_text(without_data(error, text[:_PRINTED]), limit) or name
+        return redact_words(repr(error), limit, lambda text: without_data(error, text)) or name
     except BaseException:  # noqa: BLE001  (a foreign `__repr__` may raise anything at all)
         return f"{name}(… [repr failed])"
 

@@ -1,0 +1,269 @@
+"""Every way out of the house, as one function from an exception to all the text that left.
+
+How much is recorded follows the environment, as in a program that sets `FAILWELL_TRACEBACK`.
+"""
+
+import asyncio
+import json
+import logging
+import pickle
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, Literal
+
+import httpx
+import sentry_sdk
+import structlog
+from fastapi import FastAPI
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from rich.console import Console
+from sentry_sdk.envelope import Envelope
+from sentry_sdk.transport import Transport
+
+from failwell.delivery.agent import agent_json, agent_markdown
+from failwell.delivery.asgi import FailwellMiddleware
+from failwell.delivery.log import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.mcp import from_tool_result, tool_result
+from failwell.delivery.otel import emit
+from failwell.delivery.panel import panel
+from failwell.delivery.problem import from_problem, problem, problem_json
+from failwell.delivery.sentry import before_send
+from failwell.delivery.starlette import install
+from failwell.delivery.structlog import report_exception
+from failwell.delivery.text import render_text
+from failwell.delivery.webhook import failure_payload
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.job_error import map_bare_exception_to_job_error
+from failwell.report.policy import default_policy
+from failwell.report.revive import revive, translate
+
+Audience = Literal["shown", "operator"]
+"""Shown to users, callers and models; or for those who run the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One way out."""
+
+    module: str
+    """Which module of `failwell.delivery` it leads through; empty for the core's own."""
+    audience: Audience
+    open: Callable[[BaseException], str]
+
+
+def _view(audience: Any, **options: Any) -> Callable[[BaseException], str]:
+    return lambda error: json.dumps(describe(error).view(audience, **options), ensure_ascii=False)
+
+
+def _wire(error: BaseException) -> str:
+    report = describe(error)
+    return report.to_json() + repr(report) + repr(revive(report))
+
+
+def _job(error: BaseException) -> str:
+    job = map_bare_exception_to_job_error(error, traceback_policy=default_policy())
+    return json.dumps(job.to_dict(), ensure_ascii=False) + repr(job)
+
+
+def _pickled(error: BaseException) -> str:
+    # What a fault itself was given travels as it is; what it was raised from travels as a report.
+    sent = [Fault.wrap(error, kind="tool.failed", message="outside"), Fault.wrap(error, "outside")]
+    if not isinstance(error, Fault):
+        sent.append(translate(error))
+    return (
+        "".join(pickle.dumps(fault).decode("latin-1") for fault in sent)
+        if not isinstance(error, Fault)
+        else "-" * 60
+    )
+
+
+def _text(audience: Any) -> Callable[[BaseException], str]:
+    return lambda error: render_text(describe(error), audience)
+
+
+def _panel(audience: Any) -> Callable[[BaseException], str]:
+    def opened(error: BaseException) -> str:
+        console = Console(file=StringIO(), width=4_000, record=True)
+        console.print(panel(describe(error), audience))
+        return console.export_text()
+
+    return opened
+
+
+def _agent(error: BaseException) -> str:
+    report = describe(error)
+    return json.dumps(agent_json(report), ensure_ascii=False) + agent_markdown(report)
+
+
+def _problem(error: BaseException) -> str:
+    report = describe(error)
+    strict, verbose = (
+        problem_json(problem(report, disclosure=one)).decode() for one in ("strict", "verbose")
+    )
+    return strict + verbose + from_problem(verbose).to_json()
+
+
+def _mcp(error: BaseException) -> str:
+    result = tool_result(describe(error, untyped="tool.failed"))
+    back = from_tool_result(result)
+    assert back is not None
+    return json.dumps(result, ensure_ascii=False) + back.to_json()
+
+
+def _webhook(audience: Any) -> Callable[[BaseException], str]:
+    return lambda error: json.dumps(
+        failure_payload(describe(error), run_id="r1", audience=audience), ensure_ascii=False
+    )
+
+
+def _get(app: Any) -> str:
+    async def call() -> str:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here.test") as client:
+            reply = await client.post("/work", json={"count": "no number"})
+        return f"{reply.status_code} {reply.headers.multi_items()} {reply.content.decode()}"
+
+    return asyncio.run(call())
+
+
+def _asgi(error: BaseException) -> str:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise _as_exception(error)
+
+    with _quiet():
+        return "".join(_get(FailwellMiddleware(app, disclosure=one)) for one in ("strict", "verbose"))
+
+
+def _fastapi(error: BaseException) -> str:
+    app = FastAPI()
+    install(app, disclosure="verbose")
+
+    @app.post("/work")
+    def work() -> None:
+        raise _as_exception(error)
+
+    with _quiet():
+        return _get(app)
+
+
+def _as_exception(error: BaseException) -> Exception:
+    # A server lets the others end it, so a route that raises one is answered by nobody.
+    return error if isinstance(error, Exception) else RuntimeError(str(error))
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    # What is logged beside an answer leaves by the door of logging.
+    log = logging.getLogger("failwell.http")
+    log.addHandler(nobody := logging.NullHandler())
+    log.propagate, before = False, log.propagate
+    try:
+        yield
+    finally:
+        log.removeHandler(nobody)
+        log.propagate = before
+
+
+def _logging(error: BaseException) -> str:
+    out = StringIO()
+    logger = logging.Logger("app")  # noqa: LOG001  (a logger of its own, that no other test hears)
+    for formatter in (JsonFormatter(), logging.Formatter("%(levelname)s %(message)s")):
+        stream = logging.StreamHandler(out)
+        stream.setFormatter(formatter)
+        stream.addFilter(ReportFilter())
+        logger.addHandler(stream)
+    log_report(logger, describe(error))
+    logger.error("failed: %s", error, exc_info=error)
+    logger.error(error)
+    logger.error("failed", extra={"why": error, "headers": {"authorization": "x"}})
+    return out.getvalue()
+
+
+def _structlog(error: BaseException) -> str:
+    out = StringIO()
+    steps: list[Any] = [report_exception, structlog.processors.JSONRenderer()]
+    logger: Any = structlog.wrap_logger(structlog.PrintLogger(out), processors=steps)
+    logger.error("failed", exc_info=error, why=error)
+    logger.error("failed", report=describe(error))
+    return out.getvalue()
+
+
+def _otel(error: BaseException) -> str:
+    logs, spans = InMemoryLogRecordExporter(), InMemorySpanExporter()
+    logger_provider, tracer_provider = LoggerProvider(), TracerProvider()
+    logger_provider.add_log_record_processor(SimpleLogRecordProcessor(logs))
+    tracer_provider.add_span_processor(SimpleSpanProcessor(spans))
+    with tracer_provider.get_tracer("app").start_as_current_span("work"):
+        emit(describe(error), signal="both", logger_provider=logger_provider)
+    sent = [record.to_json() for record in logs.get_finished_logs()]
+    return "".join([*map(str, sent), *(str(span.to_json()) for span in spans.get_finished_spans())])
+
+
+class _Mailbox(Transport):
+    """Keeps what Sentry's own client would have sent."""
+
+    def __init__(self) -> None:
+        super().__init__({"dsn": None})
+        self.letters: list[str] = []
+
+    def capture_envelope(self, envelope: Envelope) -> None:
+        self.letters.append(envelope.serialize().decode())
+
+
+def _sentry(error: BaseException) -> str:
+    mailbox = _Mailbox()
+    client = sentry_sdk.Client(
+        dsn="https://key@sentry.invalid/1",
+        transport=mailbox,
+        before_send=before_send,
+        default_integrations=False,
+        include_local_variables=True,
+    )
+    with sentry_sdk.isolation_scope() as scope, sentry_sdk.new_scope() as inner:
+        scope.set_client(client)
+        inner.add_breadcrumb(message=f"failed: {error}", data={"error": str(error)})
+        inner.set_extra("why", str(error))
+        inner.capture_exception(error)
+    return "".join(mailbox.letters)
+
+
+DOORS: dict[str, Door] = {
+    "view for users": Door("", "shown", _view("user")),
+    "view for models": Door("", "shown", _view("model")),
+    "view for models that debug": Door("", "operator", _view("model", debug=True)),
+    "view for operators": Door("", "operator", _view("operator")),
+    "view for auditors": Door("", "operator", _view("audit")),
+    "wire": Door("", "operator", _wire),
+    "job error": Door("", "operator", _job),
+    "pickle": Door("", "operator", _pickled),
+    "text for users": Door("text", "shown", _text("user")),
+    "text for operators": Door("text", "operator", _text("operator")),
+    "panel for users": Door("panel", "shown", _panel("user")),
+    "panel for operators": Door("panel", "operator", _panel("operator")),
+    "agents": Door("agent", "shown", _agent),
+    "problem documents": Door("problem", "shown", _problem),
+    "tool results": Door("mcp", "shown", _mcp),
+    "webhooks": Door("webhook", "shown", _webhook("user")),
+    "webhooks for operators": Door("webhook", "operator", _webhook("operator")),
+    "asgi": Door("asgi", "shown", _asgi),
+    "fastapi": Door("starlette", "shown", _fastapi),
+    "logging": Door("log", "operator", _logging),
+    "structlog": Door("structlog", "operator", _structlog),
+    "otel": Door("otel", "shown", _otel),
+    "sentry": Door("sentry", "operator", _sentry),
+}
+
+PARTS: Mapping[str, str] = {
+    "json_text": "agents",
+    "markdown": "agents",
+    "plain": "text for users",
+    "words": "panel for users",
+}
+"""Modules that write nothing themselves, each with a door that is built of it."""

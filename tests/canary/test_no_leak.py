@@ -1,0 +1,178 @@
+"""Bodies, prompts, keys and answers leave through no door, whatever an exception carries."""
+
+import json
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import failwell.delivery
+from failwell.report import redact
+from failwell.report.describe import describe
+from failwell.report.policy import ENVIRONMENT_VARIABLE, TracebackPolicy
+from tests.canary.canaries import (
+    KNOWN,
+    REGISTERED,
+    SAID,
+    SECRETS,
+    VARIABLES,
+    Canary,
+    all_secrets,
+    leaks,
+)
+from tests.canary.carriers import CARRIERS
+from tests.canary.doors import DOORS, PARTS, Door
+
+OURS = {"fault_details", "capability_input"}
+"""Carriers that are faults: their message is ours, so it is told."""
+
+
+@pytest.fixture(autouse=True)
+def _known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    redact.register_secret(REGISTERED.secret)
+
+
+def through(door: Door, carrier: str) -> str:
+    text = door.open(CARRIERS[carrier]())
+    assert len(text) > 50, "the door was not opened"
+    return text
+
+
+@pytest.mark.acceptance("pipelex 67")
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("door", DOORS)
+def test_by_default_nothing_that_an_exception_carries_or_says_gets_out(door: str, carrier: str) -> None:
+    text = through(DOORS[door], carrier)
+
+    assert leaks(text, said=True) == []
+
+
+@pytest.mark.parametrize("policy", ["full", "repr_only", "none"])
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("door", DOORS)
+def test_where_words_are_recorded_secrets_and_carried_data_still_do_not_get_out(
+    door: str, carrier: str, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, policy)
+
+    text = through(DOORS[door], carrier)
+
+    assert leaks(text, said=DOORS[door].audience == "shown") == []
+
+
+@pytest.mark.parametrize("carrier", sorted(set(CARRIERS) - OURS))
+def test_every_carrier_really_carries_something(carrier: str) -> None:
+    error = CARRIERS[carrier]()
+
+    chain = [error, error.__cause__, error.__context__]
+    held = [f"{one} {one!r} {vars(one)} {getattr(one, '__notes__', '')}" for one in chain if one is not None]
+    held += [str(one.tb_frame.f_locals) for one in (error.__traceback__,) if one is not None]
+    if carrier == "from_source":
+        assert describe(error, policy="full").internal is not None
+    else:
+        assert leaks(" ".join(held), said=True)
+
+
+def test_words_are_recorded_for_operators_where_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "full")
+
+    assert SAID in DOORS["view for operators"].open(ValueError(SAID))
+    assert SAID not in DOORS["view for users"].open(ValueError(SAID))
+
+
+@pytest.mark.parametrize("canary", SECRETS, ids=lambda canary: canary.name)
+def test_each_secret_is_masked_alone_and_nothing_around_it_is(canary: Canary) -> None:
+    masked = redact.redact_text(f"before it {canary.text} after it")
+
+    assert leaks(masked) == []
+    assert masked.startswith("before it")
+    assert redact.MARK in masked
+
+
+@pytest.mark.parametrize("at", [1_900, 1_985, 1_999, 4_030, 4_047, 4_090])
+@pytest.mark.parametrize("canary", [*SECRETS[::9], *KNOWN], ids=lambda canary: canary.name)
+def test_a_secret_on_the_edge_of_what_is_kept_is_not_kept_in_part(canary: Canary, at: int) -> None:
+    padding = "word " * 2_000
+
+    masked = redact.redact_text(f"{padding[:at]} {canary.text} {padding}")
+
+    assert leaks(masked) == []
+    assert len(masked) <= 2_000
+
+
+def test_a_long_document_that_was_registered_is_not_quoted_in_part() -> None:
+    document = " ".join(f"clause {number} of the contract" for number in range(400))
+    redact.register_secret(document)
+
+    report = describe(ValueError(f"{SAID}: {document}"), policy="full")
+
+    assert "of the contract" not in report.to_json()
+
+
+def test_a_long_prompt_is_not_quoted_in_part() -> None:
+    prompt = " ".join(f'sentence {number} of the prompt it\'s "quoted"\n' for number in range(400))
+    error = ValueError(f"refused: {prompt!r} {prompt}")
+    error.__dict__["messages"] = [{"role": "user", "content": "x" * 9} for _ in range(90)] + [
+        {"content": prompt}
+    ]
+
+    for policy in TracebackPolicy:
+        assert "of the prompt" not in describe(error, policy=policy).to_json()
+
+
+def test_a_door_that_leaks_is_found_out() -> None:
+    def blurted(error: BaseException) -> str:
+        return f"{error} " + "-" * 60
+
+    careless = replace(DOORS["text for users"], open=blurted)
+
+    for carrier in ("openai_status", "litellm_error", "plain_arguments", "pydantic_error"):
+        assert leaks(through(careless, carrier), said=True)
+
+
+def test_a_door_that_leaks_half_a_secret_is_found_out() -> None:
+    key = SECRETS[0].secret
+
+    assert leaks(f"the key was {key[:12]}…")
+    assert leaks(f"the key was …{key[-12:]}")
+    assert not leaks("the key was [redacted]")
+    assert len(leaks(all_secrets())) == len(SECRETS)
+
+
+def test_every_module_of_the_room_has_a_door_that_was_watched() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(failwell.delivery.__path__)}
+
+    watched = {door.module for door in DOORS.values()} - {""} | set(PARTS)
+
+    assert modules == watched, "a way out that nobody watches: add it to tests/canary/doors.py"
+    assert set(PARTS.values()) <= set(DOORS)
+
+
+def _as_bytes(text: str) -> str:
+    return repr(text.encode())
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "repr": repr,
+    "repr of a repr": lambda text: repr(repr(text)),
+    "list": lambda text: repr([text, {"a": text}]),
+    "json": json.dumps,
+    "json in json": lambda text: json.dumps({"body": json.dumps({"said": text})}),
+    "json in a repr": lambda text: repr({"body": json.dumps({"said": text}, ensure_ascii=False)}),
+    "bytes": _as_bytes,
+    "two lines": lambda text: repr(f"first\n{text}\nlast"),
+    "tab": lambda text: repr(f"first\t{text}"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("canary", SECRETS, ids=lambda canary: canary.name)
+def test_each_secret_is_masked_however_it_was_quoted(canary: Canary, form: str) -> None:
+    masked = redact.redact_text(FORMS[form](f"before it {canary.text} after it"))
+
+    assert leaks(masked) == []
+    assert "before it" in masked
