@@ -308,6 +308,26 @@ def test_a_code_may_be_a_number_or_digits_in_a_text(code: object) -> None:
     assert told(a_reply(400, {"code": code, "message": "x"})).kind == "provider.rate_limited"
 
 
+@pytest.mark.parametrize(
+    ("root", "host", "provider"),
+    [
+        ("openai.OpenAIError", "api.openai.com", "openai"),
+        ("openai.OpenAIError", "lab.openai.azure.com", "azure-openai"),
+        ("openai.OpenAIError", "openrouter.ai", "openrouter"),
+        ("anthropic.AnthropicError", "api.anthropic.com", "anthropic"),
+        ("anthropic.AnthropicError", "bedrock-runtime.us-east-1.amazonaws.com", "bedrock"),
+        ("anthropic.AnthropicError", "us-east5-aiplatform.googleapis.com", "google-vertex"),
+    ],
+)
+def test_one_client_serves_several_providers_and_the_host_says_which(
+    root: str, host: str, provider: str
+) -> None:
+    error: Any = a_class("x.APIStatusError", a_class(root))("x")
+    error.status_code, error.request = 500, SimpleNamespace(url=SimpleNamespace(host=host))
+
+    assert told(error).provider == provider
+
+
 # ------------------------------------------------------------------ causes
 
 

@@ -62,9 +62,10 @@ def caller(name: str) -> Caller:
 
 
 def is_installed(one: Caller) -> bool:
-    """Whether its SDK can be imported, found without importing it."""
+    """Whether its SDK can be imported, and what it `NEEDS` beside it, found without importing them."""
+    more: tuple[str, ...] = getattr(one, "NEEDS", ())
     try:
-        return find_spec(one.SDK) is not None
+        return all(find_spec(name) is not None for name in (one.SDK, *more))
     except ModuleNotFoundError:
         return False
 

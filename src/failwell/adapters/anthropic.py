@@ -1,4 +1,4 @@
-"""anthropic, also on Bedrock and Vertex.
+"""anthropic, also on Bedrock, Vertex and Azure.
 
 An error event inside a stream is a status error whose status is the stream's 200; the meaning is
 in its type. Low credit comes as a 400 that says so only in words.
@@ -6,20 +6,24 @@ in its type. Low credit comes as a 400 that says so only in words.
 
 from typing import Any
 
+from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 from failwell.fault.axes import Certainty
 
+_HOSTS = (
+    ("bedrock", "bedrock"),
+    ("aiplatform.googleapis.com", "google-vertex"),
+    (".azure.com", "azure"),
+)
+
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     status = facts["status"]
     facts["in_stream"] = facts["in_stream"] or (status is not None and status < 400)
-    module = type(error).__module__
-    if "bedrock" in module:
-        facts["provider"] = "bedrock"
-    elif "vertex" in module:
-        facts["provider"] = "google-vertex"
+    host = ask_str(ask(ask(error, "request"), "url"), "host") or ""
+    facts["provider"] = next((name for part, name in _HOSTS if part in host), "anthropic")
 
 
 TABLES: dict[str, Table] = {
