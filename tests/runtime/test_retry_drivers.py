@@ -1,0 +1,245 @@
+"""The ways to write a loop down: decorators, rounds by hand, async and not; they decide alike."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import failwell
+from failwell.decision.backoff import Backoff
+from failwell.decision.budget import Budget
+from failwell.fault.base import Fault
+from failwell.runtime.observer import Suppressed, observe
+from failwell.runtime.purse import BudgetExceeded, Purse
+from failwell.runtime.retry import retry, retrying
+from failwell.runtime.watch import Ended, Happening, watch
+from failwell.testing.builders import a_fault
+from failwell.testing.clock import FakeClock
+from tests.runtime.acting import Scripted, caught, even, ledger, overloaded
+
+AT_ONCE = Backoff(curve="fixed", first=0.0)
+
+
+def test_a_decorated_function_keeps_its_name_and_its_arguments() -> None:
+    @retry
+    def add(one: int, two: int = 2) -> int:
+        """Add."""
+        return one + two
+
+    assert add(1, two=4) == 5
+    assert (add.__name__, add.__doc__) == ("add", "Add.")
+
+
+def test_rounds_by_hand_go_on_until_one_works() -> None:
+    clock = FakeClock()
+    call = Scripted(overloaded(), overloaded(), "answer")
+    answers: list[Any] = []
+
+    for attempt in retrying(clock=clock, luck=even):
+        with attempt:
+            answers.append((attempt.number, call()))
+
+    assert answers == [(3, "answer")]
+    assert clock.slept == [1.0, 2.0]
+
+
+def test_rounds_by_hand_raise_what_is_not_repeated() -> None:
+    original = a_fault(kind="provider.auth")
+    rounds = 0
+
+    with pytest.raises(Fault) as raised:
+        for attempt in retrying(clock=FakeClock()):
+            with attempt:
+                rounds += 1
+                raise original
+
+    assert raised.value is original
+    assert rounds == 1
+
+
+def test_the_same_rounds_can_be_gone_through_twice() -> None:
+    rounds = retrying(clock=FakeClock())
+    done: list[int] = []
+
+    for _ in range(2):
+        for attempt in rounds:
+            with attempt:
+                done.append(attempt.number)
+
+    assert done == [1, 1]
+
+
+def test_a_round_that_is_left_early_is_the_last_one() -> None:
+    done: list[int] = []
+
+    for attempt in retrying(clock=FakeClock()):
+        with attempt:
+            done.append(attempt.number)
+            break
+
+    assert done == [1]
+
+
+def test_rounds_on_a_loop() -> None:
+    clock = FakeClock()
+    call = Scripted(overloaded(), "answer")
+
+    async def ask() -> Any:
+        async for attempt in retrying(clock=clock, luck=even):
+            async with attempt:
+                return await call.on_loop()
+        raise AssertionError("unreachable")
+
+    assert asyncio.run(ask()) == "answer"
+    assert clock.slept == [1.0]
+
+
+def test_a_cancelled_task_is_not_repeated() -> None:
+    began: list[int] = []
+
+    @retry(attempts=5, backoff=AT_ONCE)
+    async def work() -> None:
+        began.append(1)
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        task = asyncio.ensure_future(work())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+    assert began == [1]
+
+
+def test_an_interrupt_is_not_repeated() -> None:
+    call = Scripted(KeyboardInterrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        retry(call)()
+
+    assert call.count == 1
+
+
+def test_a_watcher_of_the_whole_process_hears_every_loop() -> None:
+    seen: list[Happening] = []
+
+    with watch(seen.append):
+        retry(clock=FakeClock(), layer="one")(Scripted(overloaded(), "answer"))()
+        caught(retry(clock=FakeClock(), layer="two")(Scripted(a_fault(kind="provider.auth"))))
+    retry(clock=FakeClock(), layer="three")(Scripted(overloaded(), "answer"))()
+
+    assert [(one.ledger.layer, one.succeeded) for one in seen if isinstance(one, Ended)] == [
+        ("one", True),
+        ("two", False),
+    ]
+
+
+def test_a_watcher_that_fails_breaks_nothing_and_is_on_record() -> None:
+    heard: list[Suppressed] = []
+
+    def broken(happening: Happening) -> None:
+        raise KeyError("x")
+
+    with observe(heard.append):
+        answer = retry(clock=FakeClock(), watcher=broken)(Scripted(overloaded(), "answer"))()
+
+    assert answer == "answer"
+    assert {event.report.error_type for event in heard} == {"KeyError"}
+
+
+def test_a_call_that_works_tells_nobody_anything() -> None:
+    seen: list[Happening] = []
+
+    with watch(seen.append):
+        retry(Scripted("answer"))()
+
+    assert seen == []
+
+
+def test_an_open_purse_is_shared_by_every_loop_below_it() -> None:
+    calls = Scripted(overloaded())
+    looped = retry(attempts=10, backoff=AT_ONCE)(calls)
+
+    with Purse(Budget(attempts=4), clock=FakeClock()):
+        first = caught(looped)
+        second = caught(looped)
+
+    assert calls.count == 4
+    assert "all 4 attempts are spent" in ledger(first).stopped
+    assert isinstance(second, BudgetExceeded)
+    assert failwell.describe(second).kind == "limit.budget_exceeded"
+
+
+def test_an_attempt_around_an_attempt_is_paid_once() -> None:
+    calls = Scripted(overloaded())
+    inner = retry(attempts=3, backoff=AT_ONCE)(calls)
+    outer = retry(attempts=3, backoff=AT_ONCE)(inner)
+    purse = Purse(Budget(attempts=100), clock=FakeClock())
+
+    with purse:
+        caught(outer)
+
+    assert calls.count == 9
+    assert purse.spent.attempts == 9
+
+
+def test_a_budget_of_an_outer_loop_counts_the_calls_of_the_inner_one() -> None:
+    calls = Scripted(overloaded())
+    inner = retry(attempts=3, backoff=AT_ONCE)(calls)
+    policy = failwell.Policy(budget=Budget(attempts=5))
+
+    caught(retry(attempts=3, backoff=AT_ONCE, policy=policy)(inner))
+
+    assert calls.count == 5
+
+
+def test_a_description_of_a_wrapper_finds_the_attempts_below_it() -> None:
+    def work() -> None:
+        try:
+            retry(clock=FakeClock())(Scripted(overloaded()))()
+        except Fault as error:
+            raise RuntimeError("the step failed") from error
+
+    report = failwell.describe(caught(work))
+
+    assert [row.number for row in report.attempts] == [1, 2, 3]
+    assert failwell.ErrorReport.from_json(report.to_json()).attempts == report.attempts
+
+
+def test_the_ledger_prints_as_a_table() -> None:
+    error = caught(
+        retry(clock=FakeClock(), luck=even, provider="acme", model="m1")(
+            Scripted(overloaded(), a_fault(kind="provider.outcome_unknown"))
+        )
+    )
+
+    stopped = "giving up, the outcome is unknown, and a repeat might do the work twice"
+    assert ledger(error).table().splitlines() == [
+        "#  kind                      provider  model  waited  cost",
+        "1  provider.overloaded       acme      m1     1.0 s         retrying in 1.0 s, after a back-off",
+        f"2  provider.outcome_unknown  acme      m1                   {stopped}",
+        f"stopped: {stopped}",
+        "may have been billed: 1 without a known outcome",
+    ]
+
+
+def test_a_long_loop_keeps_its_last_rows() -> None:
+    error = caught(retry(attempts=100, backoff=AT_ONCE)(Scripted(overloaded())))
+
+    rows = ledger(error).attempts
+    assert (len(rows), rows[0].number, rows[-1].number) == (64, 37, 100)
+
+
+def test_an_exception_that_can_hold_nothing_is_still_raised_as_it_is() -> None:
+    class Sealed(Exception):
+        __slots__ = ()
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(name)
+
+    original = Sealed()
+
+    assert caught(retry(clock=FakeClock())(Scripted(original))) is original
