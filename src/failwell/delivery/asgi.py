@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from failwell.delivery.log import log_report
 from failwell.delivery.problem import MEDIA_TYPE, Disclosure, problem, problem_json, retry_after_header
-from failwell.fault.base import Fault
+from failwell.fault.base import Fault, is_fault
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
@@ -108,7 +108,7 @@ def report_for_caller(error: BaseException) -> ErrorReport:
     fault can say that the request was at fault.
     """
     report = describe(error, untyped="internal.bug")
-    if isinstance(error, Fault) or not report.kind.startswith("validation."):
+    if is_fault(error) or not report.kind.startswith("validation."):
         return report
     bug = Fault.wrap(error, kind="internal.bug", caller_facing=False)
     return replace(describe(bug), error_type=report.error_type)

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from failwell.delivery.json_text import json_text
 from failwell.delivery.plain import one_line
@@ -86,18 +86,23 @@ class JsonFormatter(logging.Formatter):
 def report_of(record: logging.LogRecord) -> ErrorReport | None:
     """The report of the exception that was logged with `record`, if there is one."""
     error = error_in(record.exc_info)
-    if error is None and isinstance(record.msg, BaseException):
-        error = record.msg
+    if error is None and is_exception(cast("object", record.msg)):
+        error = cast("BaseException", record.msg)
     return None if error is None else describe(error)
 
 
 def error_in(exc_info: object) -> BaseException | None:
     """The exception in whatever form of `exc_info` somebody passed: tuple, exception or `True`."""
-    if isinstance(exc_info, tuple):
+    if type(exc_info) is tuple:
         exc_info = cast("tuple[object, ...]", exc_info)[1]
     elif exc_info is True:
         exc_info = sys.exc_info()[1]
-    return exc_info if isinstance(exc_info, BaseException) else None
+    return exc_info if is_exception(exc_info) else None
+
+
+def is_exception(value: object) -> TypeGuard[BaseException]:
+    """Whether `value` really is an exception. `isinstance` asks the object, which may lie, or raise."""
+    return issubclass(type(value), BaseException)
 
 
 def message_of(record: logging.LogRecord) -> str:
@@ -110,20 +115,20 @@ def message_of(record: logging.LogRecord) -> str:
     template = str(named(record.msg))
     try:
         return redact_text(template % arguments if arguments else template, MESSAGE_CAP)
-    except Exception:  # noqa: BLE001  (an argument's own `__str__` may raise anything, and a log call must not)
+    except BaseException:  # noqa: BLE001  (an argument's own `__str__` may raise anything, and a log call must not)
         return redact_text(template, MESSAGE_CAP)
 
 
 def _unchanged(record: logging.LogRecord) -> str | None:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001  (as above; then the message is replaced, and nobody formats it again)
+    except BaseException:  # noqa: BLE001  (as above; then the message is replaced, and nobody formats it again)
         return None
 
 
 def named(value: object) -> object:
     """`value`, or for an exception its type and kind in place of what it says."""
-    if not isinstance(value, BaseException):
+    if not is_exception(value):
         return value
     report = describe(value)
     return f"{report.error_type} ({report.kind})"

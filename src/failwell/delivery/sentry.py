@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from failwell.delivery.log import error_in
-from failwell.fault.base import Fault
+from failwell.fault.base import is_fault
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
@@ -34,7 +34,7 @@ def before_send(event: Event, hint: dict[str, Any]) -> Event:
     """The event as it may leave. Never raises and never returns more than it was given."""
     try:
         return _prepared(event, error_in(hint.get("exc_info")))
-    except Exception:  # noqa: BLE001  (the error path must not raise, and must not send what it could not check)
+    except BaseException:  # noqa: BLE001  (the error path must not raise, nor send what it could not check)
         kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
         return {**kept, "message": "failwell could not check this event, so its content was withheld"}
 
@@ -71,14 +71,14 @@ def _prepared(event: Event, error: BaseException | None) -> Event:
 def _spoken(error: BaseException | None) -> list[str]:
     """What the exceptions said about themselves, so that quotes of it elsewhere can be masked."""
     chain = [] if error is None else [error, *(link.error for link in links(error)[0])]
-    said = {_text(link) for link in chain if not isinstance(link, Fault)}
+    said = {_text(link) for link in chain if not is_fault(link)}
     return sorted((text for text in said if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  (a foreign `__str__` may raise anything; then nobody could quote it)
+    except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything; then nobody could quote it)
         return ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from failwell.delivery.log import MESSAGE_CAP, error_in, named
+from failwell.delivery.log import MESSAGE_CAP, error_in, is_exception, named
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
@@ -21,10 +21,10 @@ def report_exception(
     del logger, name
     report = _report(event_dict.pop("report", None), event_dict.pop("exc_info", None))
     rendered = event_dict.pop("exception", None)
-    if report is None and isinstance(rendered, BaseException):
+    if report is None and is_exception(rendered):
         report = describe(rendered)
     for key, value in event_dict.items():
-        event_dict[key] = redact_text(value, MESSAGE_CAP) if isinstance(value, str) else named(value)
+        event_dict[key] = redact_text(value, MESSAGE_CAP) if type(value) is str else named(value)
     if report is not None:
         event_dict["error"] = report.view("operator")
     return event_dict
@@ -33,5 +33,5 @@ def report_exception(
 def _report(given: object, exc_info: object) -> ErrorReport | None:
     if isinstance(given, ErrorReport):
         return given
-    error = given if isinstance(given, BaseException) else error_in(exc_info)
+    error = given if is_exception(given) else error_in(exc_info)
     return None if error is None else describe(error)

@@ -1,0 +1,71 @@
+"""What fights back is logged, answered and sent on all the same."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from failwell.delivery.asgi import report_for_caller
+from failwell.delivery.log import JsonFormatter, ReportFilter
+from failwell.delivery.sentry import before_send
+from failwell.delivery.structlog import report_exception
+from fuzz.oracle import check_report
+from fuzz.zoo import specimens
+
+pytestmark = pytest.mark.timeout(10)
+
+ZOO = {
+    name: make for name, make in specimens().items() if " is value " not in name and " are value " not in name
+}
+
+
+def a_record(error: BaseException) -> logging.LogRecord:
+    """As logging would make it, without asking the exception anything."""
+    record = logging.makeLogRecord({"levelname": "ERROR", "levelno": logging.ERROR, "name": "app"})
+    record.msg = "failed: %s"
+    record.args = (error,)
+    record.exc_info = (type(error), error, None)
+    return record
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_it_is_logged(name: str) -> None:
+    record = a_record(ZOO[name]())
+    whole = a_record(ZOO[name]())
+
+    line = json.loads(JsonFormatter().format(record))
+    kept = ReportFilter().filter(whole)
+
+    assert line["error"]["schema"] == "failwell.error/1"
+    assert kept
+    assert whole.exc_info is None
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_it_goes_through_structlog(name: str) -> None:
+    event: dict[str, Any] = {"event": "failed", "exc_info": ZOO[name](), "why": ZOO[name]()}
+
+    json.dumps(report_exception(None, "error", event), allow_nan=False)
+
+    assert event["error"]["schema"] == "failwell.error/1"
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_it_goes_to_sentry(name: str) -> None:
+    error = ZOO[name]()
+    event: Any = {
+        "exception": {"values": [{"type": "X", "value": "said"}]},
+        "extra": {"a": "b"},
+        "event_id": "1",
+    }
+
+    sent = before_send(event, {"exc_info": (type(error), error, None)})
+
+    assert sent["event_id"] == "1"
+    json.dumps(sent, allow_nan=False, default=str)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_it_is_answered(name: str) -> None:
+    check_report(report_for_caller(ZOO[name]()), with_panel=False)
