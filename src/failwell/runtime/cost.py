@@ -5,7 +5,6 @@ nobody knows what: that is said, and never counted as nothing.
 """
 
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal
 from json import dumps
 from typing import Any
 
@@ -112,15 +111,14 @@ def _public_cost(provider: str, model: str, usage: Mapping[str, int]) -> int | N
         found = listed.calc_price(counted, model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return None
-    return _half_up(Decimal(found.total_price) * MICRO_CENTS_PER_DOLLAR)
+    return _micro_cents(str(found.total_price))
 
 
 def _micro_cents(dollars: float | str) -> int:
-    return _half_up(Decimal(str(dollars)) * MICRO_CENTS_PER_DOLLAR)
+    from decimal import ROUND_HALF_UP, Decimal
 
-
-def _half_up(value: Decimal) -> int:
-    return int(value.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    exact = Decimal(str(dollars)) * MICRO_CENTS_PER_DOLLAR
+    return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_UP))
 
 
 def _share(tokens: int, rate: int) -> int:

@@ -8,7 +8,7 @@ such as the number of an order, which then holds across loops, processes and day
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from uuid import uuid4
+from os import urandom
 
 
 class OneKey:
@@ -36,9 +36,9 @@ def idempotency_key() -> str:
     """
     held = _key.get()
     if held is None:
-        return uuid4().hex
+        return urandom(16).hex()
     if held.value is None:
-        held.value = uuid4().hex
+        held.value = urandom(16).hex()
     return held.value
 
 

@@ -24,9 +24,11 @@ def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
     Raises:
         MissingExtra: tenacity is not installed.
     """
-    return need("tenacity").retry_if_exception(
-        lambda error: repeatable(error, idempotent=idempotent) is not None
-    )
+
+    def may(error: BaseException) -> bool:
+        return repeatable(error, idempotent=idempotent) is not None
+
+    return need("tenacity").retry_if_exception(may)
 
 
 def wait_failwell(
