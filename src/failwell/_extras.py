@@ -8,8 +8,8 @@ class MissingExtra(ImportError):
     """A way out was asked for whose library is not installed."""
 
 
-def need(module: str, extra: str) -> ModuleType:
-    """The module called `module`, which `failwell[extra]` brings.
+def need(module: str, extra: str | None = None) -> ModuleType:
+    """The module called `module`, which `failwell[extra]` brings; without an extra, the library itself does.
 
     Raises:
         MissingExtra: it is not installed. A library that is installed and fails to load raises
@@ -22,5 +22,6 @@ def need(module: str, extra: str) -> ModuleType:
         if module != missing and not module.startswith(f"{missing}."):
             raise
         top = module.partition(".")[0]
-        message = f"`{top}` is not installed; pip install 'failwell[{extra}]'"
+        wanted = top if extra is None else f"'failwell[{extra}]'"
+        message = f"`{top}` is not installed; pip install {wanted}"
         raise MissingExtra(message, name=top) from None

@@ -23,6 +23,13 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(module: str)
     assert caught.value.name == "no_such_library"
 
 
+def test_a_library_that_no_extra_brings_is_to_be_installed_itself() -> None:
+    with pytest.raises(MissingExtra) as caught:
+        need("no_such_library.part")
+
+    assert str(caught.value) == "`no_such_library` is not installed; pip install no_such_library"
+
+
 def test_a_library_that_is_there_and_broken_speaks_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

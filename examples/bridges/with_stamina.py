@@ -1,0 +1,46 @@
+"""stamina makes the calls and waits; failwell says what may be repeated, and when.
+
+python examples/bridges/with_stamina.py
+"""
+
+import stamina
+
+import failwell
+from failwell.runtime.bridges.stamina import retry_on
+
+OVERLOADED = failwell.Fault(
+    kind="provider.overloaded", not_before=failwell.NotBefore(after=0.05, source="header retry-after")
+)
+WRONG_KEY = failwell.Fault(kind="provider.auth")
+
+
+class Model:
+    """Stands for a provider: it fails as told, then answers."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.calls = 0
+
+    @stamina.retry(on=retry_on, attempts=3)
+    def ask(self, question: str) -> str:
+        """Ask it; the retries are around this."""
+        self.calls += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return f"an answer to {question!r}"
+
+
+def main() -> None:
+    """One failure that goes away, and one that does not."""
+    busy = Model(OVERLOADED)
+    print(busy.ask("why?"), "after", busy.calls, "calls")
+
+    locked = Model(WRONG_KEY, WRONG_KEY)
+    try:
+        locked.ask("why?")
+    except failwell.Fault as error:
+        print(failwell.describe(error).kind, "after", locked.calls, "call")
+
+
+if __name__ == "__main__":
+    main()

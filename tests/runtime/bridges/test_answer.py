@@ -1,0 +1,61 @@
+"""What every engine is told about a failure."""
+
+import asyncio
+
+import pytest
+
+import failwell
+from failwell.decision.policy import IN_PROCESS_LIMIT
+from failwell.fault.axes import Category
+from failwell.runtime.bridges.answer import repeatable
+from failwell.runtime.retry import retry
+from failwell.testing.builders import a_fault
+from failwell.testing.clock import FakeClock
+from tests.runtime.acting import Scripted, caught, told
+
+STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
+
+
+@pytest.mark.parametrize("kind", sorted(kind.name for kind in failwell.kinds()))
+def test_a_kind_is_repeatable_if_and_only_if_its_category_is(kind: str) -> None:
+    report = repeatable(a_fault(kind=kind))
+
+    assert (report is not None) is failwell.kind(kind).category.retryable
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
+def test_whoever_stops_the_program_is_obeyed(stop: BaseException) -> None:
+    assert repeatable(stop, idempotent=True) is None
+
+
+@pytest.mark.parametrize(
+    "kind", [kind.name for kind in failwell.kinds() if kind.category is Category.CANCELLED]
+)
+def test_a_cancel_is_not_repeated_even_if_it_says_it_may_be(kind: str) -> None:
+    assert repeatable(a_fault(kind=kind, retryable=True), idempotent=True) is None
+
+
+def test_an_unknown_outcome_is_repeated_only_where_that_is_declared_harmless() -> None:
+    lost = TimeoutError("the read operation timed out")
+
+    undeclared = repeatable(lost)
+    declared = repeatable(lost, idempotent=True)
+
+    assert undeclared is None
+    assert declared is not None
+    assert declared.category is Category.TRANSIENT
+
+
+@pytest.mark.parametrize(("wait", "may"), [(IN_PROCESS_LIMIT, True), (IN_PROCESS_LIMIT + 0.1, False)])
+def test_a_wait_that_is_too_long_to_sleep_is_no_repeat(wait: float, may: bool) -> None:
+    assert (repeatable(a_fault(not_before=told(wait))) is not None) is may
+
+
+def test_what_a_loop_below_has_parked_is_left_parked() -> None:
+    call = Scripted(a_fault(not_before=told(30)))
+    impatient = failwell.Policy(in_process_limit=5)
+
+    parked = caught(retry(clock=FakeClock(), policy=impatient)(call))
+
+    assert isinstance(parked, failwell.Parked)
+    assert repeatable(parked) is None

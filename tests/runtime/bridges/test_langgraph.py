@@ -1,0 +1,57 @@
+"""LangGraph, really running nodes again, on our word."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from failwell.testing.builders import a_fault
+from tests.runtime.acting import told
+
+pytest.importorskip("langgraph", reason="langgraph is in requirements/sdks/newest.txt")
+
+from langgraph.types import RetryPolicy
+
+from examples.bridges.with_langgraph import Model, main, run
+from failwell.runtime.bridges.langgraph import retry_on
+
+
+def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+
+    assert capsys.readouterr().out == "an answer to 'why?' after 2 calls\nprovider.auth after 1 call\n"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        a_fault(kind="provider.auth"),
+        a_fault(kind="provider.outcome_unknown"),
+        a_fault(kind="cancel.run"),
+        a_fault(not_before=told(61)),
+    ],
+    ids=["wrong key", "unknown outcome", "cancel", "too long"],
+)
+def test_a_node_whose_failure_stays_is_run_once(failure: Exception) -> None:
+    model = Model(failure)
+
+    with pytest.raises(type(failure)):
+        run(model)
+
+    assert model.calls == 1
+
+
+def test_a_node_that_stays_overloaded_is_given_up_by_langgraphs_own_count() -> None:
+    model = Model(*(a_fault(kind="provider.overloaded") for _ in range(5)))
+
+    with pytest.raises(type(a_fault())):
+        run(model)
+
+    assert model.calls == 3
+
+
+def test_a_policy_takes_the_bridge_with_its_declaration_bound() -> None:
+    policy: Any = RetryPolicy(retry_on=partial(retry_on, idempotent=True))
+
+    assert policy.retry_on(TimeoutError("the read operation timed out")) is True
+    assert retry_on(TimeoutError("the read operation timed out")) is False
