@@ -43,6 +43,7 @@ from failwell.report.describe import describe
 from failwell.report.job_error import map_bare_exception_to_job_error
 from failwell.report.policy import default_policy
 from failwell.report.revive import revive, translate
+from tests.canary.canaries import SECRETS
 
 Audience = Literal["shown", "operator"]
 """Shown to users, callers and models; or for those who run the program."""
@@ -182,7 +183,9 @@ def _logging(error: BaseException) -> str:
     log_report(logger, describe(error))
     logger.error("failed: %s", error, exc_info=error)
     logger.error(error)
-    logger.error("failed", extra={"why": error, "headers": {"authorization": "x"}})
+    logger.error(
+        "failed", extra={"why": error, "headers": {"cookie": SECRETS[0].text, "x": [SECRETS[1].text]}}
+    )
     return out.getvalue()
 
 
@@ -190,7 +193,9 @@ def _structlog(error: BaseException) -> str:
     out = StringIO()
     steps: list[Any] = [report_exception, structlog.processors.JSONRenderer()]
     logger: Any = structlog.wrap_logger(structlog.PrintLogger(out), processors=steps)
-    logger.error("failed", exc_info=error, why=error)
+    logger.error(
+        "failed", exc_info=error, why=error, headers={"cookie": SECRETS[0].text, "x": [SECRETS[1].text]}
+    )
     logger.error("failed", report=describe(error))
     return out.getvalue()
 

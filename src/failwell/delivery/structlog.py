@@ -6,7 +6,7 @@ from typing import Any
 from failwell.delivery.log import MESSAGE_CAP, error_in, is_exception, named
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
-from failwell.report.redact import redact_text
+from failwell.report.redact import redact_text, redact_value
 
 
 def report_exception(
@@ -16,7 +16,7 @@ def report_exception(
 
     Place it before any step that renders tracebacks. A traceback that was already rendered is
     dropped, because it ends in the exception's own text. Exceptions among the other values are
-    named, not quoted, and secrets in texts are masked.
+    named, not quoted, and secrets in texts and in what holds texts are masked.
     """
     del logger, name
     report = _report(event_dict.pop("report", None), event_dict.pop("exc_info", None))
@@ -24,10 +24,18 @@ def report_exception(
     if report is None and is_exception(rendered):
         report = describe(rendered)
     for key, value in event_dict.items():
-        event_dict[key] = redact_text(value, MESSAGE_CAP) if type(value) is str else named(value)
+        event_dict[key] = _kept(value)
     if report is not None:
         event_dict["error"] = report.view("operator")
     return event_dict
+
+
+def _kept(value: Any) -> Any:
+    if issubclass(type(value), str):
+        return redact_text(value, MESSAGE_CAP)
+    if issubclass(type(value), dict | list | tuple):
+        return redact_value(value)
+    return named(value)
 
 
 def _report(given: object, exc_info: object) -> ErrorReport | None:
