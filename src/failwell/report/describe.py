@@ -28,7 +28,7 @@ from failwell.report.identity import new_id
 from failwell.report.ledger import attempts_of
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
-from failwell.report.redact import TEXT_CAP, cut, redact_text, redact_value
+from failwell.report.redact import TEXT_CAP, cut, masked, redact_value, refresh
 from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
 from failwell.report.unclassified import UNKNOWN, note
@@ -89,6 +89,7 @@ def _describe(
     if recorded is not None:
         return _completed(recorded, called, scene, made)
     kept = default_policy() if policy is None else _policy(policy)
+    refresh()
     found = resolve(error, edge)
     arrived = None if found.recorded is None else _arrived(found.recorded)
     if arrived is not None:
@@ -206,7 +207,7 @@ def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> 
 
         said = message_of(error)
     else:
-        said = redact_text(found.message) if found.message is not None else ""
+        said = masked(found.message) if found.message is not None else ""
     if said:
         return said
     return found.kind if found.known is None else found.known.summary
@@ -214,7 +215,7 @@ def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> 
 
 def _own_words(fault: Fault, limit: int = TEXT_CAP) -> str:
     try:
-        return redact_text(str(fault), limit).strip()
+        return masked(str(fault), limit).strip()
     except BaseException:  # noqa: BLE001  (an author's `summary` may raise anything; the kind still has words)
         return ""
 

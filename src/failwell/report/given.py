@@ -14,7 +14,7 @@ from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
-from failwell.report.redact import mask_known, redact_text, safe_headers
+from failwell.report.redact import mask_known, masked, safe_headers
 from failwell.report.resolve import is_named, one_of
 
 _G = TypeVar("_G")
@@ -51,7 +51,7 @@ def _aware(at: datetime) -> datetime:
 
 def label(name: object) -> str | None:
     """A name of somebody or something, unless it is a placeholder."""
-    return redact_text(cast("str", name), _LABEL_CAP) if is_named(name) else None
+    return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
 def reply(said: ProviderMetadata) -> ProviderMetadata | None:
@@ -90,7 +90,7 @@ def wait(told: NotBefore, when: datetime) -> NotBefore | None:
 
 def action(advice: UserAction) -> UserAction:
     """An author's advice."""
-    return UserAction(one_of(ActionKind, advice.kind) or ActionKind.UNKNOWN, redact_text(advice.detail))
+    return UserAction(one_of(ActionKind, advice.kind) or ActionKind.UNKNOWN, masked(advice.detail))
 
 
 def field_names(names: object) -> tuple[str, ...] | None:
@@ -140,7 +140,7 @@ def _attempt(one: Attempt) -> Attempt:
         usage=_counts(one.usage),
         cost=usable(_whole, one.cost),
         wait=usable(_seconds, one.wait),
-        reason=usable(lambda text: redact_text(text, _LABEL_CAP), one.reason),
+        reason=usable(lambda text: masked(text, _LABEL_CAP), one.reason),
     )
 
 
@@ -154,12 +154,12 @@ def _place(name: str, value: object) -> Any:
         return _whole(value)
     text = value if isinstance(value, str) else _named(value)
     # An item comes out of the data that is worked on, and may be anything.
-    return redact_text(text, _LABEL_CAP) if name == "item" else mask_known(text, _LABEL_CAP)
+    return masked(text, _LABEL_CAP) if name == "item" else mask_known(text, _LABEL_CAP)
 
 
 def _named(value: object) -> str:
     if isinstance(value, str):
-        return redact_text(value, _LABEL_CAP)
+        return masked(value, _LABEL_CAP)
     return str(value) if _whole(value) is not None else f"<{type_name(value)}>"
 
 

@@ -74,11 +74,12 @@ def forget_secrets() -> None:
 
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
-    _refresh()
-    return _redacted(text, limit)
+    refresh()
+    return masked(text, limit)
 
 
-def _redacted(text: str, limit: int) -> str:
+def masked(text: str, limit: int = TEXT_CAP) -> str:
+    """`redact_text`, for one who called `refresh` before a whole row of texts."""
     if type(text) is not str or len(text) > _LONGEST_CLEAN:
         return _bounded(text, limit, _mask)
     if text in _clean and len(text) <= limit:
@@ -95,17 +96,17 @@ def _redacted(text: str, limit: int) -> str:
 
 def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:
     """`redact_text` on what `take_out` leaves; it is given as much of the text as can matter."""
-    _refresh()
+    refresh()
     return _bounded(text, limit, lambda part: _mask(take_out(part)))
 
 
 def mask_known(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with the values that are known to be secret masked, valid and cut; shapes are left alone."""
-    _refresh()
+    refresh()
     return _bounded(text, limit, _mask_known)
 
 
-def _refresh() -> None:
+def refresh() -> None:
     """Learn the secrets in the environment anew if it has changed."""
     if _environment is None or _environment != raw():
         _learn()
@@ -138,6 +139,7 @@ def redact_value(value: object) -> Any:
 
     Objects that JSON does not know become the name of their type: their repr is not ours to tell.
     """
+    refresh()
     return _value(value, 0, [_ROOM])
 
 
@@ -145,11 +147,11 @@ def safe_headers(headers: object) -> dict[str, str]:
     """The allow-listed part of a reply's headers, lower-cased and masked."""
     pairs = _pairs(headers)
     kept: dict[str, str] = {}
-    _refresh()
+    refresh()
     for name, value in pairs:
         key = str(name).lower()
         if is_safe_header(key):
-            kept[key] = _redacted(str(value), 200)
+            kept[key] = masked(str(value), 200)
         if len(kept) >= _MOST_HEADERS:
             break
     return kept
@@ -183,11 +185,11 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
     kind = type(value)
     room[0] -= _COST
     if kind is str:
-        text = redact_text(cast("str", value))
+        text = masked(cast("str", value))
         room[0] -= len(text)
         return text
     if kind is int:
-        return value if -(2**63) <= cast("int", value) < 2**64 else redact_text(hex(cast("int", value))[:100])
+        return value if -(2**63) <= cast("int", value) < 2**64 else masked(hex(cast("int", value))[:100])
     if kind is float:
         number = cast("float", value)
         return number if number - number == 0 else str(number)
@@ -223,7 +225,7 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
 
 def _key(key: object) -> str:
     if issubclass(type(key), str):
-        return redact_text(cast("str", key), 200)
+        return masked(cast("str", key), 200)
     return str(key) if type(key) is int and abs(key) < 2**64 else f"<{type_name(key)}>"
 
 
@@ -247,9 +249,9 @@ def _scalar(value: object, room: list[int]) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, str):
-        return redact_text(str.__str__(value))
+        return masked(str.__str__(value))
     if isinstance(value, PurePath):
-        return redact_text(str(value))
+        return masked(str(value))
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
     if isinstance(value, int):
