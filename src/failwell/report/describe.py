@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from failwell.adapters.ask import ask
@@ -67,7 +67,7 @@ def describe(
         at: When it happened; now, by default.
         attempts: The tries that led here; by default those that a loop left on the exception.
     """
-    when = in_utc(at)
+    when = datetime.now(UTC) if at is None else in_utc(at)
     try:
         edge = Edge(untyped, idempotent)
         return _describe(error, policy, (provider, model), edge, scene, when, attempts)
@@ -84,8 +84,10 @@ def _describe(
     when: datetime,
     attempts: Sequence[Attempt],
 ) -> ErrorReport:
-    made = tries(attempts or attempts_of(error))
-    recorded = recorded_in(error) if is_fault(error) and has_arrived(error) else None
+    given = attempts or attempts_of(error)
+    made = tries(given) if given else ()
+    ours = is_fault(error)
+    recorded = recorded_in(error) if ours and has_arrived(error) else None
     if recorded is not None:
         return _completed(recorded, called, scene, made)
     kept = default_policy() if policy is None else _policy(policy)
@@ -96,9 +98,10 @@ def _describe(
         return _completed(arrived, called, scene, made)
     where, frames = _place(error, scene, found)
     below, was_cut = links(error)
-    metadata = usable(reply, found.provider_metadata)
+    metadata = usable(reply, found.provider_metadata) if found.provider_metadata is not None else None
     provider = usable(label, found.provider or called[0])
-    not_before = usable(lambda told: wait(told, when), found.not_before)
+    told = found.not_before
+    not_before = None if told is None else usable(lambda said: wait(said, when), told)
     name = type_name(error)
     report = ErrorReport(
         id=new_id(),
@@ -126,8 +129,10 @@ def _describe(
         model=usable(label, found.model or called[1]),
         provider_metadata=metadata,
         not_before=not_before,
-        fields_invalid=usable(field_names, found.fields_invalid),
-        resource_shortfall=usable(shortfall, found.resource_shortfall),
+        fields_invalid=None if found.fields_invalid is None else usable(field_names, found.fields_invalid),
+        resource_shortfall=usable(shortfall, short)
+        if (short := found.resource_shortfall) is not None
+        else None,
         details=redact_value(found.details) if found.details else {},
         causes=_causes(below, was_cut, kept) if below else (),
         frames=frames,
@@ -221,8 +226,7 @@ def _own_words(fault: Fault, limit: int = TEXT_CAP) -> str:
 
 
 def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
-    advised = usable(action, found.user_action)
-    if advised is not None:
+    if found.user_action is not None and (advised := usable(action, found.user_action)) is not None:
         return advised
     if found.known is None:
         return UserAction(ActionKind.UNKNOWN, "")

@@ -107,7 +107,7 @@ def ledger_of(error: BaseException) -> Ledger | None:
     """The ledger that a loop below attached to `error`, if any."""
     try:
         held = object.__getattribute__(error, "__dict__").get(_STAMP)
-    except Exception:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
+    except BaseException:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
         return None
     return held if isinstance(held, Ledger) else None
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.declared import declared
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import is_constant, kind_alone, read
@@ -106,7 +105,7 @@ def kind_of(error: BaseException) -> str:
         error = end
     try:
         quick = kind_alone(error)
-    except Exception:  # noqa: BLE001  (a doorway that fails must not turn one failure into two)
+    except BaseException:  # noqa: BLE001  (a foreign property may raise anything, as in `_read`)
         quick = None
     return resolve(error).kind if quick is None else quick
 
@@ -232,10 +231,10 @@ def _inherit(
         certainty=one_of(Certainty, _first(line, "certainty"))
         or (judged.certainty if judged else _certainty(known)),
         blame=one_of(Blame, _first(line, "blame")) or (judged.blame if judged else _blame(known)),
-        vetoed=any(ask(link, "retryable") is False for link in line)
+        vetoed=any(_of(link, "retryable") is False for link in line)
         or (judged is not None and judged.vetoed),
         caller_facing=_own_kind(error) is not None
-        if (facing := ask(error, "caller_facing")) is None
+        if (facing := _of(error, "caller_facing")) is None
         else facing is True,
         provider=_named(line, "provider") or (tail.provider if tail else None),
         model=_named(line, "model") or (tail.model if tail else None),
@@ -292,8 +291,11 @@ def _leaves(group: BaseException) -> Iterator[BaseException]:
 
 
 def _own_kind(link: Fault) -> str | None:
-    own = ask_str(link, "own_kind")
-    return own if is_kind(own) else None
+    own = _of(link, "own_kind")
+    # Most are in the registry; spelling is looked at only where a kind is not.
+    if type(own) is str and find_kind(own) is not None:
+        return own
+    return str.__str__(own) if issubclass(type(own), str) and is_kind(str.__str__(own)) else None
 
 
 def one_of(axis: type[_A], value: object) -> _A | None:
@@ -308,14 +310,25 @@ def one_of(axis: type[_A], value: object) -> _A | None:
 
 def _first(line: list[Fault], attribute: str, tail: Resolved | None = None) -> Any:
     for link in line:
-        value = ask(link, attribute)
+        value = _of(link, attribute)
         if value is not None:
             return value
     return None if tail is None else getattr(tail, attribute)
 
 
+def _of(link: Fault, attribute: str) -> Any:
+    try:
+        return getattr(link, attribute)
+    except BaseException:  # noqa: BLE001  (an author's field may be a property that raises anything)
+        return None
+
+
 def _named(line: list[Fault], attribute: str) -> str | None:
-    return next((name for link in line if is_named(name := ask(link, attribute))), None)
+    for link in line:
+        name = _of(link, attribute)
+        if name is not None and is_named(name):
+            return name
+    return None
 
 
 def is_named(value: object) -> bool:
@@ -336,7 +349,7 @@ _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | None:
     tails = [] if tail is None else [tail.provider_metadata]
-    return _merged(*(ask(link, "provider_metadata") for link in line), *tails)
+    return _merged(*[_of(link, "provider_metadata") for link in line], *tails)
 
 
 def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
@@ -356,13 +369,18 @@ def _details(line: list[Fault], tail: Resolved | None) -> dict[str, Any]:
     merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
     for link in reversed(line):
         merged.update(_own_fields(link))
-        merged.update(_items(ask(link, "details")))
+        details = _of(link, "details")
+        if details is not None:
+            merged.update(_items(details))
     return merged
 
 
 def _own_fields(link: Fault) -> dict[Any, Any]:
     try:
-        held = _items(link.own_fields())
+        own = link.own_fields()
+        if type(own) is dict and not own:
+            return own
+        held = _items(own)
     except BaseException:  # noqa: BLE001  (an author's own fields may be properties that raise)
         return {}
     return {name: value for name, value in held.items() if value is not None and not _is_empty(value)}
@@ -375,6 +393,6 @@ def _is_empty(value: object) -> bool:
 def _items(details: Any) -> dict[Any, Any]:
     """A copy of as much as a report has room for, of whatever was put where a mapping should be."""
     try:
-        return dict(islice(details.items(), _MOST_DETAILS)) if details is not None else {}
+        return dict(islice(details.items(), _MOST_DETAILS))
     except BaseException:  # noqa: BLE001  (a wrong detail must not cost the classification)
         return {}

@@ -55,7 +55,7 @@ def stamp_of(error: BaseException) -> Stamp | None:
     """What `error` carries from the scenes it left, if it left any."""
     try:
         stamp = object.__getattribute__(error, _STAMP)
-    except Exception:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
+    except BaseException:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
         return None
     return stamp if isinstance(stamp, Stamp) else None
 
