@@ -50,7 +50,8 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(PY) -m tools.docs --check
 	@$(PY) -m tools.acceptance --check
 
-bench: $(VENV)/.test ## measure start-up and the error path
+bench: $(VENV)/.test ## measure start-up, the error path, the loops and the rules
+	@$(PY) -m bench
 	@for file in bench/[!_]*.py; do $(PY) "$$file"; done
 
 docs: $(VENV)/.project ## write docs/reference again from the code

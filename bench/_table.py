@@ -1,46 +1,61 @@
-"""One table for every bench: what was measured, against what, and whether the aim was met."""
+"""One table for every measurement: least and median, beside a baseline of the same run, beside the aim."""
 
-import statistics
-import time
-from collections.abc import Callable
-from typing import NamedTuple
-
-ROUNDS = 9
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """One line: a number, the baseline of the same run, and the aim."""
+    """One thing that was measured."""
 
+    section: str
     name: str
-    value: float
     unit: str
-    baseline: float
+    least: float
+    median: float
+    against: tuple[tuple[str, float], ...] = ()
+    """Baselines of the same run and how many times as much this took, by the least of each."""
     aim: float | None = None
 
-
-def show(title: str, baseline: str, rows: list[Row]) -> None:
-    """Print the table."""
-    print(f"{title:<52}{'measured':>13}  {f'× {baseline}':>18}  {'aim':>10}")
-    for row in rows:
-        ratio = f"{row.value / row.baseline:.1f}" if row.baseline else ""
-        aim = "" if row.aim is None else f"≤ {row.aim:g}"
-        met = "" if row.aim is None else ("  met" if row.value <= row.aim else "  MISSED")
-        print(f"  {row.name:<50}{row.value:>9.2f} {row.unit:<3}  {ratio:>18}  {aim:>10}{met}")
-    print()
+    @property
+    def verdict(self) -> str:
+        """Whether the aim was met; a noisy machine only ever adds time, so the least counts too."""
+        if self.aim is None:
+            return ""
+        if self.median <= self.aim:
+            return "met"
+        return "met at best" if self.least <= self.aim else "missed"
 
 
-def microseconds(calls: dict[str, Callable[[], object]], number: int = 2_000) -> dict[str, float]:
-    """Each call's best of several rounds. Rounds are interleaved: the machine is noisy, so all share its moods."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            before = time.perf_counter_ns()
-            for _ in range(number):
-                call()
-            best[name] = min(best[name], (time.perf_counter_ns() - before) / 1_000 / number)
-    return best
+def row(
+    section: str,
+    name: str,
+    unit: str,
+    samples: Sequence[float],
+    *,
+    against: Mapping[str, Sequence[float]] | None = None,
+    aim: float | None = None,
+) -> Row:
+    """A row of `samples`, with its ratio to the samples of each baseline."""
+    ratios = tuple(
+        (label, min(samples) / min(other)) for label, other in (against or {}).items() if min(other) > 0
+    )
+    return Row(section, name, unit, min(samples), median(samples), ratios, aim)
 
 
-def median(values: list[float]) -> float:
-    """The middle one."""
-    return statistics.median(values)
+def lines(rows: Iterable[Row]) -> Iterable[str]:
+    """The table, line by line."""
+    yield f"{'':<9}{'what':<46}{'least':>10}{'median':>10}     {'beside':<38}{'aim':>9}"
+    section = ""
+    for one in rows:
+        beside = ", ".join(f"{ratio:.1f} × {label}" for label, ratio in one.against)
+        aim = "" if one.aim is None else f"≤ {one.aim:g}"
+        first = one.section if one.section != section else ""
+        section = one.section
+        measured = f"{one.least:>10.2f}{one.median:>10.2f} {one.unit:<3}"
+        yield f"{first:<9}{one.name:<46}{measured} {beside:<38}{aim:>9}  {one.verdict}".rstrip()
+
+
+def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The table as JSON-safe values."""
+    return [{**one._asdict(), "against": dict(one.against), "verdict": one.verdict} for one in rows]
