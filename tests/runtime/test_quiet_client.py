@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from failwell.runtime.quiet import CannotQuiet, quiet_client
-from failwell.testing.lab import Lab, lab
+from failwell.testing.laboratory import Lab, lab
 from tests.runtime.acting import caught
 
 ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}

@@ -12,7 +12,7 @@ from failwell.runtime.parked import Parked
 from failwell.runtime.quiet import quiet_client
 from failwell.runtime.retry import retry
 from failwell.testing.clock import FakeClock
-from failwell.testing.lab import Lab, lab
+from failwell.testing.laboratory import Lab, lab
 from tests.runtime.acting import caught, ledger
 
 httpx: Any = pytest.importorskip("httpx")

@@ -13,7 +13,7 @@ from failwell.adapters.headers import lower_headers
 from failwell.adapters.sdk import id_in
 from failwell.apps.lab.dialects.table import dialect
 from failwell.apps.lab.reply import Asked
-from failwell.testing.lab import Lab
+from failwell.testing.laboratory import Lab
 from tests.sdks.matrix import Case, caller, caller_names, is_installed, judge, make, modes
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -1,5 +1,6 @@
 """The doctor finds every error class that an installed package shows, and says which have no rule."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,8 @@ def test_the_command_counts_and_names_what_is_unknown(here: Path) -> None:
     done = doctor(here)
 
     assert done.code == 0
-    assert done.out.splitlines() == [
+    # Where a real ollama is installed, its release stands behind the name.
+    assert [re.sub(r"^ollama [^:]+:", "ollama:", line) for line in done.out.splitlines()] == [
         "ollama: 2 mapped, 3 inherited, 1 unknown",
         '  unknown    ollama.Brandnew  "Brandnew": doorway("ollama", "ollama"),  # in adapters/ollama.py, TABLES["ollama"]',
         "1 package, 6 exception classes, 1 unknown",
@@ -171,7 +173,7 @@ def test_markdown_is_for_agents(here: Path) -> None:
 
     text = doctor(here, "--agent").out
 
-    assert text.startswith("## ollama\n\n2 mapped, 3 inherited, 1 unknown\n")
+    assert re.match(r"## ollama[^\n]*\n\n2 mapped, 3 inherited, 1 unknown\n", text)
     assert '- unknown: `ollama.Brandnew` `"Brandnew": doorway(' in text
 
 

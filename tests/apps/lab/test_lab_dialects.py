@@ -14,7 +14,7 @@ from failwell.apps.lab.reply import Asked
 from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.waits import FORMS
 from failwell.fault.axes import Category
-from failwell.testing.lab import Lab, lab
+from failwell.testing.laboratory import Lab, lab
 from tests.apps.lab.asking import Got, ask
 
 CELLS = list(cells())
