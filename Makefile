@@ -12,6 +12,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 WORKERS ?= 2
+# Those tests mostly wait for time-outs, so more of them may wait at once.
+SDK_WORKERS ?= 4
 # The environments of SDKs, one for each file in requirements/sdks: make SDKS=older test-sdks
 SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 
@@ -34,7 +36,7 @@ test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each re
 	@for name in $(SDKS); do \
 		echo "testing with the SDKs of requirements/sdks/$$name.txt"; \
 		rm -f .sdks/$$name.jsonl; \
-		FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(WORKERS) tests/sdks; \
+		FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) tests/sdks; \
 	done
 
 providers: test-sdks $(VENV)/.project ## the same, and write what came out into docs/reference
