@@ -72,6 +72,9 @@ def load(
     decode = part.decode
     for key, value in data.items():
         reader = decode.get(key)
+        if reader is _text and type(value) is str:
+            made[key] = value
+            continue
         if reader is None:
             if strict:
                 raise Wrong("absent: this version does not know it", key)
