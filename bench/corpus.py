@@ -2,7 +2,8 @@
 
     python bench/corpus.py [PYTHON ...]
 
-Each PYTHON is an interpreter with litellm or pydantic-ai in it; without any, this one is asked. The
+Each PYTHON is an interpreter with litellm or pydantic-ai in it; without any, this one is asked, and
+those that `make test-sdks` made. The
 corpus lies beside the checkout (or at $FAILWELL_CORPUS) and is not part of it. Only rows whose label
 is not in doubt are scored. Our rules were written with these rows in view and the others' were not, so
 our column is an upper bound and theirs are not.
@@ -58,7 +59,7 @@ def main() -> None:
     every = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in every if row["label_confidence"] in ("high", "medium")]
     found: dict[str, Any] = {}
-    for python in sys.argv[1:] or [sys.executable]:
+    for python in sys.argv[1:] or [sys.executable, *map(str, sorted(ROOT.glob(".sdks/*/bin/python")))]:
         told = asked(python, rows, *OTHERS)
         for name in OTHERS:
             if "verdicts" in told[name]:
