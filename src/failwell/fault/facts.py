@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from failwell.fault.axes import ActionKind
+from failwell.fault.frozen import frozen
 
 ResourceName = Literal["gpu_vram_mb", "system_ram_mb", "disk_mb"]
 Confidence = Literal["high", "medium", "low"]
@@ -31,7 +32,7 @@ class ResourceShortfall:
     available: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProviderMetadata:
     """What the provider's reply and its SDK said, without any of its prose.
 
@@ -50,7 +51,7 @@ class ProviderMetadata:
     """Allow-listed reply headers only; see `failwell.adapters.headers.SAFE_HEADERS`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotBefore:
     """When a repeat may make sense, and how far that statement can be trusted."""
 
