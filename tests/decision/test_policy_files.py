@@ -131,6 +131,35 @@ def test_all_mistakes_are_named_at_once() -> None:
     assert refusal(wrong) == ["nmae", "budget.cost", "rule[1].match.blame", "rule[1].max_attempts"]
 
 
+def test_a_policy_may_be_written_in_yaml(tmp_path: Path) -> None:
+    written = "name: patient\nin_process_limit: 90\nrule:\n  - name: shy\n    match: {kind: provider.rate_limited}\n    max_attempts: 2\n"
+    file = tmp_path / "policy.yaml"
+    file.write_text(written, encoding="utf-8")
+
+    policy = Policy.from_file(str(file))
+
+    assert (policy.name, policy.in_process_limit, len(policy.rules)) == ("patient", 90, 1)
+    assert policy == Policy.from_data(
+        {
+            "name": "patient",
+            "in_process_limit": 90,
+            "rule": [{"name": "shy", "match": {"kind": "provider.rate_limited"}, "max_attempts": 2}],
+        }
+    )
+
+
+@pytest.mark.parametrize("content", [b"name: [", b"- a\n- b\n", b"a: !!python/object:os.system {}"])
+def test_a_yaml_file_that_is_no_policy_is_refused_without_quoting_it(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "policy.yml"
+    file.write_bytes(content)
+
+    with pytest.raises(Validation) as refused:
+        Policy.from_file(str(file))
+
+    assert failwell.describe(refused.value).kind == "validation.config_invalid"
+    assert "os.system" not in str(refused.value)
+
+
 @pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe"])
 def test_a_file_that_is_no_policy_is_a_mistake_in_the_configuration(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "policy.toml"

@@ -87,16 +87,18 @@ class Policy:
 
     @classmethod
     def from_file(cls, path: str) -> "Policy":
-        """The policy in a TOML file.
+        """The policy in a TOML file, or in a YAML file if its name ends in `.yaml` or `.yml`.
 
         Raises:
             OSError: the file cannot be read.
-            Validation: it is not TOML, or something in it cannot be used.
+            Validation: it is not what its name says, or something in it cannot be used.
+            MissingExtra: it is YAML, and no reader for that is installed.
         """
-        from failwell.decision.written import read_toml
+        from failwell.decision.written import read_toml, read_yaml
 
         with open(path, "rb") as file:  # noqa: PTH123  (read before anything is decided, and never while)
-            return read_toml(file.read())
+            content = file.read()
+        return read_yaml(content) if path.lower().endswith((".yaml", ".yml")) else read_toml(content)
 
 
 class Tries(NamedTuple):

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
+from failwell._extras import need
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import NO_BUDGET, Budget
 from failwell.decision.match import Match
@@ -46,6 +47,21 @@ def read_toml(content: bytes) -> Policy:
     except TOMLDecodeError as error:
         raise _refusal([f"the file is not TOML: {str(error)[:200]}"]) from None
     return read_policy(data)
+
+
+def read_yaml(content: bytes) -> Policy:
+    """The policy in a YAML document."""
+    yaml: Any = need("yaml", "yaml")
+    try:
+        data = yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        # Its message quotes the file; the place is all that is needed.
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
+        raise _refusal([f"the file is not YAML{where}"]) from None
+    if not isinstance(data, dict):
+        raise _refusal(["the file must hold keys and values, such as `name: patient`"])
+    return read_policy(cast("dict[str, Any]", data))
 
 
 def read_policy(data: Mapping[str, Any]) -> Policy:
