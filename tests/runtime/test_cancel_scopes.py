@@ -1,6 +1,7 @@
 """Stopping on purpose: children first, never upwards, and at once."""
 
 import asyncio
+from collections.abc import Callable
 from threading import Event, Thread
 
 import pytest
@@ -193,3 +194,81 @@ def test_many_children_born_while_their_parent_is_stopped_are_all_stopped() -> N
         thread.join(10)
 
     assert all(child.cancelled for child in born)
+
+
+def stopped_while_awaiting(stop: Callable[[CancelScope], object]) -> tuple[list[str], str | None]:
+    seen: list[str] = []
+
+    async def work() -> str | None:
+        try:
+            with cancel_scope("turn") as scope:
+                stop(scope)
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    seen.append("interrupted")
+                    raise
+        except Cancellation as stopped:
+            seen.append("stopped")
+            await asyncio.sleep(0)
+            return stopped.kind
+        return None
+
+    return seen, asyncio.run(work())
+
+
+def test_what_a_task_awaits_in_a_scope_is_interrupted_when_the_scope_is_stopped() -> None:
+    seen, kind = stopped_while_awaiting(lambda scope: scope.cancel())
+
+    assert (seen, kind) == (["interrupted", "stopped"], "cancel.turn")
+
+
+def test_another_thread_may_interrupt_what_a_task_awaits() -> None:
+    seen, kind = stopped_while_awaiting(lambda scope: Thread(target=scope.cancel).start())
+
+    assert (seen, kind) == (["interrupted", "stopped"], "cancel.turn")
+
+
+def test_a_cancel_from_outside_stays_a_cancel_although_the_scope_was_stopped_too() -> None:
+    async def work() -> bool:
+        ready = asyncio.Event()
+
+        async def inner() -> None:
+            with cancel_scope("run") as scope:
+                ready.set()
+                task = asyncio.current_task()
+                assert task is not None
+                asyncio.get_running_loop().call_soon(task.cancel)
+                scope.cancel()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(inner())
+        await ready.wait()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(work())
+
+
+def test_scopes_in_scopes_end_as_the_outermost_that_was_stopped() -> None:
+    async def work() -> str | None:
+        try:
+            with cancel_scope("session") as outer, cancel_scope("turn"):
+                outer.cancel()
+                await asyncio.Event().wait()
+        except Cancellation as stopped:
+            return stopped.kind
+        return None
+
+    assert asyncio.run(work()) == "cancel.session"
+
+
+def test_a_stop_after_the_block_interrupts_nothing() -> None:
+    async def work() -> str:
+        with cancel_scope("turn") as scope:
+            scope.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert asyncio.run(work()) == "went on"

@@ -4,15 +4,19 @@ A scope can be cancelled from any thread. Waiting through a scope ends the momen
 in a thread and on an event loop alike, so no back-off outlives the work it belongs to.
 """
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Condition
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.fault.classes import Cancellation
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.observer import suppressed, tell
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 Level = Literal["session", "turn", "stage", "tool", "job", "run"]
 Reason = Literal["user", "parent", "cap", "deadline"]
@@ -142,12 +146,69 @@ current_scope = _current.get
 
 @contextmanager
 def cancel_scope(level: Level = "run", *, name: str = "") -> Generator[CancelScope]:
-    """A scope for the block, below the one around it."""
+    """A scope for the block, below the one around it.
+
+    Inside an asyncio task, stopping the scope also interrupts whatever the block is awaiting. A thread
+    cannot be interrupted; there a stopped scope ends waits and keeps new calls from being made.
+
+    Raises:
+        Cancellation: the scope was stopped while the block awaited something.
+    """
     above = _current.get()
     made = CancelScope(level, name=name, parent=above)
     token = _current.set(made)
+    interrupt = _Interrupt(made)
     try:
         yield made
+    except BaseException as error:  # (a cancel is no Exception; whatever is not ours goes on as it came)
+        if interrupt.ended_by(error):
+            raise made.fault() from None
+        raise
     finally:
+        interrupt.leave()
         _current.reset(token)
         made.close()
+
+
+class _Interrupt:
+    """Ends what the running task awaits when a scope is stopped, as `asyncio.timeout` does for time."""
+
+    def __init__(self, scope: CancelScope) -> None:
+        self._task = _running_task()
+        self._inside = True
+        self._sent = False
+        self._before = 0 if self._task is None else self._task.cancelling()
+        self._undo = None if self._task is None else scope.on_cancel(self._from_any_thread)
+
+    def _from_any_thread(self) -> None:
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._send)
+
+    def _send(self) -> None:
+        # On the loop's own thread the task is suspended now: inside the block, or already out of it.
+        if self._inside and self._task is not None:
+            self._sent = True
+            self._task.cancel()
+
+    def ended_by(self, error: BaseException) -> bool:
+        """Whether `error` is our own interruption, and no other cancel came with it."""
+        if not self._sent or self._task is None or type(error).__name__ != "CancelledError":
+            return False
+        return self._task.uncancel() <= self._before
+
+    def leave(self) -> None:
+        """The block is over; a stop that comes later is not about it."""
+        self._inside = False
+        if self._undo is not None:
+            self._undo()
+
+
+def _running_task() -> "Task[Any] | None":
+    # Nobody is inside a task where asyncio was never loaded.
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return None
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
