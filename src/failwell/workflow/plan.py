@@ -1,0 +1,392 @@
+"""The plan of a workflow: what a file says, checked and typed, with nothing left to look up.
+
+`compile` makes plans from files; the machine walks them. Everything here is frozen and holds no
+engine, no path of the outside world but the file's own, and no value of an environment variable
+that was not asked for by the file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Literal
+
+from failwell.decision.backoff import Backoff
+from failwell.fault.axes import Blame, Category, Certainty
+from failwell.fault.frozen import frozen
+
+END = "$end"
+"""The target of a route that ends the workflow."""
+
+NodeType = Literal[
+    "agent", "script", "job", "tool", "human_gate", "questions", "set", "wait", "notification", "terminate",
+    "workflow", "parallel", "for_each",
+]  # fmt: skip
+GROUPS: frozenset[str] = frozenset({"parallel", "for_each"})
+PEOPLE: frozenset[str] = frozenset({"human_gate", "questions"})
+"""Nodes that a person answers. They are never members of a group."""
+FailureMode = Literal["fail_fast", "continue_on_error", "all_or_nothing"]
+ContextMode = Literal["accumulate", "last_only", "explicit"]
+OnExceed = Literal["fail", "warn", "pause_for_approval"]
+
+
+@frozen
+class Place:
+    """Where something stands in a file, counted from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+@frozen
+class Template:
+    """A text that may hold `{{ }}`. `folder` is where its includes are looked for."""
+
+    text: str
+    place: Place | None = None
+    folder: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rendering would give the text itself."""
+        return "{{" not in self.text and "{%" not in self.text and "{#" not in self.text
+
+
+Value = Any
+"""JSON whose strings are `Template`s, to any depth: mappings, lists, numbers, booleans, null."""
+
+
+@frozen
+class Selector:
+    """Which failures an error route is for. Several fields must all fit; `any` fits every one."""
+
+    any: bool = False
+    kinds: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    """Each ends in a dot."""
+    categories: tuple[Category, ...] = ()
+    certainties: tuple[Certainty, ...] = ()
+    blames: tuple[Blame, ...] = ()
+
+
+@frozen
+class Again:
+    """The action of a `retry` route: run the same node again, at most `most` more times."""
+
+    most: int = 3
+    backoff: Backoff = Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
+
+
+@frozen
+class Route:
+    """One way out of a node. Exactly one of `to`, `again`, `halt` and `propagate` is set."""
+
+    on_error: Selector | None = None
+    """`None` for a way out of success."""
+    when: Template | None = None
+    to: str | None = None
+    again: Again | None = None
+    halt: Template | None = None
+    propagate: bool = False
+    output: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    place: Place | None = None
+
+
+@frozen
+class NodeRetry:
+    """The `retry` block of a node: what it may repeat by itself before any route is asked."""
+
+    max_attempts: int
+    """Calls, the first one included."""
+    backoff: Backoff
+    retry_on: tuple[str, ...] | None = None
+    """Kinds or categories; `None` admits everything that is retryable."""
+
+
+@frozen
+class ScriptSpec:
+    """A command of the operating system."""
+
+    command: Template
+    args: tuple[Template, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """As written: not templates."""
+    env_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variable → dotted reference (`workflow.input.token`); the way in for secrets."""
+    working_dir: Template | None = None
+    stdin: Template | None = None
+    """`None` gives the script nothing to read; an empty text sends the end at once."""
+    timeout: float | None = None
+    output_limit: int | None = None
+    """Bytes of each stream that are kept; the rest goes to a file."""
+
+
+@frozen
+class AgentSpec:
+    """A turn of a model. What the agents' room needs is kept as it was written, strings as templates."""
+
+    prompt: Template | None = None
+    system_prompt: Template | None = None
+    model: Template | None = None
+    timeout: float | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+
+@frozen
+class CallSpec:
+    """A `job` (a capability, by name) or a `tool` call, with its arguments."""
+
+    target: str
+    arguments: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    timeout: float | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+
+@frozen
+class Option:
+    """One answer that a gate offers."""
+
+    label: Template
+    value: str
+    route: str
+    prompt_for: str | None = None
+    multiline: bool = False
+
+
+@frozen
+class GateSpec:
+    """A decision that a person takes."""
+
+    prompt: Template
+    options: tuple[Option, ...]
+    assignee: Template | None = None
+    timeout: float | None = None
+    timeout_option: str | None = None
+    """The value that is chosen when the time is up; without one the node fails with `limit.run_timeout`."""
+    reject: tuple[str, ...] = ()
+    """Values whose choice fails the node (`on_reject: fail`)."""
+
+
+@frozen
+class Question:
+    """One question of a `questions` node."""
+
+    id: str
+    text: Template
+    hint: Template | None = None
+    choices: tuple[str, ...] = ()
+    default: Value = None
+    required: bool = True
+
+
+@frozen
+class QuestionsSpec:
+    """Questions that a person answers one by one, written here or computed at run time."""
+
+    questions: tuple[Question, ...] = ()
+    source: str | None = None
+    abort_route: str | None = None
+
+
+@frozen
+class SetSpec:
+    """Values computed from the context: one `value`, or several by name."""
+
+    value: Value = None
+    values: Mapping[str, Value] | None = None
+    output_type: Literal["auto", "string", "number", "integer", "boolean", "list", "dict"] = "auto"
+
+
+@frozen
+class WaitSpec:
+    """A pause: seconds, or a template that gives `500ms`, `60s`, `2.5m`, `1h` or a number."""
+
+    duration: float | Template
+    reason: Template | None = None
+
+
+@frozen
+class NotificationSpec:
+    """A domain event of the workflow's own."""
+
+    emit: str
+    payload: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+
+@frozen
+class TerminateSpec:
+    """The end of the run, on purpose."""
+
+    status: Literal["success", "failed"]
+    reason: Template
+    output_template: Mapping[str, Value] | None = None
+
+
+@frozen
+class WorkflowSpec:
+    """Another file, run as a step of this one."""
+
+    path: Template
+    input_mapping: Mapping[str, Value] | None = None
+    """`None` hands the parent's inputs on as they are."""
+    max_depth: int = 10
+
+
+@frozen
+class Member:
+    """One member of a parallel group; with `when`, only if that holds at the group's start."""
+
+    name: str
+    when: Template | None = None
+
+
+@frozen
+class ParallelSpec:
+    """Different nodes side by side."""
+
+    members: tuple[Member, ...]
+    failure_mode: FailureMode = "fail_fast"
+    max_concurrent: int | None = None
+
+
+@frozen
+class ForEachSpec:
+    """One node for each item of a list, a window of them at a time."""
+
+    source: str
+    """A dotted reference into the context, such as `finder.output.files`."""
+    variable: str
+    body: "Node"
+    failure_mode: FailureMode = "fail_fast"
+    max_concurrent: int = 10
+    key_by: str | None = None
+
+
+Spec = (
+    ScriptSpec | AgentSpec | CallSpec | GateSpec | QuestionsSpec | SetSpec | WaitSpec | NotificationSpec
+    | TerminateSpec | WorkflowSpec | ParallelSpec | ForEachSpec
+)  # fmt: skip
+
+
+@frozen
+class Node:
+    """One step, of any type."""
+
+    name: str
+    type: NodeType
+    spec: Spec
+    description: str = ""
+    input: tuple[str, ...] = ()
+    """References that `explicit` mode grants, as written, a trailing `?` for optional ones."""
+    raises: tuple[str, ...] | None = None
+    routes: tuple[Route, ...] = ()
+    retry: NodeRetry | None = None
+    output: Mapping[str, Any] | None = None
+    """JSON Schema of the output, where one was declared."""
+    idempotent: bool = False
+    """Whether a repeat after an unknown outcome is safe."""
+    estimate_usd: float | None = None
+    """What a run of this node is expected to cost, reserved in the budget while it runs."""
+    place: Place | None = None
+
+    @property
+    def is_opted_in(self) -> bool:
+        """Whether the author asked for typed failures of this node: only then is a bad exit code one."""
+        return bool(self.raises) or any(route.on_error is not None for route in self.routes)
+
+
+@frozen
+class Input:
+    """One declared input of a workflow."""
+
+    name: str
+    type: Literal["string", "number", "boolean", "array", "object"]
+    required: bool = True
+    default: Any = None
+    has_default: bool = False
+    description: str = ""
+    secret: bool = False
+    place: Place | None = None
+
+
+@frozen
+class Limits:
+    """What a run may use up. `None` is no limit."""
+
+    max_iterations: int | None = None
+    """`None`: each node once, and never fewer than ten."""
+    timeout_seconds: float | None = None
+    budget_usd: float | None = None
+    on_exceed: OnExceed = "warn"
+    max_parallel: int | None = None
+    """How many leaves may run at once in the whole run."""
+    park_after_seconds: float = 60.0
+    """A told wait beyond this is parked instead of waited out."""
+
+
+@frozen
+class DeclaredKind:
+    """An entry of `kinds:`: what an author's own kind means."""
+
+    name: str
+    category: Category
+    summary: str = ""
+    place: Place | None = None
+
+
+@frozen
+class NotificationType:
+    """A declared type of notification; `payload` is a JSON Schema."""
+
+    name: str
+    version: str
+    payload: Mapping[str, Any]
+
+
+@frozen
+class Notifications:
+    """The `workflow.notifications` block."""
+
+    namespace: str
+    correlation: tuple[str, ...] = ()
+    types: Mapping[str, NotificationType] = field(default_factory=dict[str, NotificationType])
+
+
+@frozen
+class Plan:
+    """One workflow file, compiled."""
+
+    name: str
+    entry: str
+    nodes: Mapping[str, Node]
+    """Every step and group by name, in the order of the file; the bodies of `for_each` are inside their group."""
+    file: str = ""
+    digest: str = ""
+    """SHA-256 of the file and of everything it includes, as they stand on disk."""
+    description: str = ""
+    version: str = ""
+    inputs: Mapping[str, Input] = field(default_factory=dict[str, Input])
+    context_mode: ContextMode = "accumulate"
+    limits: Limits = Limits()
+    output: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    kinds: Mapping[str, DeclaredKind] = field(default_factory=dict[str, DeclaredKind])
+    hooks: Mapping[str, Template] = field(default_factory=dict[str, Template])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notifications: Notifications | None = None
+    runtime: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: tuple[str, ...] = ()
+    instructions: tuple[Template, ...] = ()
+    children: tuple[str, ...] = ()
+    """Files of sub-workflows whose path is plain, resolved against this one."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that relative paths of this file start from."""
+        head, _, _ = self.file.replace("\\", "/").rpartition("/")
+        return head or "."
+
+    @property
+    def max_iterations(self) -> int:
+        """How many steps a run may take before it is taken for a runaway loop."""
+        if self.limits.max_iterations is not None:
+            return self.limits.max_iterations
+        return max(10, len(self.nodes))
