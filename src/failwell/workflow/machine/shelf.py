@@ -1,0 +1,95 @@
+"""A mapping that forks for next to nothing, so that a state can be handed on without being copied.
+
+The newest version owns the entries; writing to it notes, for the version it was forked from, what
+was there before. An older version that somebody still reads makes its own copy from those notes.
+"""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+from weakref import ReferenceType, ref
+
+_V = TypeVar("_V")
+_GONE = object()
+
+
+class Shelf(Generic[_V]):
+    """A dictionary with text keys, whose forks do not see each other's writes."""
+
+    __slots__ = ("__weakref__", "_entries", "_heir", "_older", "_undo")
+
+    def __init__(self, entries: dict[str, _V] | None = None) -> None:
+        self._entries: dict[str, _V] | None = {} if entries is None else entries
+        self._heir: Shelf[_V] | None = None
+        """Who took the entries over; `None` while they are ours."""
+        self._undo: list[tuple[str, object]] = []
+        """What the heir wrote over, oldest first."""
+        self._older: ReferenceType[Shelf[_V]] | None = None
+
+    def fork(self) -> "Shelf[_V]":
+        """A version to write to. This one keeps what it has now."""
+        made: Shelf[_V] = Shelf(self._own())
+        self._entries = None
+        self._heir = made
+        self._undo = []
+        made._older = ref(self)
+        return made
+
+    def get(self, key: str) -> _V | None:
+        """The entry at `key`, or `None`."""
+        entries = self._entries
+        return (self._own() if entries is None else entries).get(key)
+
+    def __getitem__(self, key: str) -> _V:
+        return self._own()[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._own()
+
+    def __len__(self) -> int:
+        return len(self._own())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._own()))
+
+    def items(self) -> list[tuple[str, _V]]:
+        """Every entry, in the order of writing."""
+        return list(self._own().items())
+
+    def values(self) -> list[_V]:
+        """Every value, in the order of writing."""
+        return list(self._own().values())
+
+    def __setitem__(self, key: str, value: _V) -> None:
+        entries = self._own()
+        self._note(entries, key)
+        entries[key] = value
+
+    def pop(self, key: str) -> _V | None:
+        """Take the entry at `key` away, if there is one."""
+        entries = self._own()
+        if key not in entries:
+            return None
+        self._note(entries, key)
+        return entries.pop(key)
+
+    def _note(self, entries: dict[str, _V], key: str) -> None:
+        older = None if self._older is None else self._older()
+        if older is None:
+            self._older = None
+        elif older._heir is self:  # noqa: SLF001  (another version of the same shelf)
+            older._undo.append((key, entries.get(key, _GONE)))  # noqa: SLF001
+
+    def _own(self) -> dict[str, _V]:
+        if self._entries is None:
+            heir = self._heir
+            assert heir is not None
+            entries = dict(heir._own())  # noqa: SLF001
+            for key, before in reversed(self._undo):
+                if before is _GONE:
+                    entries.pop(key, None)
+                else:
+                    entries[key] = before  # pyright: ignore[reportArgumentType]
+            self._entries = entries
+            self._heir = None
+            self._undo = []
+        return self._entries

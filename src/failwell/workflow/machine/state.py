@@ -1,0 +1,306 @@
+"""Where a run stands. Folded from its facts alone, and JSON at any moment.
+
+A state that was handed out never changes: the machine works on a fork (see `shelf`), in which the
+records below are replaced or owned anew before they are written to.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.shelf import Shelf
+
+TaskStatus = Literal[
+    "running", "retrying", "waiting", "gate", "budget", "opening", "child", "group", "failed"
+]
+ACTIVE: frozenset[str] = frozenset({"running", "opening"})
+"""Statuses in which the world owes an answer."""
+
+
+class Task:
+    """One execution of a node. Never changed: `but` makes another."""
+
+    __slots__ = (
+        "approved", "asked", "attempt", "failure", "gate", "index", "item", "node", "parent", "path", "rerun",
+        "reserve", "retries", "scope", "started", "status", "type", "until", "visit",
+    )  # fmt: skip
+
+    path: str
+    scope: str
+    """The path of the scope that the node stands in; the root's is empty."""
+    node: str
+    type: str
+    status: TaskStatus
+    visit: int
+    attempt: int
+    retries: int
+    """How often a route ran it again."""
+    rerun: int
+    """How often this attempt was started again after a crash."""
+    started: float
+    parent: str | None
+    """The group that it is a member of."""
+    index: int | None
+    item: str | None
+    until: float | None
+    gate: str | None
+    asked: dict[str, Any] | None
+    """The question of an open gate."""
+    approved: bool
+    """Whether a person let it start beyond the budget."""
+    reserve: float
+    failure: Failure | None
+
+    def __init__(self, **values: Any) -> None:
+        self.retries = self.rerun = 0
+        self.approved = False
+        self.reserve = 0.0
+        self.parent = self.index = self.item = self.until = self.gate = self.asked = self.failure = None
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def but(self, **values: Any) -> "Task":
+        """This task with some values changed."""
+        made = Task.__new__(Task)
+        for name in Task.__slots__:
+            setattr(made, name, values[name] if name in values else getattr(self, name))
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON, without what is not set."""
+        return {
+            name: value for name in Task.__slots__ if (value := getattr(self, name)) not in (None, False, 0.0)
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(**{"attempt": 0, "visit": 0, "started": 0.0, **data})
+
+
+class _Owned:
+    """A record that one fork of the state may write to, and the others may not."""
+
+    __slots__ = ("owner",)
+    owner: object
+
+
+class Scope(_Owned):
+    """One workflow file at work: the root, or a sub-workflow."""
+
+    __slots__ = (
+        "cursor", "depth", "ended", "errors", "file", "history", "inputs", "iterations", "last", "output",
+        "outputs", "path", "visits",
+    )  # fmt: skip
+
+    def __init__(self, path: str, file: str, inputs: dict[str, Any], cursor: str | None, depth: int) -> None:
+        self.owner: object = None
+        self.path = path
+        self.file = file
+        self.inputs = inputs
+        self.cursor = cursor
+        """The node whose turn it is; `None` when the end was reached."""
+        self.depth = depth
+        self.iterations = 0
+        self.last: str | None = None
+        self.history: tuple[list[str], int] = ([], 0)
+        """A list that grows and how much of it counts, so that a fork need not copy it."""
+        self.outputs: Shelf[Any] = Shelf()
+        self.errors: Shelf[dict[str, Any]] = Shelf()
+        self.visits: Shelf[int] = Shelf()
+        self.output: dict[str, Any] | None = None
+        """What the last route asked to have put out."""
+        self.ended = False
+
+    def fork(self, owner: object) -> "Scope":
+        """The same, to be written to by `owner`."""
+        made = Scope.__new__(Scope)
+        for name in Scope.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.owner = owner
+        made.outputs, made.errors, made.visits = self.outputs.fork(), self.errors.fork(), self.visits.fork()
+        return made
+
+    def remember(self, node: str) -> None:
+        """Add to the history."""
+        names, count = self.history
+        if len(names) != count:
+            names = names[:count]
+        names.append(node)
+        self.history = (names, count + 1)
+        self.last = node
+
+    @property
+    def past(self) -> list[str]:
+        """The history as a list of its own."""
+        names, count = self.history
+        return names[:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        return {
+            "path": self.path, "file": self.file, "inputs": self.inputs, "cursor": self.cursor,
+            "depth": self.depth, "iterations": self.iterations, "last": self.last, "history": self.past,
+            "outputs": dict(self.outputs.items()), "errors": dict(self.errors.items()),
+            "visits": dict(self.visits.items()), "output": self.output, "ended": self.ended,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Scope":
+        """The inverse of `to_dict`."""
+        made = cls(data["path"], data["file"], data["inputs"], data["cursor"], data["depth"])
+        made.iterations, made.last, made.output = data["iterations"], data["last"], data["output"]
+        made.ended = data["ended"]
+        made.history = (list(data["history"]), len(data["history"]))
+        made.outputs, made.errors = Shelf(dict(data["outputs"])), Shelf(dict(data["errors"]))
+        made.visits = Shelf(dict(data["visits"]))
+        return made
+
+
+class Group(_Owned):
+    """The progress of a parallel group or a `for_each`."""
+
+    __slots__ = ("active", "failures", "items", "keys", "next", "path", "results", "stopping", "type")
+
+    def __init__(self, path: str, kind: str, keys: list[str], items: list[Any] | None) -> None:
+        self.owner: object = None
+        self.path = path
+        self.type = kind
+        self.keys = keys
+        """The members' names, or the items' keys, in order."""
+        self.items = items
+        self.next = 0
+        """The first member that was not looked at yet."""
+        self.active: Shelf[bool] = Shelf()
+        """Paths of the members that have begun and not ended."""
+        self.results: Shelf[dict[str, Any]] = Shelf()
+        """By index: `{"output": …}`, `{"failure": …}` or `{"skipped": reason}`."""
+        self.failures: tuple[int, ...] = ()
+        """Indexes in the order of failing."""
+        self.stopping = False
+
+    def fork(self, owner: object) -> "Group":
+        """The same, to be written to by `owner`."""
+        made = Group.__new__(Group)
+        for name in Group.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.owner = owner
+        made.results, made.active = self.results.fork(), self.active.fork()
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        return {
+            "path": self.path, "type": self.type, "keys": self.keys, "items": self.items, "next": self.next,
+            "active": list(self.active), "results": dict(self.results.items()),
+            "failures": list(self.failures), "stopping": self.stopping,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Group":
+        """The inverse of `to_dict`."""
+        made = cls(data["path"], data["type"], list(data["keys"]), data["items"])
+        made.next, made.stopping = data["next"], data["stopping"]
+        made.failures = tuple(data["failures"])
+        made.active = Shelf(dict.fromkeys(data["active"], True))
+        made.results = Shelf(dict(data["results"]))
+        return made
+
+
+class State:
+    """A whole run."""
+
+    __slots__ = (
+        "active", "at", "begun", "cancel", "ending", "file", "groups", "leaves", "limits", "metadata", "owed",
+        "paused", "run", "scopes", "seq", "spent", "started", "status", "tasks", "token", "usage", "waiting",
+        "warned",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.token: object = object()
+        self.run = ""
+        self.file = ""
+        self.metadata: dict[str, Any] = {}
+        self.status = "new"
+        """new, running, completed, failed, cancelled."""
+        self.seq = 0
+        """How many facts were folded."""
+        self.started = 0.0
+        self.begun = 0.0
+        """When this process took the run up."""
+        self.at = 0.0
+        self.active = 0.0
+        """Seconds worked on before `begun`; what the run's time limit counts."""
+        self.limits: dict[str, Any] = {}
+        self.spent = 0.0
+        self.usage: dict[str, int] = {}
+        self.warned = False
+        self.paused = False
+        self.cancel: dict[str, Any] | None = None
+        self.ending: dict[str, Any] | None = None
+        """The failure that ends the run, while what still runs is being stopped."""
+        self.leaves = 0
+        """How many leaves run."""
+        self.owed: list[str] = []
+        """Scopes and groups that have something to start, kept by the machine and not by the facts."""
+        self.waiting: list[str] = []
+        """Those that wait for a free slot."""
+        self.scopes: Shelf[Scope] = Shelf()
+        self.groups: Shelf[Group] = Shelf()
+        self.tasks: Shelf[Task] = Shelf()
+
+    def fork(self) -> "State":
+        """A state to write to; this one stays as it is."""
+        made = State.__new__(State)
+        for name in State.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.token = object()
+        made.owed, made.waiting = list(self.owed), list(self.waiting)
+        made.scopes, made.groups, made.tasks = self.scopes.fork(), self.groups.fork(), self.tasks.fork()
+        return made
+
+    def scope(self, path: str) -> Scope:
+        """The scope at `path`, to write to."""
+        found = self.scopes[path]
+        if found.owner is not self.token:
+            found = self.scopes[path] = found.fork(self.token)
+        return found
+
+    def group(self, path: str) -> Group:
+        """The group at `path`, to write to."""
+        found = self.groups[path]
+        if found.owner is not self.token:
+            found = self.groups[path] = found.fork(self.token)
+        return found
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the terminal fact was recorded."""
+        return self.status in ("completed", "failed", "cancelled")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON; `from_dict` is its inverse."""
+        kept = {name: getattr(self, name) for name in _PLAIN}
+        return {
+            **kept,
+            "scopes": [scope.to_dict() for scope in self.scopes.values()],
+            "groups": [group.to_dict() for group in self.groups.values()],
+            "tasks": [task.to_dict() for task in self.tasks.values()],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "State":
+        """The inverse of `to_dict`."""
+        made = cls()
+        for name in _PLAIN:
+            setattr(made, name, data[name])
+        made.scopes = Shelf({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
+        made.groups = Shelf({one["path"]: Group.from_dict(one) for one in data["groups"]})
+        made.tasks = Shelf({one["path"]: Task.from_dict(one) for one in data["tasks"]})
+        return made
+
+
+_PLAIN = (
+    "active", "at", "begun", "cancel", "ending", "file", "leaves", "limits", "metadata", "owed", "paused", "run",
+    "seq", "spent", "started", "status", "usage", "waiting", "warned",
+)  # fmt: skip
