@@ -1,0 +1,109 @@
+"""What host and worker say to each other: one JSON object a frame, four bytes of length before it.
+
+The worker side says the same words from `failwell.jobs.child.wire`, which cannot import this file
+because it runs where failwell may not be installed; a test holds the two together.
+
+    host → worker
+        load        module, object, path, lanes, pulse     import the capability
+        call        job, action, arguments, stream, window, phase
+        cancel      job                                     ask one call to stop
+        more        job, count                              room for further items of a stream
+        stop                                                finish, clean up and exit
+
+    worker → host
+        hello       pid, python, protocol                   the interpreter runs
+        loaded      name, version, schema, actions, ...     the capability is imported
+        result      job, value | error                      a call ended
+        item        job, value                              one item of a stream
+        progress    job, fraction, message
+        usage       job, amounts
+        log         job, stream, level, logger, text
+        pulse       at, signs, memory, calls                pushed, several times a second
+        bye         reason                                  a clean end follows
+        exit        code                                    from the guardian: how the worker process ended
+"""
+
+from typing import Any, cast
+
+from failwell.fault.capability import CapabilityFatalError, CapabilityInputError
+
+PROTOCOL = 1
+"""Both sides must speak the same; the host refuses another number when it is greeted."""
+LARGEST = 64 * 1024 * 1024
+"""Bytes in one frame. Larger results belong in a file."""
+HEADER = 4
+
+TO_WORKER = ("load", "call", "cancel", "more", "stop")
+TO_HOST = (
+    "hello", "loaded", "result", "item", "progress", "usage", "log", "pulse", "bye", "exit",
+)  # fmt: skip
+
+
+class BrokenFrame(ValueError):
+    """The other side wrote something that is no frame; nothing after it can be trusted."""
+
+
+def encode(frame: dict[str, Any]) -> bytes:
+    """One frame as bytes.
+
+    Raises:
+        CapabilityInputError: a value cannot be written as JSON, or it is too large.
+    """
+    from json import dumps
+
+    try:
+        body = dumps(frame, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CapabilityInputError(
+            f"an argument cannot be handed to the worker: {error}; give JSON values only"
+        ) from error
+    if len(body) > LARGEST:
+        raise CapabilityInputError(
+            f"the arguments are {len(body)} bytes, and one call takes {LARGEST} at most; hand over a file's path"
+        )
+    return len(body).to_bytes(HEADER, "little") + body
+
+
+class Decoder:
+    """Cuts what arrives into frames, however it was split on the way."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, piece: bytes) -> list[dict[str, Any]]:
+        """The frames that are complete now.
+
+        Raises:
+            BrokenFrame: a length is impossible or a body is no JSON object.
+        """
+        held = self._held
+        held += piece
+        frames: list[dict[str, Any]] = []
+        at = 0
+        while len(held) - at >= HEADER:
+            end = at + HEADER + int.from_bytes(held[at : at + HEADER], "little")
+            if end - at - HEADER > LARGEST:
+                raise BrokenFrame(f"a frame of {end - at - HEADER} bytes was announced")
+            if len(held) < end:
+                break
+            frames.append(_parsed(held[at + HEADER : end]))
+            at = end
+        if at:
+            del held[:at]
+        return frames
+
+
+def _parsed(body: bytearray) -> dict[str, Any]:
+    from json import loads
+
+    try:
+        made = loads(body)
+    except ValueError as error:
+        raise BrokenFrame("a frame is not JSON") from error
+    if not isinstance(made, dict):
+        raise BrokenFrame("a frame is not an object")
+    return cast("dict[str, Any]", made)
+
+
+class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):
+    """The worker speaks another version of the protocol."""

@@ -1,0 +1,290 @@
+"""What the queue sees of a worker: a process that may die and come back, behind one object that stays.
+
+`Worker` is the protocol; `failwell.jobs.supervisor.SupervisedWorker` is the real one. Everything here
+is called on the event loop's thread.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from failwell.fault.frozen import frozen
+from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
+from failwell.report.record import ErrorReport
+
+
+class WorkerState(StrEnum):
+    """Where the process behind a worker stands."""
+
+    COLD = "cold"
+    """No process. The next call starts one."""
+    STARTING = "starting"
+    """The process runs; the capability is being imported and initialised."""
+    READY = "ready"
+    STOPPING = "stopping"
+    QUARANTINED = "quarantined"
+    """It died too often in a row; calls are refused until the cooldown is over or `forgive()`."""
+
+
+@frozen
+class Memory:
+    """What a worker and all its descendants hold, in megabytes."""
+
+    rss_mb: float
+    peak_mb: float
+    """The highest `rss_mb` seen in this process's life."""
+    pids: tuple[int, ...]
+    """The worker's process and its descendants: whose GPU memory is this worker's."""
+
+
+@frozen
+class FileHandle:
+    """A result too heavy for JSON, in a file that only this user may read. Whoever takes it deletes it."""
+
+    path: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+# ------------------------------------------------------------------ what is told
+
+
+@frozen
+class Started:
+    """A process was started."""
+
+    instance: str
+    generation: int
+    """Counts the processes of this worker, from 1."""
+    pid: int
+    session: str
+    """A fresh id for each process; every log line of it carries the same."""
+
+
+@frozen
+class Ready:
+    """The capability is initialised and takes calls."""
+
+    instance: str
+    generation: int
+    pid: int
+
+
+@frozen
+class Progress:
+    """A call said how far it is. `job` is `None` while the capability is being initialised."""
+
+    instance: str
+    job: str | None
+    fraction: float
+    message: str
+
+
+@frozen
+class Used:
+    """A call said what it consumed, in units of its own; amounts add up."""
+
+    instance: str
+    job: str | None
+    amounts: Mapping[str, float]
+
+
+@frozen
+class Pulse:
+    """The process is alive. Pushed several times a second while it is."""
+
+    instance: str
+    generation: int
+    memory: Memory
+    cpu_seconds: float
+
+
+@frozen
+class Logged:
+    """One line that the capability printed or logged."""
+
+    instance: str
+    session: str
+    job: str | None
+    stream: Literal["stdout", "stderr", "log"]
+    level: str
+    logger: str
+    text: str
+
+
+@frozen
+class CancelPhased:
+    """The cancelling of a running call went one step further."""
+
+    instance: str
+    job: str
+    phase: CancelPhase
+
+
+@frozen
+class Died:
+    """The process ended. Told at once, before the calls in flight fail with the same report."""
+
+    instance: str
+    generation: int
+    pid: int
+    returncode: int | None
+    expected: bool
+    """Whether we ended it ourselves: stop, eviction, forced cancel."""
+    report: ErrorReport | None
+    """The classified death; `None` for an expected end."""
+    in_flight: tuple[str, ...]
+    """The jobs that were running in it."""
+
+
+@frozen
+class Quarantined:
+    """The worker died too often in a row; nothing is started for `seconds`."""
+
+    instance: str
+    deaths: int
+    seconds: float
+    report: ErrorReport
+
+
+WorkerEvent = (
+    Started | Ready | Progress | Used | Pulse | Logged | CancelPhased | Died | Quarantined
+)
+Listener = Callable[[WorkerEvent], None]
+"""Told synchronously on the event loop; must return at once. What it raises is recorded and passed over."""
+
+
+# ------------------------------------------------------------------ what may be asked
+
+
+class Worker(Protocol):
+    """One instance of one capability: its process, now or later."""
+
+    @property
+    def capability(self) -> str:
+        """The capability's name."""
+        ...
+
+    @property
+    def instance(self) -> str:
+        """This instance's id; the default one is named like its capability."""
+        ...
+
+    @property
+    def state(self) -> WorkerState: ...
+
+    @property
+    def pid(self) -> int | None:
+        """The process that does the work, if there is one."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """How many processes this worker has had; a new number means a new pid."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration in force. It survives the process: a respawn gets the same."""
+        ...
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """The jobs running in it now."""
+        ...
+
+    def memory(self) -> Memory | None:
+        """What the process subtree holds, as last measured; `None` without a process."""
+        ...
+
+    async def start(self) -> None:
+        """Start the process, import and initialise the capability; does nothing where it is ready.
+
+        Raises:
+            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or whatever
+                `initialize` raised (so memory that ran out there is `resource.*`). No process is left.
+        """
+        ...
+
+    async def call(
+        self,
+        job: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute",
+        timeout: float | None = None,  # noqa: ASYNC109  (it is told to the worker, and ends more than a wait)
+    ) -> Any:
+        """Run one call and return its result, starting the process first where there is none.
+
+        After `timeout` seconds the call is asked to stop; if it does not within the worker's cancel
+        grace, the process is ended and replaced. Either way `CapabilityTimeoutError` is raised.
+
+        Raises:
+            Fault: a report from the worker, revived; `WorkerOOMError`, `worker.crashed` where the
+                process died; `CapabilityCancelledError` after `cancel`. `describe(fault)` gives the
+                worker's own report, unchanged.
+        """
+        ...
+
+    def stream(
+        self,
+        job: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute_stream",
+        timeout: float | None = None,
+    ) -> AsyncIterator[Any]:
+        """The items of one call as they are made. The worker waits when nobody takes them.
+
+        Leaving the loop early cancels the call. Raises as `call` does.
+        """
+        ...
+
+    async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
+        """Stop one call: ask it, wait `grace` seconds, then end and replace the process.
+
+        Returns the last phase before completion that was needed: `COOPERATIVE` (same process as before) or
+        `FORCE`; `None` where no such call is running. Its neighbours in a forced process fail with
+        `worker.crashed` and `details["reason"] == "replaced"`: nothing of theirs is to blame.
+        """
+        ...
+
+    async def prefetch(self) -> None:
+        """Let the capability fetch what it will need (models, data). Stalls are detected as in `start`."""
+        ...
+
+    async def release(self) -> bool:
+        """Ask the capability to give up memory in place; `False` where it cannot. Never ends the process."""
+        ...
+
+    async def reconfigure(self, config: Mapping[str, Any]) -> None:
+        """Validate and apply another configuration, in place where the process lives.
+
+        Raises:
+            CapabilityConfigError: it is not valid; every bad field is named and nothing was changed.
+        """
+        ...
+
+    async def enabled(self, on: bool) -> None:
+        """Fire the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
+        ...
+
+    async def restart(self) -> None:
+        """End the process and start a fresh one with the same configuration."""
+        ...
+
+    async def stop(self, grace: float | None = None) -> None:
+        """End the process: `cleanup`, then SIGTERM, then SIGKILL for the whole subtree; confirmed and reaped.
+
+        Calls in flight fail. The worker is cold afterwards and may be started again: this is also how
+        an idle one is evicted.
+        """
+        ...
+
+    def forgive(self) -> None:
+        """Leave quarantine and forget past deaths."""
+        ...
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of every event; call what comes back to stop."""
+        ...
