@@ -1,0 +1,71 @@
+"""Opening the database: private to its owner, in write-ahead mode, of a version that is known."""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Literal
+
+from failwell.backends.sqlite.migrate import migrate, migrations, newer, version_of
+from failwell.backends.sqlite.trouble import typed
+from failwell.journal.folder import make_private, refused
+from failwell.journal.lock import alone
+
+Durability = Literal["normal", "full"]
+"""`normal` outlives the death of the process; `full` outlives the loss of power too, for a disk flush a commit."""
+
+BUSY_SECONDS = 5.0
+"""How long a statement waits for another process before it gives up."""
+
+
+def connect(path: Path, durability: Durability = "normal") -> sqlite3.Connection:
+    """Open the database at `path`, making and updating it as needed.
+
+    The connection is in autocommit mode and may pass between threads one at a time.
+
+    Raises:
+        Fault: the file cannot be used; the fault says why.
+    """
+    make_private(path.parent)
+    _make_file(path)
+    with typed(path):
+        made = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            _prepare(made, path, durability)
+        except BaseException:
+            made.close()
+            raise
+    return made
+
+
+def _make_file(path: Path) -> None:
+    try:
+        # SQLite gives the files beside it the bits that this one has.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
+def _prepare(made: sqlite3.Connection, path: Path, durability: Durability) -> None:
+    made.execute("PRAGMA foreign_keys = ON")
+    made.execute(f"PRAGMA synchronous = {durability.upper()}")
+    latest = migrations()[-1].number
+    found = version_of(made)
+    if found > latest:
+        raise newer(path, found, latest)
+    if found < latest or made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        _set_up(made, path)
+
+
+def _set_up(made: sqlite3.Connection, path: Path) -> None:
+    """Write-ahead mode and tables, by one process at a time: the change of mode does not wait its turn."""
+    with alone(path.with_name(f"{path.name}.setup")):
+        if made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            made.execute("PRAGMA journal_mode = WAL")
+        migrate(made, path)

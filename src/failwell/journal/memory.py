@@ -1,0 +1,191 @@
+"""A journal in memory: the reference that every store is held to, and what tests run on.
+
+Data goes in and out as JSON text, as in a file, so nobody can change what was recorded.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Condition
+from typing import Any
+
+from failwell.journal.event import Event, Fact, decoded, encoded
+from failwell.journal.faults import RunExists, UnknownRun, already_taken
+from failwell.journal.folder import checked_id
+from failwell.journal.status import ENDED, Standing, fold
+from failwell.journal.store import Pruned, Run, Snapshot, Subject
+
+_LOOK_EVERY = 1.0
+
+
+class _Stream:
+    def __init__(self, about: dict[str, Any], sources: Mapping[str, str]) -> None:
+        self.about = about
+        self.sources = dict(sources)
+        self.standing = Standing()
+        self.events: list[tuple[str, float, str]] = []
+        self.snapshots: dict[int, str] = {}
+
+
+class MemoryStore:
+    """See `failwell.journal.store.Store`."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, _Stream] = {}
+        self._locked: set[str] = set()
+        self._changed = Condition()
+
+    def create(
+        self,
+        run: str,
+        *,
+        at: float,
+        workflow: str = "",
+        file: str = "",
+        digest: str = "",
+        sources: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        subject: Subject = "run",
+        facts: Sequence[Fact] = (),
+    ) -> list[Event]:
+        checked_id(run)
+        about = {"subject": subject, "workflow": workflow, "file": file, "digest": digest, "started": at}
+        about["metadata"] = decoded(encoded(metadata or {}))
+        with self._changed:
+            if run in self._streams:
+                raise RunExists(run=run)
+            stream = _Stream(about, sources or {})
+            events = self._add(run, stream, facts)
+            self._streams[run] = stream
+            return events
+
+    def append(self, run: str, facts: Sequence[Fact]) -> list[Event]:
+        with self._changed:
+            events = self._add(run, self._stream(run), facts)
+            self._changed.notify_all()
+            return events
+
+    def read(self, run: str, after: int = -1, limit: int | None = None) -> Iterator[Event]:
+        stream = self._stream(run)
+        end = None if limit is None else after + 1 + limit
+        return (
+            Event(seq, type_, at, decoded(data))
+            for seq, (type_, at, data) in enumerate(stream.events[after + 1 : end], after + 1)
+        )
+
+    def tail(self, run: str, after: int = -1, give_up: Callable[[], bool] | None = None) -> Iterator[Event]:
+        stream = self._stream(run)
+        while True:
+            for event in self.read(run, after):
+                after = event.seq
+                yield event
+            with self._changed:
+                if len(stream.events) > after + 1:
+                    continue
+                if stream.standing.ended is not None:
+                    return
+                woken = self._changed.wait(_LOOK_EVERY)
+            if not woken and give_up is not None and give_up():
+                return
+
+    def snapshot(self, run: str, seq: int, state: str) -> None:
+        with self._changed:
+            kept = self._stream(run).snapshots
+            kept[seq] = state
+            for old in sorted(kept)[:-2]:
+                del kept[old]
+
+    def latest_snapshot(self, run: str) -> Snapshot | None:
+        kept = self._stream(run).snapshots
+        return Snapshot(max(kept), kept[max(kept)]) if kept else None
+
+    def run(self, run: str) -> Run:
+        stream = self._stream(run)
+        standing = stream.standing._asdict()
+        updated = stream.events[-1][1] if stream.events else stream.about["started"]
+        return Run(
+            id=run, **stream.about, **standing, updated=updated, events=len(stream.events), pid=os.getpid()
+        )
+
+    def runs(
+        self,
+        *,
+        statuses: Sequence[str] = (),
+        workflow: str | None = None,
+        since: float | None = None,
+        prefix: str = "",
+        limit: int | None = None,
+        subject: Subject = "run",
+    ) -> list[Run]:
+        found = [
+            run
+            for run in map(self.run, list(self._streams))
+            if run.subject == subject
+            and (not statuses or run.status in statuses)
+            and workflow in (None, run.workflow)
+            and (since is None or run.started >= since)
+            and run.id.startswith(prefix)
+        ]
+        found.sort(key=lambda run: (run.started, run.id), reverse=True)
+        return found[:limit]
+
+    def sources(self, run: str) -> dict[str, str]:
+        return dict(self._stream(run).sources)
+
+    @contextmanager
+    def lock(self, run: str) -> Generator[None]:
+        checked_id(run)
+        with self._changed:
+            if run in self._locked:
+                raise already_taken(run, pid=os.getpid(), host=None, since=None)
+            self._locked.add(run)
+        try:
+            yield
+        finally:
+            self._locked.discard(run)
+
+    def is_locked(self, run: str) -> bool:
+        return run in self._locked
+
+    def prune(
+        self,
+        *,
+        before: float | None = None,
+        keep: int = 0,
+        statuses: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> Pruned:
+        old = [
+            run
+            for run in self.runs(statuses=statuses or tuple(ENDED))[keep:]
+            if before is None or run.updated < before
+        ]
+        gone: dict[bool, list[Run]] = defaultdict(list)
+        for run in old:
+            gone[run.id in self._locked].append(run)
+        if not dry_run:
+            for run in gone[False]:
+                del self._streams[run.id]
+        return Pruned(
+            runs=tuple(run.id for run in gone[False]),
+            events=sum(run.events for run in gone[False]),
+            kept_live=tuple(run.id for run in gone[True]),
+        )
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _stream(self, run: str) -> _Stream:
+        try:
+            return self._streams[run]
+        except KeyError:
+            raise UnknownRun(run=run) from None
+
+    def _add(self, run: str, stream: _Stream, facts: Sequence[Fact]) -> list[Event]:
+        standing = fold(run, stream.standing, facts)
+        rows = [(type_, at, encoded(data)) for type_, at, data in facts]
+        first = len(stream.events)
+        stream.events += rows
+        stream.standing = standing
+        return [Event(first + i, *fact) for i, fact in enumerate(facts)]
