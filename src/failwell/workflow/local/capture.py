@@ -1,0 +1,149 @@
+"""Keeps what a process prints: a bounded part in memory, all of it in a file if it is more.
+
+Values that are known to be secret are taken out on the way, before anything is kept or written.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from failwell.report.redact import MARK
+
+LIMIT = 1_048_576
+"""Bytes of one stream that are kept when nobody says otherwise."""
+_HEAD = 0.7
+
+
+class Capture:
+    """One stream. Its beginning and its end are kept, with a mark between them where there was more."""
+
+    def __init__(
+        self,
+        spill: Path,
+        *,
+        limit: int = LIMIT,
+        secrets: Iterable[bytes] = (),
+        heard: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._spill, self._limit, self._heard = spill, max(1, limit), heard
+        self._secrets = tuple(secrets)
+        self._overlap = max(map(len, self._secrets), default=1) - 1
+        self._carried = b""
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._file: int | None = None
+        self._trouble = ""
+        self.size = 0
+
+    @property
+    def file(self) -> Path | None:
+        """Where all of it lies, if not all of it was kept."""
+        return self._spill if self.size > self._limit else None
+
+    def take(self, chunk: bytes) -> None:
+        """Take in what was read."""
+        if not self._secrets:
+            self._keep(chunk)
+            return
+        held = _masked(self._carried + chunk, self._secrets)
+        cut = max(0, len(held) - self._overlap)
+        # The end may be the first half of a secret: it waits for the rest.
+        self._carried = held[cut:]
+        self._keep(held[:cut])
+
+    def close(self) -> None:
+        """There is no more to come."""
+        rest, self._carried = self._carried, b""
+        self._keep(rest)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def text(self) -> str:
+        """What was kept, bytes that are no UTF-8 replaced."""
+        if self.size <= self._limit:
+            return self._head.decode("utf-8", "replace")
+        room = self._limit - self._head_room
+        tail = self._tail[-room:] if room else bytearray()
+        missing = self.size - len(self._head) - len(tail)
+        why = f"; {self._trouble}" if self._trouble else ""
+        mark = f"\n… [{missing} bytes cut; all of it is in {self._spill}{why}]\n"
+        return f"{self._head.decode('utf-8', 'replace')}{mark}{tail.decode('utf-8', 'replace')}"
+
+    def end(self, characters: int) -> str:
+        """The last characters."""
+        last = self._tail or self._head
+        return last[-4 * characters :].decode("utf-8", "replace")[-characters:]
+
+    @property
+    def _head_room(self) -> int:
+        return int(self._limit * _HEAD)
+
+    def _keep(self, chunk: bytes) -> None:
+        if not chunk:
+            return
+        if self._heard is not None and self.size < self._limit:
+            self._heard(chunk)
+        before, self.size = self.size, self.size + len(chunk)
+        if self.size <= self._limit:
+            self._head += chunk
+            return
+        if before <= self._limit:
+            self._open()
+            self._write(bytes(self._head))
+            self._tail = self._head[self._head_room :]
+            del self._head[self._head_room :]
+        self._write(chunk)
+        self._tail += chunk
+        # Cut now and then, not with every chunk: that would copy the tail each time.
+        if len(self._tail) > 2 * self._limit:
+            del self._tail[: len(self._tail) - self._limit]
+
+    def _open(self) -> None:
+        try:
+            self._spill.parent.mkdir(mode=0o700, exist_ok=True)
+            self._file = os.open(
+                self._spill, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
+        except OSError as error:
+            self._give_up(error)
+
+    def _write(self, chunk: bytes) -> None:
+        rest = memoryview(chunk)
+        while rest and self._file is not None:
+            try:
+                rest = rest[os.write(self._file, rest) :]
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        # A full disk must not end a script that only talks too much; the text says what happened.
+        self._trouble = f"that file ends early: {(error.strerror or 'it cannot be written').lower()}"
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _masked(held: bytes, secrets: tuple[bytes, ...]) -> bytes:
+    for secret in secrets:
+        held = held.replace(secret, MARK.encode())
+    return held
+
+
+def forms(value: str) -> list[bytes]:
+    """A secret as it may be printed: as it is, in JSON, in a URL. Too short a one cannot be told from a word."""
+    from json import dumps
+    from urllib.parse import quote, quote_plus
+
+    bare = value.strip()
+    written = {
+        value,
+        bare,
+        dumps(bare)[1:-1],
+        dumps(bare, ensure_ascii=False)[1:-1],
+        quote(bare, safe=""),
+        quote_plus(bare),
+    }
+    return sorted(
+        (form.encode("utf-8", "surrogateescape") for form in written if len(form) >= 6), key=len, reverse=True
+    )

@@ -1,0 +1,143 @@
+"""What the end of a script means: a result, or a failure of the right kind."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.report.record import Scene
+from failwell.report.redact import redact_text
+from failwell.workflow.envelope import Envelope, Malformed, violation
+from failwell.workflow.failure import failure
+from failwell.workflow.local.executor import Broke, Worked
+from failwell.workflow.local.result import Broken, Shapes, object_of
+from failwell.workflow.machine.commands import Request
+from failwell.workflow.plan import Plan
+
+_TAIL = 2_000
+"""Characters of stderr in a failure."""
+Raised = Envelope | Malformed | None
+Usage = Mapping[str, Any] | None
+
+
+class Outcome:
+    """Judges the end of one execution."""
+
+    def __init__(self, request: Request, plan: Plan, shapes: Shapes) -> None:
+        self._request, self._plan, self._shapes = request, plan, shapes
+
+    def ended(
+        self, code: int, output: dict[str, Any], raised: Raised, last_words: str, was_cut: bool, usage: Usage
+    ) -> Worked | Broke:
+        """The script ended by itself. What it raised decides, whatever its exit code."""
+        node = self._request.node
+        parsed = None if was_cut else object_of(output["stdout"])
+        whole = {**output, **(parsed or {})}
+        if isinstance(raised, Envelope):
+            return self._raised(raised, whole, usage)
+        if raised is not None:
+            return self._violated(str(raised), whole, usage)
+        if code != 0 and node.is_opted_in:
+            return self._exited(code, last_words, whole, usage)
+        if node.output is not None:
+            if parsed is None:
+                reason = "is larger than `output_limit`" if was_cut else "is not exactly one JSON object"
+                return self._violated(f"stdout {reason}", whole, usage)
+            try:
+                self._shapes.check(node.output, parsed, output)
+            except Broken as error:
+                return self._violated(str(error), whole, usage, error.field)
+        return Worked(output=whole, usage=usage)
+
+    def timed_out(
+        self, limit: float, output: dict[str, Any], raised: Raised, survivors: set[int], usage: Usage
+    ) -> Broke:
+        """The script took too long and was ended."""
+        details: dict[str, Any] = {"timeout": limit, "command": self._command}
+        if isinstance(raised, Envelope):
+            details["raised"] = {"kind": raised.kind, "message": raised.message}
+        if survivors:
+            details["survivors"] = sorted(survivors)
+        message = f"script did not end within {limit:g} s and was ended with all that it had started"
+        return self._broke("internal.script_timeout", message, details, output, usage)
+
+    def not_started(self, error: OSError | ValueError) -> Broke:
+        """The command could not be started. Want of memory or handles is not the author's mistake."""
+        kind, reason = "internal.spawn_failed", "its arguments or variables hold a zero byte or a bad name"
+        details: dict[str, Any] = {"command": self._command}
+        folder = self._request.call.get("working_dir")
+        if isinstance(error, OSError):
+            from failwell.adapters.oserror import read_oserror
+
+            reading = read_oserror(error)
+            details.update(reading.details)
+            if (reading.kind or "").startswith(("resource.", "tool.busy")):
+                kind = str(reading.kind)
+            reason = (error.strerror or "no reason was given").lower()
+            if folder is not None and error.filename == folder:
+                details["working_dir"] = folder
+                reason = f"its working directory cannot be entered: {reason}"
+            elif details.get("errno") == "ENOEXEC":
+                reason = f"{reason}; a script needs a first line such as `#!/bin/sh`"
+        message = f"command `{self._command}` did not start: {reason}"
+        return self._broke(kind, message, details, None, None)
+
+    def _raised(self, raised: Envelope, output: dict[str, Any], usage: Usage) -> Broke:
+        declared = self._plan.kinds.get(raised.kind)
+        made = failure(
+            raised.kind,
+            raised.message,
+            details=raised.details,
+            typed=True,
+            category=None if declared is None else declared.category,
+            not_before=raised.not_before,
+            scene=self._scene,
+        )
+        return Broke(failure=made, output=output, has_output=True, usage=usage)
+
+    def _violated(self, reason: str, output: dict[str, Any], usage: Usage, field: str | None = None) -> Broke:
+        more = {} if field is None else {"failed_field": field}
+        message, details = violation(self._request.node.name, "script", reason, **more)
+        return self._broke("internal.schema_violation", message, details, output, usage)
+
+    def _exited(self, code: int, last_words: str, output: dict[str, Any], usage: Usage) -> Broke:
+        # Masked with room to spare, then cut, so that no half of a secret is left at the edge.
+        tail = redact_text(last_words, 2 * len(last_words) + 100)[-_TAIL:]
+        last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
+        message = last or f"script exited with code {code}"
+        details: dict[str, Any] = {"exit_code": code, "stderr_tail": tail, "command": self._command}
+        if code < 0:
+            name = _signal_name(-code)
+            details["signal"] = name
+            message = f"script was ended by {name}: {last}" if last else f"script was ended by {name}"
+        return self._broke("internal.script_error", message, details, output, usage)
+
+    def _broke(
+        self, kind: str, message: str, details: dict[str, Any], output: dict[str, Any] | None, usage: Usage
+    ) -> Broke:
+        made = failure(
+            kind, message, details=details, typed=self._request.node.is_opted_in, scene=self._scene
+        )
+        return Broke(failure=made, output=output, has_output=output is not None, usage=usage)
+
+    @property
+    def _command(self) -> str:
+        return redact_text(str(self._request.call["command"]), 500)
+
+    @property
+    def _scene(self) -> Scene:
+        request = self._request
+        return Scene(
+            run=request.run,
+            workflow=request.workflow,
+            node=request.node.name,
+            item=request.item,
+            attempt=request.attempt,
+        )
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

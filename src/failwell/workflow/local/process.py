@@ -1,0 +1,310 @@
+"""Runs one command to its end, or ends it with everything that it started.
+
+The end of a process is learnt from its pidfd and its output is read where the loop stands, which is
+as fast as starting a process gets; no thread, no pipe between threads, no task for each stream.
+A process is waited for last of all: as long as it is not, nobody else can get its number.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from subprocess import DEVNULL, Popen
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from failwell.workflow.local import trees
+from failwell.workflow.local.capture import Capture
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
+_CHUNK = 65_536
+_MOST_AT_ONCE = 32
+"""Chunks that are read before others get their turn; no pipe holds more."""
+LINGER = 0.2
+"""Seconds that an ended script's output is still waited for, if somebody holds the other end open."""
+_CONFIRM = 5.0
+"""Seconds within which killed processes must be gone; only a broken device keeps one longer."""
+_T = TypeVar("_T")
+
+
+class Process:
+    """One running command, the leader of a session and group of its own.
+
+    Raises:
+        OSError: it could not be started.
+        ValueError: its arguments hold something that no system takes, such as a zero byte.
+    """
+
+    def __init__(
+        self,
+        call: Sequence[str],
+        *,
+        env: Mapping[bytes, bytes],
+        mark: str,
+        out: Capture,
+        err: Capture,
+        cwd: str | None = None,
+        stdin: str | None = None,
+    ) -> None:
+        import asyncio
+
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._mark = mark
+        self._waiter: Future[None] | None = None
+        self._has_ended = False
+        self._watch: int | None = None
+        self._popen, out_end, err_end = _start(call, env, cwd, stdin)
+        self.pid = self._popen.pid
+        self._streams = {out_end: out, err_end: err}
+        for stream in self._streams:
+            os.set_blocking(stream, False)
+            self._loop.add_reader(stream, self._read, stream)
+        self._await_exit()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody still holds an end of its output."""
+        return bool(self._streams)
+
+    async def ended(self, within: float | None) -> bool:
+        """Wait for its end, and for its output; whether it came `within` so many seconds."""
+        import asyncio
+
+        if not self._has_ended:
+            await self._wake_up(within, lambda: self._has_ended)
+        if not self._has_ended:
+            return False
+        self._drain()
+        if self._streams:
+            left = self._loop.time() + LINGER
+            while self._streams and self._loop.time() < left:
+                await self._wake_up(left - self._loop.time(), lambda: not self._streams)
+        # A cancellation that came together with the end still counts.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return True
+
+    async def stop(self, grace: float) -> set[int]:
+        """End it and all that it started: first asked, then made to. What would not end comes back."""
+        left = await end_tree(self._mark, groups=[self.pid], grace=grace)
+        if self.pid not in left and not self._has_ended:
+            await self._wake_up(_CONFIRM, lambda: self._has_ended)
+        self._drain()
+        self.release()
+        return left
+
+    def reap(self) -> int:
+        """Its exit code; minus the signal's number where one ended it."""
+        if self._watch is not None:
+            self._loop.remove_reader(self._watch)
+            os.close(self._watch)
+            self._watch = None
+        code = self._popen.poll()
+        return -signal.SIGKILL if code is None else code
+
+    def leave(self) -> None:
+        """Go on without what it left running: later output is read, so that nobody blocks, and dropped."""
+        for stream in self._streams:
+            self._loop.remove_reader(stream)
+            self._loop.add_reader(stream, self._drop, stream)
+
+    def release(self) -> None:
+        """Let go of its output."""
+        for stream in list(self._streams):
+            self._close(stream)
+
+    def _await_exit(self) -> None:
+        try:
+            self._watch = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            # Not on this system, or no handle left: a thread waits instead.
+            _watch_in_thread(self._popen, lambda: self._loop.call_soon_threadsafe(self._exited))
+        else:
+            self._loop.add_reader(self._watch, self._exited)
+
+    def _exited(self) -> None:
+        if self._watch is not None:
+            self._loop.remove_reader(self._watch)
+        self._has_ended = True
+        self._wake()
+
+    async def _wake_up(self, seconds: float | None, done: Callable[[], bool]) -> None:
+        """Return when `done` or when the time is up."""
+        ends = None if seconds is None else self._loop.time() + seconds
+        while not done():
+            waiter = self._waiter = self._loop.create_future()
+            timer = None if ends is None else self._loop.call_at(ends, _set, waiter)
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+            if ends is not None and self._loop.time() >= ends:
+                return
+
+    def _wake(self) -> None:
+        if self._waiter is not None:
+            _set(self._waiter)
+
+    def _read(self, stream: int) -> bool:
+        """Read once; whether there may be more."""
+        try:
+            chunk = os.read(stream, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._close(stream)
+            self._wake()
+            return False
+        self._streams[stream].take(chunk)
+        return True
+
+    def _drain(self) -> None:
+        for stream in list(self._streams):
+            for _ in range(_MOST_AT_ONCE):
+                if not self._read(stream):
+                    break
+
+    def _drop(self, stream: int) -> None:
+        try:
+            if os.read(stream, _CHUNK):
+                return
+        except BlockingIOError:
+            return
+        self._close(stream)
+
+    def _close(self, stream: int) -> None:
+        if self._streams.pop(stream, None) is not None:
+            self._loop.remove_reader(stream)
+            os.close(stream)
+
+
+async def end_tree(
+    mark: str,
+    *,
+    groups: Sequence[int] = (),
+    roots: Sequence[tuple[int, int | None]] = (),
+    grace: float,
+) -> set[int]:
+    """Ask every process of a tree to end, kill those that do not, and make sure. Survivors come back."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+
+    def left() -> set[int]:
+        return trees.tree(mark, groups=groups, roots=roots) if trees.has_proc() else _groups_left(groups)
+
+    found = left()
+    if grace > 0:
+        trees.send(found, signal.SIGTERM)
+        # A stopped process cannot act on a request.
+        trees.send(found, signal.SIGCONT)
+    ends, pause = loop.time() + grace, 0.002
+    while found and loop.time() < ends:
+        await asyncio.sleep(min(pause, max(0.0, ends - loop.time())))
+        pause = min(2 * pause, 0.05)
+        found = left()
+    ends, pause = loop.time() + _CONFIRM, 0.002
+    while found and loop.time() < ends:
+        # Over and over, because whoever is missed by one look may have had a child meanwhile.
+        trees.send(found, signal.SIGKILL)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 0.05)
+        found = left()
+    return {abs(pid) for pid in found}
+
+
+async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
+    """Do `work` to its end even if the task is cancelled meanwhile; the cancellation comes after it."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    interrupted: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            interrupted = error
+    if interrupted is not None:
+        task.exception()
+        raise interrupted
+    return task.result()
+
+
+def _start(
+    call: Sequence[str], env: Mapping[bytes, bytes], cwd: str | None, stdin: str | None
+) -> tuple[Popen[bytes], int, int]:
+    """Start a command; the ends of its stdout and stderr that are read come with it."""
+    opened: list[int] = []
+    kept: tuple[int, ...] = ()
+    try:
+        opened += os.pipe()
+        opened += os.pipe()
+        out_read, out_write, err_read, err_write = opened
+        given = DEVNULL
+        if stdin:
+            given = _file_of(stdin)
+            opened.append(given)
+        started = Popen(  # noqa: S603  (running what the author wrote is the point; no shell is involved)
+            call, stdin=given, stdout=out_write, stderr=err_write, cwd=cwd, env=env, start_new_session=True
+        )
+        kept = (out_read, err_read)
+        return started, out_read, err_read
+    finally:
+        for end in opened:
+            if end not in kept:
+                os.close(end)
+
+
+def _groups_left(groups: Sequence[int]) -> set[int]:
+    """Groups that still have a member, as the negative numbers that signals to groups take."""
+    found: set[int] = set()
+    for group in groups:
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            # A group of which only the ended leader is left may not be signalled on some systems.
+            continue
+        found.add(-group)
+    return found
+
+
+def _file_of(text: str) -> int:
+    """A file that holds `text` and has no name: nobody has to feed it while it is read."""
+    data = text.encode("utf-8", "replace")
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("stdin")
+    else:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile(buffering=0) as made:
+            file = os.dup(made.fileno())
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _watch_in_thread(popen: Popen[bytes], tell: Callable[[], object]) -> None:
+    from threading import Thread
+
+    def wait() -> None:
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            popen.wait()
+        try:
+            tell()
+        except RuntimeError:
+            # The loop was closed; nobody waits any more.
+            return
+
+    Thread(target=wait, daemon=True, name=f"waits for {popen.pid}").start()
+
+
+def _set(waiter: "Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

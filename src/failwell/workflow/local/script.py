@@ -1,0 +1,240 @@
+"""Runs script nodes: a command, its typed error file, its output, and its end.
+
+A non-zero exit is a result like any other unless the author asked for typed failures. Nothing is
+guessed from exit codes or from what a script prints: only its error file says what went wrong.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, cast
+
+from failwell.workflow.envelope import LARGEST, Envelope, Malformed, parse, read_file
+from failwell.workflow.local.capture import LIMIT, Capture, forms
+from failwell.workflow.local.executor import Broke, Tools, Worked
+from failwell.workflow.local.outcome import Outcome
+from failwell.workflow.local.process import Process, unbroken
+from failwell.workflow.local.result import Shapes, output_of
+from failwell.workflow.local.variables import Variables
+from failwell.workflow.local.ward import Ward
+from failwell.workflow.machine.commands import Request
+
+_NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
+
+
+class ScriptExecutor:
+    """Runs the scripts of this process's runs. Close it for each run that has ended."""
+
+    def __init__(self) -> None:
+        self._wards: dict[str, Ward] = {}
+        self._variables = Variables()
+        self._shapes = Shapes()
+        self._secrets: dict[str, list[bytes]] = {}
+
+    async def run(self, request: Request, tools: Tools) -> Worked | Broke:
+        """Run one script to its end; a cancellation ends it with all that it started, then is raised."""
+        ward = self._ward(request.run, tools.run_folder)
+        name = ward.next_name()
+        script = _Script(self, request, tools, ward, name)
+        try:
+            return await script.run()
+        finally:
+            script.clean()
+
+    async def close(self, run: str, *, grace: float = 2.0) -> set[int]:
+        """The run is over: end what its scripts left running. Processes that would not end come back."""
+        ward = self._wards.pop(run, None)
+        return set() if ward is None else await unbroken(ward.close(grace))
+
+    def secret(self, value: str) -> None:
+        """Take a value out of whatever scripts print from now on."""
+        if value in self._secrets:
+            return
+        from failwell.report.redact import register_secret
+
+        self._secrets[value] = forms(value)
+        try:
+            register_secret(value)
+        except ValueError:
+            # Too short to be told from an ordinary word; it still goes nowhere but to the script.
+            return
+
+    @property
+    def secrets(self) -> list[bytes]:
+        """Every known form of every secret, longest first."""
+        return sorted({form for known in self._secrets.values() for form in known}, key=len, reverse=True)
+
+    @property
+    def variables(self) -> Variables:
+        """Makes the scripts' environments."""
+        return self._variables
+
+    @property
+    def shapes(self) -> Shapes:
+        """Checks the scripts' outputs."""
+        return self._shapes
+
+    def _ward(self, run: str, folder: Path) -> Ward:
+        ward = self._wards.get(run)
+        if ward is None:
+            ward = self._wards[run] = Ward(folder)
+        return ward
+
+
+class _Script:
+    """One execution of one script."""
+
+    def __init__(
+        self, executor: ScriptExecutor, request: Request, tools: Tools, ward: Ward, name: str
+    ) -> None:
+        self._executor, self._request, self._tools, self._ward = executor, request, tools, ward
+        self._name = name
+        self._error = ward.scratch / f"{name}.error.json"
+        self._usage = ward.scratch / f"{name}.usage.json"
+        self._is_tidy = True
+        self._timeout: float | None = request.call.get("timeout")
+        self._now = datetime.now(UTC)
+
+    async def run(self) -> Worked | Broke:
+        call = self._request.call
+        env: dict[str, str] = dict(call.get("env") or {})
+        secret: Mapping[str, str] = call.get("env_from") or {}
+        for variable, reference in secret.items():
+            env[variable] = self._tools.secret(reference)
+            self._executor.secret(env[variable])
+        out, err = self._capture("stdout"), self._capture("stderr")
+        told = Outcome(self._request, self._tools.plan, self._executor.shapes)
+        try:
+            process = Process(
+                [call["command"], *call.get("args", ())],
+                env=self._environment(env),
+                mark=self._name,
+                out=out,
+                err=err,
+                cwd=call.get("working_dir"),
+                stdin=call.get("stdin"),
+            )
+        except (OSError, ValueError) as error:
+            return told.not_started(error)
+        self._ward.watch(process)
+        survivors: set[int] = set()
+        try:
+            has_ended = await process.ended(self._timeout)
+        except BaseException:
+            self._is_tidy = False
+            await unbroken(self._stop(process))
+            raise
+        code: int | None = None
+        if has_ended:
+            code = self._ward.ended(process, self._name)
+        # Whoever was killed may have been writing.
+        self._is_tidy = code == 0
+        if not has_ended:
+            survivors = await unbroken(self._stop(process))
+        out.close()
+        err.close()
+        return self._judge(told, out, err, code, survivors)
+
+    def clean(self) -> None:
+        """Nothing of it stays but what was spilled."""
+        if not self._is_tidy:
+            self._ward.clean(self._name)
+
+    async def _stop(self, process: Process) -> set[int]:
+        survivors = await process.stop(self._tools.grace)
+        self._ward.stopped(process)
+        return survivors
+
+    def _judge(
+        self, told: Outcome, out: Capture, err: Capture, code: int | None, survivors: set[int]
+    ) -> Worked | Broke:
+        raised: Envelope | Malformed | None
+        try:
+            raised = read_file(_left_in(self._error), self._now)
+        except Malformed as error:
+            raised = error
+        usage = self._usage_told()
+        output = output_of(out, err, code)
+        if code is None:
+            return told.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
+        return told.ended(code, output, raised, err.end(4_000), out.file is not None, usage)
+
+    def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
+        request = self._request
+        return self._executor.variables.of_script(
+            author,
+            mark=self._name,
+            error_out=self._error,
+            usage_out=self._usage,
+            attempt=request.attempt,
+            key=request.key,
+            run=request.run,
+        )
+
+    def _capture(self, stream: str) -> Capture:
+        limit = self._request.call.get("output_limit")
+        return Capture(
+            self._tools.run_folder / "spill" / f"{self._name}.{stream}",
+            limit=LIMIT if limit is None else limit,
+            secrets=self._executor.secrets,
+            heard=lambda chunk: self._note(stream, chunk),
+        )
+
+    def _note(self, stream: str, chunk: bytes) -> None:
+        text = chunk.decode("utf-8", "replace")
+        self._tools.note("node:printed", {"path": self._request.path, "stream": stream, "text": text})
+
+    def _usage_told(self) -> dict[str, Any] | None:
+        try:
+            raw = _left_in(self._usage)
+            told = parse(raw) if raw.strip() else None
+        except Malformed as error:
+            self._tools.note("node:usage_ignored", {"path": self._request.path, "reason": str(error)})
+            return None
+        return _usage(cast("dict[str, Any]", told)) if isinstance(told, dict) else None
+
+
+def _usage(told: dict[str, Any]) -> dict[str, Any] | None:
+    """The figures that make sense; anything else is no usage."""
+    made: dict[str, Any] = {}
+    for name in _NUMBERS:
+        figure = told.get(name)
+        if isinstance(figure, int | float) and not isinstance(figure, bool) and 0 <= figure < 1e15:
+            made[name] = figure
+    if isinstance(told.get("model"), str):
+        made["model"] = told["model"][:200]
+    return made or None
+
+
+def _left_in(path: Path) -> bytes:
+    """What a script left in a file, which is gone after this. Whatever else stands there is refused.
+
+    Raises:
+        Malformed: it is no ordinary file, or cannot be read.
+    """
+    try:
+        # Without these flags a pipe under that name would be waited for, and a link followed.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        _remove(path)
+        raise Malformed(f"the error file cannot be read: {(error.strerror or 'no reason').lower()}") from None
+    try:
+        if not S_ISREG(os.fstat(file).st_mode):
+            raise Malformed("the error file is not an ordinary file")
+        return os.read(file, LARGEST + 1)
+    finally:
+        os.close(file)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except (IsADirectoryError, PermissionError):
+        from shutil import rmtree
+
+        rmtree(path, ignore_errors=True)
