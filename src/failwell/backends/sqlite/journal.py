@@ -30,10 +30,14 @@ _PAGE = 256
 """Events that are read at a time: nothing stays open while the reader thinks."""
 _ONE_STATEMENT = 8
 """Up to so many facts one INSERT is faster than a transaction around several."""
-_ROW = "(?,?,?,?,?)"
-_INSERT = ["INSERT INTO events VALUES " + ",".join([_ROW] * n) for n in range(_ONE_STATEMENT + 1)]  # noqa: S608  (constants)
+_ROW = "(?,?,?,?)"
+_INSERT = [
+    "INSERT INTO events (id, type, at, data) VALUES " + ",".join([_ROW] * n)
+    for n in range(_ONE_STATEMENT + 1)
+]  # noqa: S608  (constants)
 _STANDING = "status, ended, blocked_until, gates, kind, message, node"
-_FIND = f"SELECT key, (SELECT max(seq) FROM events WHERE run = key), {_STANDING} FROM runs WHERE id = ?"  # noqa: S608  (constants)
+_LAST = "SELECT seq FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1"
+_FIND = f"SELECT key, ({_LAST}), {_STANDING} FROM runs WHERE id = ?"  # noqa: S608  (constants)
 _MOVE = """UPDATE runs SET status = ?, ended = ?, blocked_until = ?, gates = ?, kind = ?, message = ?, node = ?
     WHERE key = ?"""
 
@@ -41,13 +45,12 @@ _MOVE = """UPDATE runs SET status = ?, ended = ?, blocked_until = ?, gates = ?, 
 class _Stream:
     """What is remembered of a run between two appends."""
 
-    __slots__ = ("bell", "key", "next", "standing")
+    __slots__ = ("key", "next", "standing")
 
-    def __init__(self, key: int, following: int, standing: Standing, bell: Bell) -> None:
+    def __init__(self, key: int, following: int, standing: Standing) -> None:
         self.key = key
         self.next = following
         self.standing = standing
-        self.bell = bell
 
 
 class SqliteStore:
@@ -59,6 +62,7 @@ class SqliteStore:
         self._connection = connect(self.path, durability)
         self._turn = RLock()
         self._streams: dict[str, _Stream] = {}
+        self._bells: dict[str, Bell] = {}
 
     def create(
         self,
@@ -91,7 +95,7 @@ class SqliteStore:
                 name = sha256(text.encode()).hexdigest()
                 connection.execute("INSERT OR IGNORE INTO sources VALUES (?,?)", (name, text))
                 connection.execute("INSERT INTO run_sources VALUES (?,?,?)", (key, storable(path), name))
-            stream = _Stream(cast("int", key), 0, Standing(), Bell(run_folder(self.folder, run)))
+            stream = _Stream(cast("int", key), 0, Standing())
             events = self._add(run, stream, facts)
         self._streams[run] = stream
         return events
@@ -105,8 +109,10 @@ class SqliteStore:
                     stream = self._find(run)
                     events = self._add(run, stream, facts)
                 self._streams[run] = stream
-        assert stream is not None
-        stream.bell.ring()
+            bell = self._bells.get(run)
+            if bell is None:
+                bell = self._bells[run] = Bell(run_folder(self.folder, run))
+            bell.ring()
         return events
 
     def read(self, run: str, after: int = -1, limit: int | None = None) -> Iterator[Event]:
@@ -159,6 +165,8 @@ class SqliteStore:
         )
 
     def lock(self, run: str) -> AbstractContextManager[None]:
+        # Whoever had the lock before may have written, or deleted.
+        self._streams.pop(run, None)
         return held(run_folder(self.folder, run), run)
 
     def is_locked(self, run: str) -> bool:
@@ -178,7 +186,8 @@ class SqliteStore:
         """Delete one run with all that belongs to it alone; how many events there were."""
         with self._transaction() as connection:
             key = self._key(run)
-            count: int = connection.execute("SELECT count(*) FROM events WHERE run = ?", (key,)).fetchone()[0]
+            span = (key << 32, (key + 1) << 32)
+            count = connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", span).rowcount
             connection.execute("DELETE FROM runs WHERE key = ?", (key,))
             connection.execute("DELETE FROM sources WHERE digest NOT IN (SELECT digest FROM run_sources)")
             self._streams.pop(run, None)
@@ -186,8 +195,9 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._turn, typed(self.path):
-            for stream in self._streams.values():
-                stream.bell.close()
+            for bell in self._bells.values():
+                bell.close()
+            self._bells.clear()
             self._streams.clear()
             self._connection.close()
 
@@ -202,11 +212,11 @@ class SqliteStore:
             # It may have been opened again elsewhere.
             return None
         seq = stream.next
-        key = stream.key
+        first = stream.key << 32
         values: list[Any] = []
         events: list[Event] = []
         for type_, at, data in facts:
-            values += (key, seq, type_, at, encoded(data))
+            values += (first + seq, type_, at, encoded(data))
             events.append(Event(seq, type_, at, data))
             seq += 1
         try:
@@ -223,9 +233,8 @@ class SqliteStore:
         """Insert inside the transaction that is open; `stream` is brought forward."""
         standing = fold(run, stream.standing, facts)
         first = stream.next
-        rows = [
-            (stream.key, first + i, type_, at, encoded(data)) for i, (type_, at, data) in enumerate(facts)
-        ]
+        following = (stream.key << 32) + first
+        rows = [(following + i, type_, at, encoded(data)) for i, (type_, at, data) in enumerate(facts)]
         self._connection.executemany(_INSERT[1], rows)
         if standing is not stream.standing:
             self._connection.execute(_MOVE, (*map(storable, standing), stream.key))
@@ -238,9 +247,7 @@ class SqliteStore:
         if found is None:
             raise UnknownRun(run=run)
         key, last, *standing = found
-        known = self._streams.get(run)
-        bell = Bell(run_folder(self.folder, run)) if known is None else known.bell
-        return _Stream(key, 0 if last is None else last + 1, Standing(*standing), bell)
+        return _Stream(key, 0 if last is None else last + 1, Standing(*standing))
 
     def _key(self, run: str) -> int:
         found = self._rows("SELECT key FROM runs WHERE id = ?", (run,))
@@ -252,8 +259,8 @@ class SqliteStore:
         while limit is None or limit > 0:
             size = _PAGE if limit is None else min(_PAGE, limit)
             page = self._rows(
-                "SELECT seq, type, at, data FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
-                (key, after, size),
+                "SELECT seq, type, at, data FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
+                ((key << 32) + after, (key + 1) << 32, size),
             )
             for seq, type_, at, data in page:
                 try:

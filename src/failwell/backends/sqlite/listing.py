@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from failwell.journal.event import decoded
 from failwell.journal.store import Run, Subject
 
-COLUMNS = """id, subject, workflow, file, digest, started, status, ended, blocked_until, gates, kind, message, node,
+COLUMNS = """runs.id, subject, workflow, file, digest, started, status, ended, blocked_until, gates, kind, message, node,
     pid, host, metadata,
-    (SELECT at FROM events WHERE run = key ORDER BY seq DESC LIMIT 1),
-    (SELECT max(seq) + 1 FROM events WHERE run = key)"""
+    (SELECT at FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1),
+    (SELECT seq + 1 FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1)"""
 _HIGHEST = "\x7f"
 _T = TypeVar("_T")
 
