@@ -97,6 +97,9 @@ class Bell:
 
     def ring(self) -> None:
         """Wake every follower. Costs one look at a folder when there is none. Never raises."""
+        if not os.access(self._path, os.F_OK):
+            # Nobody follows. Asking so costs a third of catching that the folder is not there.
+            return
         try:
             changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116  (a path object costs as much as the look)
         except OSError:

@@ -30,11 +30,8 @@ _PAGE = 256
 """Events that are read at a time: nothing stays open while the reader thinks."""
 _ONE_STATEMENT = 8
 """Up to so many facts one INSERT is faster than a transaction around several."""
-_ROW = "(?,?,?,?)"
-_INSERT = [
-    "INSERT INTO events (id, type, at, data) VALUES " + ",".join([_ROW] * n)
-    for n in range(_ONE_STATEMENT + 1)
-]  # noqa: S608  (constants)
+_ROWS = "INSERT INTO events (id, type, at, data) VALUES "
+_INSERT = [_ROWS + ",".join(["(?,?,?,?)"] * n) for n in range(_ONE_STATEMENT + 1)]
 _STANDING = "status, ended, blocked_until, gates, kind, message, node"
 _LAST = "SELECT seq FROM events WHERE id >= key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1"
 _FIND = f"SELECT key, ({_LAST}), {_STANDING} FROM runs WHERE id = ?"  # noqa: S608  (constants)
