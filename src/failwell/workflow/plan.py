@@ -176,6 +176,8 @@ class Question:
     choices: tuple[str, ...] = ()
     default: Value = None
     required: bool = True
+    allow_free_text: bool = True
+    multiline: bool = True
 
 
 @frozen
@@ -185,6 +187,11 @@ class QuestionsSpec:
     questions: tuple[Question, ...] = ()
     source: str | None = None
     abort_route: str | None = None
+    """Where leaving leads; `None` where one may not leave."""
+    prompt: Template | None = None
+    allow_back: bool = True
+    allow_skip: bool = True
+    allow_skip_all: bool = True
 
 
 @frozen
