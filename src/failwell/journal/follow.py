@@ -12,7 +12,7 @@ from failwell.journal.watch import Watch
 async def follow(
     store: Store, state: Path, run: str, after: int = -1, give_up: Callable[[], bool] | None = None
 ) -> AsyncIterator[Event]:
-    """The events above `after`, and those to come, up to a terminal one that nothing follows.
+    """The events above `after`, and those to come, up to the terminal one.
 
     As `Store.tail`, for stores whose runs have folders under `state`.
     """

@@ -24,16 +24,13 @@ class Status(StrEnum):
 
 
 ENDED: frozenset[str] = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
-REOPENED_BY = "run:resumed"
-"""The one fact that may follow a failed or cancelled end: somebody takes the run up again."""
-
 _ENDS = {
     "run:completed": Status.COMPLETED,
     "run:failed": Status.FAILED,
     "run:cancelled": Status.CANCELLED,
     "session:cancelled": Status.CANCELLED,
 }
-_STARTS = frozenset({"run:started", REOPENED_BY, "session:started"})
+_STARTS = frozenset({"run:started", "run:resumed", "session:started"})
 _GOES_ON = frozenset({"node:started", "route:taken"})
 """What shows that a paused run moves again in the process that paused it."""
 _MOVES = frozenset({*_ENDS, *_STARTS, *_GOES_ON, "run:paused"})
@@ -60,15 +57,11 @@ def fold(run: str, standing: Standing, facts: Sequence[Fact]) -> Standing:
         StreamEnded: one of them comes after the end.
     """
     for type_, at, data in facts:
-        if standing.ended is not None and not _reopens(standing, type_):
+        if standing.ended is not None:
             raise StreamEnded(run=run, ended_by=_ended_by(standing), refused=type_)
         if type_ in _MOVES:
             standing = _moved(standing, type_, at, data)
     return standing
-
-
-def _reopens(standing: Standing, type_: str) -> bool:
-    return type_ == REOPENED_BY and standing.status in (Status.FAILED, Status.CANCELLED)
 
 
 def _moved(standing: Standing, type_: str, at: float, data: Mapping[str, Any]) -> Standing:

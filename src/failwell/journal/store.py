@@ -90,8 +90,7 @@ class Store(Protocol):
 
         Raises:
             UnknownRun: the run was never created.
-            StreamEnded: a fact would follow the terminal event. Only `run:resumed` may, after a failed or
-                cancelled end.
+            StreamEnded: a fact would follow the terminal event.
         """
         ...
 
@@ -104,7 +103,7 @@ class Store(Protocol):
         ...
 
     def tail(self, run: str, after: int = -1, give_up: Callable[[], bool] | None = None) -> Iterator[Event]:
-        """The events above `after`, and those to come, up to a terminal one that nothing follows.
+        """The events above `after`, and those to come, up to the terminal one.
 
         `give_up` is asked whenever nothing came for about a second; `True` ends the tail.
         """

@@ -19,7 +19,7 @@ from failwell.backends.sqlite.listing import COLUMNS, listed, read_run, storable
 from failwell.backends.sqlite.prune import prune
 from failwell.backends.sqlite.trouble import damaged, trouble, typed
 from failwell.journal.event import Event, Fact, decoded, encoded
-from failwell.journal.faults import RunExists, StreamEnded, UnknownRun
+from failwell.journal.faults import RunExists, UnknownRun
 from failwell.journal.folder import JOURNAL, checked_id, run_folder
 from failwell.journal.lock import held, is_held
 from failwell.journal.status import Standing, fold
@@ -202,11 +202,7 @@ class SqliteStore:
         """One statement, if these facts move nothing and nobody else has written; else `None`."""
         if len(facts) > _ONE_STATEMENT or not facts:
             return None
-        try:
-            if fold(run, stream.standing, facts) is not stream.standing:
-                return None
-        except StreamEnded:
-            # It may have been opened again elsewhere.
+        if fold(run, stream.standing, facts) is not stream.standing:
             return None
         seq = stream.next
         first = stream.key << 32
