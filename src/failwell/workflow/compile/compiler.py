@@ -1,0 +1,170 @@
+"""`compile_file` and `compile_text`: a workflow file, read as a whole."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from failwell.fault.frozen import frozen
+from failwell.workflow.compile.head import FILE
+from failwell.workflow.compile.reading import SECTIONS, Reading
+from failwell.workflow.compile.types import WRONG
+from failwell.workflow.mistakes import Mistake
+from failwell.workflow.plan import ForEachSpec, Limits, Node, Place, Plan, WorkflowSpec
+from failwell.workflow.source.files import Refused, unreadable
+from failwell.workflow.source.load import Loaded, load, load_text
+from failwell.workflow.source.tree import Item
+
+
+@frozen
+class Compiled:
+    """A file that was read: its plan if it can be used, and everything that is wrong with it."""
+
+    plan: Plan | None
+    mistakes: tuple[Mistake, ...]
+    files: Mapping[str, tuple[str, str]]
+    """Path → digest and text as it stands on disk: the root first, then what it includes."""
+    veiled: frozenset[Place] = frozenset()
+    """Places whose text came from environment variables and must not be quoted."""
+
+
+def compile_file(path: str, *, environ: Mapping[str, str], allow_outside: bool = False) -> Compiled:
+    """The workflow file at `path`; `environ` gives the variables it may name.
+
+    Raises:
+        Validation: there is no such file, or it may not be read.
+    """
+
+    def source(on: Reading) -> Loaded:
+        try:
+            return load(path, on, environ, allow_outside=allow_outside)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        except Refused as refused:
+            from failwell.fault.classes import Validation
+
+            raise Validation(kind=refused.kind, message=refused.message) from None
+
+    return _compiled(source, path)
+
+
+def compile_text(
+    text: str, *, file: str = "workflow.yaml", environ: Mapping[str, str] | None = None, allow_outside: bool = False
+) -> Compiled:
+    """A workflow that is at hand as text; `file` is its name, and where its includes start from."""
+
+    def source(on: Reading) -> Loaded:
+        return load_text(text, file, on, environ or {}, allow_outside=allow_outside)
+
+    return _compiled(source, file)
+
+
+@contextmanager
+def _without_pauses() -> Iterator[None]:
+    """Nothing that is made while a file is read becomes garbage, and looking for it takes twice the reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
+    on = Reading()
+    with _without_pauses():
+        loaded = source(on)
+        plan = None if loaded.root is None else _plan(loaded, loaded.root, file, on)
+    if loaded.root is None and not on.found:
+        on.add("the file is empty", Place(file=file, line=1, column=1), hint="begin with `workflow:` and `agents:`")
+    mistakes = on.finish({path: text for path, (_, text) in loaded.files.items()})
+    broken = any(mistake.is_error for mistake in mistakes)
+    veiled = frozenset[Place]()
+    if loaded.root is not None and any("${" in text for _, text in loaded.files.values()):
+        veiled = frozenset(item.place for item in loaded.root.walk() if item.veiled)
+    return Compiled(plan=None if broken else plan, mistakes=mistakes, files=loaded.files, veiled=veiled)
+
+
+def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:
+    if type(root.value) is dict:
+        on.index(root)
+    got = FILE.read(root, (), on)
+    if got is WRONG:
+        return None
+    nodes = _nodes(got, root, on)
+    head = got["workflow"]
+    if head is WRONG or WRONG in head.values() or WRONG in got.values():
+        return None
+    context: dict[str, Any] = head.get("context") or {}
+    runtime = {**(head.get("runtime") or {})}
+    runtime |= {key: head[key] for key in ("cost", "mcp") if key in head}
+    if len(context) > ("mode" in context):
+        runtime["context"] = {key: value for key, value in context.items() if key != "mode"}
+    return Plan(
+        name=head["name"],
+        entry=head["entry_point"],
+        nodes=nodes,
+        file=file,
+        digest=loaded.digest,
+        description=head.get("description", ""),
+        version=head.get("version", ""),
+        inputs=head.get("input") or {},
+        context_mode=context.get("mode", "accumulate"),
+        limits=head.get("limits") or Limits(),
+        output=got.get("output") or {},
+        kinds=got.get("kinds") or {},
+        hooks=head.get("hooks") or {},
+        metadata=head.get("metadata") or {},
+        notifications=head.get("notifications"),
+        runtime=runtime,
+        tools=got.get("tools", ()),
+        instructions=head.get("instructions", ()),
+        children=_children(nodes, file),
+    )
+
+
+def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:
+    """Every step and group by name; two of one name are a mistake."""
+    nodes: dict[str, Node] = {}
+    first: dict[str, Item] = {}
+    for section in SECTIONS:
+        listed = root.value.get(section)
+        if listed is None or type(listed.value) is not list:
+            continue
+        for index, entry in enumerate(listed.value):
+            name = entry.value.get("name") if type(entry.value) is dict else None
+            if name is None or type(name.value) is not str:
+                continue
+            if name.value in first:
+                quoted = "" if name.veiled else f" `{name.value[:100]}`"
+                where = first[name.value].place
+                on.wrong(
+                    name,
+                    ((((), section), index), "name"),
+                    f"the name{quoted} is used twice",
+                    hint=f"steps and groups share their names; the other one is in line {where.line}",
+                    also=(where,),
+                )
+            first.setdefault(name.value, name)
+        made = got.get(section)
+        if made is not None and made is not WRONG:
+            nodes |= {node.name: node for node in made}
+    if not first and not on.found:
+        on.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")
+    return nodes
+
+
+def _children(nodes: Mapping[str, Node], file: str) -> tuple[str, ...]:
+    """Files of sub-workflows whose path is plain."""
+    found: dict[str, None] = {}
+    folder = os.path.dirname(file)  # noqa: PTH120
+    todo = list(nodes.values())
+    while todo:
+        spec = todo.pop().spec
+        if isinstance(spec, ForEachSpec):
+            todo.append(spec.body)
+        elif isinstance(spec, WorkflowSpec) and spec.path.is_plain and "@" not in spec.path.text:
+            found[os.path.normpath(os.path.join(folder, spec.path.text))] = None  # noqa: PTH118
+    return tuple(sorted(found))

@@ -1,0 +1,28 @@
+"""What is known while a file is read: the mistakes so far, and the steps by name."""
+
+from failwell.workflow.source.problems import Problems
+from failwell.workflow.source.tree import Item
+
+SECTIONS = ("agents", "parallel", "for_each")
+
+
+class Reading(Problems):
+    """The mistakes of a file, and where its steps stand, for those that are named elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: dict[str, tuple[str, Item]] = {}
+        """Name → section and item, the first of each name."""
+        self.within: list[str] = []
+        """Names of the bodies that are being read, to see a circle."""
+
+    def index(self, root: Item) -> None:
+        """Find the steps of a file by name; what is not a step is passed over."""
+        for section in SECTIONS:
+            listed = root.value.get(section)
+            if listed is None or type(listed.value) is not list:
+                continue
+            for entry in listed.value:
+                name = entry.value.get("name") if type(entry.value) is dict else None
+                if name is not None and type(name.value) is str:
+                    self.steps.setdefault(name.value, (section, entry))
