@@ -85,14 +85,16 @@ class Idle:
     blocked_until: float | None = None
 
 
-@frozen
 class Again:
     """There is more to do: advance with `Tick`."""
 
+    __slots__ = ()
 
-@frozen
+
 class End:
     """The run is over; its terminal fact is the last one."""
+
+    __slots__ = ()
 
 
 Command = Start | Stop | Wake | Hush | Open | Ask | Idle | Again | End

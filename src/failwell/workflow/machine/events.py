@@ -74,8 +74,6 @@ class Opened:
     at: float
     path: str
     file: str
-    inputs: Mapping[str, Any]
-    """Checked and completed against the file's own declarations."""
     luck: float = 0.5
 
 

@@ -21,7 +21,7 @@ class Task:
     """One execution of a node. Never changed: `but` makes another."""
 
     __slots__ = (
-        "approved", "asked", "attempt", "failure", "gate", "index", "item", "node", "parent", "path", "rerun",
+        "approved", "asked", "attempt", "failure", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
         "reserve", "retries", "scope", "started", "status", "type", "until", "visit",
     )  # fmt: skip
 
@@ -35,6 +35,8 @@ class Task:
     attempt: int
     retries: int
     """How often a route ran it again."""
+    parked: int
+    """How often it was put aside until a told time; that uses up no attempt."""
     rerun: int
     """How often this attempt was started again after a crash."""
     started: float
@@ -52,7 +54,7 @@ class Task:
     failure: Failure | None
 
     def __init__(self, **values: Any) -> None:
-        self.retries = self.rerun = 0
+        self.retries = self.parked = self.rerun = 0
         self.approved = False
         self.reserve = 0.0
         self.parent = self.index = self.item = self.until = self.gate = self.asked = self.failure = None
@@ -160,15 +162,30 @@ class Scope(_Owned):
 class Group(_Owned):
     """The progress of a parallel group or a `for_each`."""
 
-    __slots__ = ("active", "failures", "items", "keys", "next", "path", "results", "stopping", "type")
+    __slots__ = (
+        "active",
+        "failures",
+        "items",
+        "keyed",
+        "keys",
+        "next",
+        "path",
+        "results",
+        "stopping",
+        "type",
+    )
 
-    def __init__(self, path: str, kind: str, keys: list[str], items: list[Any] | None) -> None:
+    def __init__(
+        self, path: str, kind: str, keys: list[str], items: list[Any] | None, *, keyed: bool
+    ) -> None:
         self.owner: object = None
         self.path = path
         self.type = kind
         self.keys = keys
         """The members' names, or the items' keys, in order."""
         self.items = items
+        self.keyed = keyed
+        """Whether its outputs are found by key, and not by position."""
         self.next = 0
         """The first member that was not looked at yet."""
         self.active: Shelf[bool] = Shelf()
@@ -191,7 +208,7 @@ class Group(_Owned):
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
         return {
-            "path": self.path, "type": self.type, "keys": self.keys, "items": self.items, "next": self.next,
+            "path": self.path, "type": self.type, "keys": self.keys, "items": self.items, "keyed": self.keyed, "next": self.next,
             "active": list(self.active), "results": dict(self.results.items()),
             "failures": list(self.failures), "stopping": self.stopping,
         }  # fmt: skip
@@ -199,7 +216,7 @@ class Group(_Owned):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Group":
         """The inverse of `to_dict`."""
-        made = cls(data["path"], data["type"], list(data["keys"]), data["items"])
+        made = cls(data["path"], data["type"], list(data["keys"]), data["items"], keyed=data["keyed"])
         made.next, made.stopping = data["next"], data["stopping"]
         made.failures = tuple(data["failures"])
         made.active = Shelf(dict.fromkeys(data["active"], True))
@@ -211,7 +228,7 @@ class State:
     """A whole run."""
 
     __slots__ = (
-        "active", "at", "begun", "cancel", "ending", "file", "groups", "leaves", "limits", "metadata", "owed",
+        "active", "at", "begun", "cancel", "ending", "file", "groups", "leaves", "limits", "metadata", "outputs", "owed",
         "paused", "run", "scopes", "seq", "spent", "started", "status", "tasks", "token", "usage", "waiting",
         "warned",
     )  # fmt: skip
@@ -239,6 +256,8 @@ class State:
         self.cancel: dict[str, Any] | None = None
         self.ending: dict[str, Any] | None = None
         """The failure that ends the run, while what still runs is being stopped."""
+        self.outputs: Any = None
+        """What the run put out, once it is complete."""
         self.leaves = 0
         """How many leaves run."""
         self.owed: list[str] = []
@@ -301,6 +320,6 @@ class State:
 
 
 _PLAIN = (
-    "active", "at", "begun", "cancel", "ending", "file", "leaves", "limits", "metadata", "owed", "paused", "run",
+    "active", "at", "begun", "cancel", "ending", "file", "leaves", "limits", "metadata", "outputs", "owed", "paused", "run",
     "seq", "spent", "started", "status", "usage", "waiting", "warned",
 )  # fmt: skip

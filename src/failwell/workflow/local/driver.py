@@ -1,0 +1,384 @@
+"""Drives one run: events in, facts into the journal, then commands out into the world.
+
+Everything goes through one queue. What has come in is taken together, so that under load many
+results share one write; nothing is told or done before it is written.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.fault.base import Fault
+from failwell.fault.classes import Validation
+from failwell.fault.frozen import frozen
+from failwell.journal.event import TERMINAL
+from failwell.journal.event import Event as Entry
+from failwell.journal.lines import write_error, write_notification
+from failwell.journal.store import Store
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.workflow.failure import Failure, of_exception
+from failwell.workflow.local.executor import Broke, Executor, Tools, Worked
+from failwell.workflow.machine.advance import Machine
+from failwell.workflow.machine.commands import (
+    Again,
+    Ask,
+    Command,
+    End,
+    Hush,
+    Idle,
+    Open,
+    Request,
+    Start,
+    Stop,
+    Wake,
+)
+from failwell.workflow.machine.events import (
+    Answered,
+    Done,
+    Event,
+    Failed,
+    Opened,
+    Rang,
+    Stopped,
+    Tick,
+)
+from failwell.workflow.machine.state import State
+from failwell.workflow.plan import Plan
+
+if TYPE_CHECKING:
+    from asyncio import Task as Work
+
+_LOG = logging.getLogger("failwell.workflow")
+FIRST_SNAPSHOT = 2_000
+"""Facts after which a state is kept for the first time; each later one comes half as much again on."""
+
+Watcher = Callable[[Entry], None]
+Notes = Callable[[str, dict[str, Any]], None]
+Asker = Callable[[str, Mapping[str, Any]], Awaitable["Answered | None"]]
+Opener = Callable[[str, str], Awaitable[Plan]]
+
+
+@frozen
+class Ended:
+    """How `drive` came to its end."""
+
+    status: str
+    """completed, failed, cancelled, or waiting."""
+    state: State
+    outputs: Any = None
+    failure: Failure | None = None
+    error_type: str | None = None
+    gates: tuple[str, ...] = ()
+    blocked_until: float | None = None
+
+
+def _no_luck() -> float:
+    return 0.5
+
+
+def _no_secret(ref: str) -> str:
+    raise Validation(kind="validation.input_invalid", message=f"the secret `{ref}` was not given")
+
+
+def _unheard(_kind: str, _data: dict[str, Any]) -> None:
+    """Nobody listens."""
+
+
+@frozen
+class World:
+    """What a run works with."""
+
+    store: Store
+    run_folder: Path
+    executors: Mapping[str, Executor]
+    opener: Opener
+    """Reads and checks the file of a sub-workflow: (file, folder) → plan."""
+    clock: Clock = SYSTEM_CLOCK
+    luck: Callable[[], float] = _no_luck
+    secret: Callable[[str], str] = _no_secret
+    watchers: tuple[Watcher, ...] = ()
+    notes: Notes = _unheard
+    asker: Asker | None = None
+    stays: bool = False
+    """Whether to go on waiting for answers and far times, instead of leaving."""
+    grace: float = 2.0
+    patience: float = 10.0
+    """Seconds after which a leaf that does not end when told to is left behind."""
+
+
+class Driver:
+    """One run in this process."""
+
+    def __init__(
+        self, machine: Machine, plans: dict[str, Plan], world: World, state: State | None = None
+    ) -> None:
+        self.machine = machine
+        self.plans = plans
+        self.world = world
+        self.state = State() if state is None else state
+        self._queue: deque[Event] = deque()
+        self._wake: Any = None
+        self._loop: Any = None
+        self._work: dict[str, Work[None]] = {}
+        self._timers: dict[str, Work[None]] = {}
+        self._questions: dict[str, Work[None]] = {}
+        self._stopping: dict[str, Work[None]] = {}
+        self._ended: Ended | None = None
+        self._next_snapshot = max(FIRST_SNAPSHOT, self.state.seq * 3 // 2)
+
+    def tell(self, event: Event) -> None:
+        """Hand an event in, from this thread or another."""
+        loop = self._loop
+        if loop is None:
+            self._queue.append(event)
+        else:
+            loop.call_soon_threadsafe(self._put, event)
+
+    def now(self) -> float:
+        """The time that events carry."""
+        return self.world.clock.now().timestamp()
+
+    async def drive(self, first: Event) -> Ended:
+        """Run until the run is over, or until only a person or a far time can move it."""
+        import asyncio
+
+        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._queue.append(first)
+        try:
+            while self._ended is None:
+                if not self._queue:
+                    self._wake.clear()
+                    await self._wake.wait()
+                await self._turn()
+                if self._queue:
+                    # Let the leaves and timers get a word in between two turns.
+                    await asyncio.sleep(0)
+            return self._ended
+        finally:
+            self._loop = None
+            await self._clear_up()
+
+    async def _turn(self) -> None:
+        facts: list[tuple[str, float, Mapping[str, Any]]] = []
+        commands: list[Command] = []
+        state = self.state
+        while self._queue and len(facts) < 1_024:
+            event = self._queue.popleft()
+            step = self.machine.advance(state, event)
+            state = step.state
+            facts.extend([(kind, event.at, data) for kind, data in step.facts])
+            commands.extend(step.commands)
+            if commands and isinstance(commands[-1], Again):
+                commands.pop()
+                self._queue.append(Tick(at=self.now(), luck=self.world.luck()))
+        self.state = state
+        if facts:
+            self._write(facts)
+        for command in commands:
+            await self._do(command)
+
+    def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> None:
+        try:
+            events = self.world.store.append(self.state.run, facts)
+        except Fault as fault:
+            # Nobody may hear of what is not on record, except that this is the end.
+            self._lost(fault)
+            return
+        for event in events:
+            if event.type in ("run:failed", "notification"):
+                self._put_down(event)
+            self._tell_watchers(event)
+        if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
+            self._keep()
+
+    def _put_down(self, event: Entry) -> None:
+        """Beside the journal, failures and notifications go to files that other programs read."""
+        state = self.state
+        folder = self.world.run_folder
+        try:
+            if event.type == "notification":
+                write_notification(folder, {"timestamp": event.at, "run_id": state.run, **event.data})
+                return
+            failure = event.data["failure"]
+            name = self.plans[state.file].name
+            for one in (failure, *failure.get("others", ())):
+                leaf = one["frames"][0]["node"] if one["frames"] else event.data.get("node")
+                write_error(folder, at=event.at, run=state.run, workflow=name, node=leaf, failure=one)
+        except Fault as fault:
+            # The journal has it; a second copy that cannot be written must not cost the run its end.
+            _LOG.error("run %s: %s", state.run, fault)
+
+    def _keep(self) -> None:
+        import json
+
+        text = json.dumps(self.state.to_dict(), separators=(",", ":"))
+        self.world.store.snapshot(self.state.run, self.state.seq - 1, text)
+        self._next_snapshot = self.state.seq * 3 // 2
+
+    def _lost(self, fault: Fault) -> None:
+        failure = of_exception(fault)
+        _LOG.error("run %s cannot be recorded: %s", self.state.run, failure["envelope"]["kind"])
+        last = Entry(
+            self.state.seq, "run:failed", self.now(), {"failure": failure, "error_type": "NotRecorded"}
+        )
+        self._tell_watchers(last)
+        self._ended = Ended(status="failed", state=self.state, failure=failure, error_type="NotRecorded")
+
+    def _tell_watchers(self, event: Entry) -> None:
+        for watcher in self.world.watchers:
+            try:
+                watcher(event)
+            except Exception:  # noqa: BLE001  (a watcher's trouble is its own: neither the run nor the others pay for it)
+                _LOG.exception("a watcher of run %s failed", self.state.run)
+
+    async def _do(self, command: Command) -> None:
+        match command:
+            case Start(request=request):
+                self._work[request.path] = self._spawn(self._execute(request))
+            case Stop(path=path):
+                self._stop(path)
+            case Wake(timer=timer, at=at):
+                self._hush(timer)
+                self._timers[timer] = self._spawn(self._ring(timer, at))
+            case Hush(timer=timer):
+                self._hush(timer)
+            case Open():
+                self._work[command.path] = self._spawn(self._open(command))
+            case Ask(gate=gate, question=question):
+                if self.world.asker is not None and gate not in self._questions:
+                    self._questions[gate] = self._spawn(self._ask(gate, question))
+            case Idle(gates=gates, blocked_until=until):
+                self._rest(gates, until)
+            case Again():
+                self._put(Tick(at=self.now(), luck=self.world.luck()))
+            case End():
+                self._ended = self._outcome()
+
+    def _rest(self, gates: tuple[str, ...], until: float | None) -> None:
+        asked = any(gate in self._questions for gate in gates)
+        if not self.world.stays and not asked and not self._queue:
+            self._ended = Ended(status="waiting", state=self.state, gates=gates, blocked_until=until)
+
+    def _outcome(self) -> Ended:
+        state = self.state
+        ending = state.ending or {}
+        return Ended(
+            status=state.status,
+            state=state,
+            outputs=state.outputs,
+            failure=ending.get("failure"),
+            error_type=ending.get("error_type"),
+        )
+
+    async def _execute(self, request: Request) -> None:
+        import asyncio
+
+        tools = Tools(
+            plan=self.plans[request.file],
+            run_folder=self.world.run_folder,
+            secret=self.world.secret,
+            note=self.world.notes,
+            grace=self.world.grace,
+        )
+        path = request.path
+        event: Event
+        try:
+            came = await self.world.executors[request.node.type].run(request, tools)
+        except asyncio.CancelledError:
+            self._work.pop(path, None)
+            self._put(Stopped(at=self.now(), path=path, luck=self.world.luck()))
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
+            failure = of_exception(error)
+            _LOG.error("%s: unforeseen in `%s`", failure["report"]["id"], path, exc_info=error)
+            came = Broke(failure=failure)
+        self._work.pop(path, None)
+        event = self._event(path, came)
+        self._put(event)
+
+    def _event(self, path: str, came: Worked | Broke) -> Event:
+        at, luck = self.now(), self.world.luck()
+        if isinstance(came, Worked):
+            return Done(at=at, path=path, output=came.output, usage=came.usage, luck=luck)
+        return Failed(
+            at=at,
+            path=path,
+            failure=came.failure,
+            output=came.output,
+            has_output=came.has_output,
+            usage=came.usage,
+            luck=luck,
+        )
+
+    async def _open(self, command: Open) -> None:
+        from posixpath import join, normpath
+
+        path = normpath(join(command.folder, command.file))
+        try:
+            self.plans[path] = await self.world.opener(command.file, command.folder)
+        except Fault as fault:
+            self._work.pop(command.path, None)
+            self._put(Failed(at=self.now(), path=command.path, failure=of_exception(fault)))
+            return
+        self._work.pop(command.path, None)
+        self._put(Opened(at=self.now(), path=command.path, file=path))
+
+    async def _ring(self, timer: str, at: float) -> None:
+        await self.world.clock.asleep(max(0.0, at - self.now()))
+        self._timers.pop(timer, None)
+        self._put(Rang(at=max(at, self.now()), timer=timer, luck=self.world.luck()))
+
+    async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
+        assert self.world.asker is not None
+        answered = await self.world.asker(gate, question)
+        self._questions.pop(gate, None)
+        self._put(answered if answered is not None else Tick(at=self.now()))
+
+    def _stop(self, path: str) -> None:
+        work = self._work.get(path)
+        if work is None or path in self._stopping:
+            return
+        work.cancel()
+        self._stopping[path] = self._spawn(self._leave_behind(path, work))
+
+    async def _leave_behind(self, path: str, work: "Work[None]") -> None:
+        """A leaf that does not end when it is told to must not keep the run from ending."""
+        from asyncio import wait
+
+        _, still = await wait((work,), timeout=self.world.grace + self.world.patience)
+        self._stopping.pop(path, None)
+        if still:
+            _LOG.error("`%s` of run %s does not end; it is left behind", path, self.state.run)
+            self._work.pop(path, None)
+            self._put(Stopped(at=self.now(), path=path, luck=self.world.luck()))
+
+    def _hush(self, timer: str) -> None:
+        sleeping = self._timers.pop(timer, None)
+        if sleeping is not None:
+            sleeping.cancel()
+
+    def _spawn(self, work: Any) -> "Work[None]":
+        return self._loop.create_task(work)
+
+    def _put(self, event: Event) -> None:
+        self._queue.append(event)
+        if self._wake is not None:
+            self._wake.set()
+
+    async def _clear_up(self) -> None:
+        """Nothing outlives the run: leaves, timers and questions end, and are waited for."""
+        from asyncio import wait
+
+        left = [
+            *self._work.values(),
+            *self._timers.values(),
+            *self._questions.values(),
+            *self._stopping.values(),
+        ]
+        for one in left:
+            one.cancel()
+        if left:
+            await wait(left, timeout=self.world.grace + self.world.patience)

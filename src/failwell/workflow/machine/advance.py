@@ -1,0 +1,293 @@
+"""`Machine.advance(state, event)`: the one way in which a run moves.
+
+Pure: the state that came in is as it was, and the same state and event give the same answer, in
+this process or another. A turn first takes the event in, then goes on with what is owed until
+there is nothing left to do without the world, or until it has found enough to be written down.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.frozen import frozen
+from failwell.workflow.machine.asking import answer, needs_approval, too_late
+from failwell.workflow.machine.closing import ask_again, cancel_run, come_to_rest, end_run
+from failwell.workflow.machine.commands import RUN_TIMER, Again, Command, Wake
+from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.entering import begin, enter, is_full, start_again
+from failwell.workflow.machine.events import (
+    Answered,
+    Begin,
+    Cancel,
+    Done,
+    Event,
+    Failed,
+    Opened,
+    Rang,
+    Resume,
+    Stopped,
+    Tick,
+)
+from failwell.workflow.machine.fold import LEAVES
+from failwell.workflow.machine.groups import pump_group, retry_items
+from failwell.workflow.machine.paths import below
+from failwell.workflow.machine.scopes import close_scope
+from failwell.workflow.machine.state import ACTIVE, State, Task
+from failwell.workflow.machine.turn import Fact, Library, Turn
+from failwell.workflow.plan import END
+
+
+@frozen
+class Step:
+    """What came of one event: the state after it, the facts to write down, the things to do then."""
+
+    state: State
+    facts: list[Fact]
+    commands: list[Command]
+
+
+class Machine:
+    """The rules of a run over its plans, which may grow while it goes on."""
+
+    __slots__ = ("plans",)
+
+    def __init__(self, plans: Library) -> None:
+        self.plans = plans
+
+    def advance(self, state: State, event: Event) -> Step:
+        """Take `event` in."""
+        turn = Turn(state, self.plans, event.at, event.luck)
+        if not turn.state.is_over:
+            _take_in(turn, event)
+            _go_on(turn)
+            come_to_rest(turn)
+        if turn.owed and not turn.state.is_over:
+            turn.commands.append(Again())
+        turn.state.owed = [] if turn.state.is_over else list(turn.owed)
+        return Step(state=turn.state, facts=turn.facts, commands=turn.commands)
+
+
+def _go_on(turn: Turn) -> None:
+    while turn.owed and not turn.is_full:
+        path = turn.owed.popleft()
+        group = turn.state.groups.get(path)
+        if group is not None:
+            pump_group(turn, group, enter)
+        elif path in turn.state.scopes:
+            _pump_scope(turn, path)
+        else:
+            _rang(turn, path)
+
+
+def _pump_scope(turn: Turn, path: str) -> None:
+    scope = turn.state.scopes[path]
+    if scope.ended or scope.cursor is None or turn.is_closing:
+        return
+    if scope.cursor == END:
+        close_scope(turn, turn.state.scope(path))
+        return
+    at = below(path, scope.cursor)
+    if at in turn.state.tasks:
+        return
+    node = turn.plan(scope).nodes[scope.cursor]
+    visit = (scope.visits.get(node.name) or 0) + 1
+    task = Task(
+        path=at,
+        scope=path,
+        node=node.name,
+        type=node.type,
+        status="running",
+        visit=visit,
+        attempt=1,
+        started=turn.at,
+    )
+    enter(turn, task, node, waits_as=path)
+
+
+def _take_in(turn: Turn, event: Event) -> None:
+    match event:
+        case Begin():
+            _begin(turn, event)
+        case Resume():
+            _resume(turn, event)
+        case Done() | Failed() | Stopped():
+            _leaf_ended(turn, event)
+        case Opened():
+            _opened(turn, event)
+        case Rang():
+            _rang(turn, event.timer)
+        case Answered():
+            answer(turn, event)
+        case Cancel():
+            cancel_run(turn, event.reason, event.by)
+        case Tick():
+            pass
+
+
+def _begin(turn: Turn, event: Begin) -> None:
+    plan = turn.plans[event.file]
+    data: dict[str, Any] = {
+        "run": event.run,
+        "workflow": plan.name,
+        "file": event.file,
+        "digest": plan.digest,
+        "entry": plan.entry,
+        "inputs": dict(event.inputs),
+        "metadata": {**plan.metadata, **event.metadata},
+    }
+    if event.continues is not None:
+        data["continues"] = {key: value for key, value in event.continues.items() if key != "state"}
+        data["state"] = event.continues["state"]
+    turn.record("run:started", data)
+    _arm_run_timer(turn)
+    if event.continues is None:
+        turn.owe("")
+    else:
+        _pick_up(turn)
+
+
+def _resume(turn: Turn, event: Resume) -> None:
+    state = turn.state
+    # Only the time in which somebody worked on the run counts; the last fact is the last sign of it.
+    worked = state.active + max(0.0, state.at - state.begun)
+    data: dict[str, Any] = {"from_seq": state.seq - 1, "by": event.by, "active": worked}
+    if event.accepted_changes:
+        data["accepted_changes"] = True
+    if event.limits:
+        data["limits"] = dict(event.limits)
+    turn.record("run:resumed", data)
+    _arm_run_timer(turn)
+    _pick_up(turn)
+
+
+def _pick_up(turn: Turn) -> None:
+    """Everything that was going on goes on: what ran runs again, what waited waits on."""
+    state = turn.state
+    turn.owed.clear()
+    state.waiting = []
+    for task in state.tasks.values():
+        match task.status:
+            case "running" | "opening":
+                start_again(turn, task, because="crash")
+            case "retrying" | "waiting":
+                turn.commands.append(Wake(timer=task.path, at=task.until or turn.at))
+            case "gate" | "budget":
+                _gate_again(turn, task)
+            case _:
+                pass
+    for path in [*state.groups, *state.scopes]:
+        turn.owe(path)
+
+
+def _gate_again(turn: Turn, task: Task) -> None:
+    if task.gate is None:
+        # It was decided, and the process ended before anything came of that.
+        if task.status == "budget":
+            start_again(turn, task, because="approval")
+        return
+    ask_again(turn, task)
+    if task.until is not None:
+        turn.commands.append(Wake(timer=task.path, at=task.until))
+
+
+def _arm_run_timer(turn: Turn) -> None:
+    state = turn.state
+    limit = state.limits.get("timeout_seconds", turn.plans[state.file].limits.timeout_seconds)
+    if limit is not None:
+        turn.commands.append(Wake(timer=RUN_TIMER, at=turn.at + max(0.0, limit - state.active)))
+
+
+def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
+    task = turn.state.tasks.get(event.path)
+    if task is None or task.status not in ("running", "opening"):
+        return
+    if isinstance(event, Done):
+        complete(turn, task, event.output, usage=event.usage)
+    elif isinstance(event, Failed):
+        fail(
+            turn,
+            task,
+            event.failure,
+            output=event.output,
+            has_output=event.has_output,
+            usage=event.usage,
+        )
+    else:
+        kind = "cancel.run" if turn.is_closing else "cancel.stage"
+        fail(turn, task, turn.failure(kind, f"`{task.node}` was stopped", task=task))
+    _free_slot(turn)
+
+
+def _free_slot(turn: Turn) -> None:
+    waiting, turn.state.waiting = turn.state.waiting, []
+    for path in dict.fromkeys(waiting):
+        turn.owe(path)
+
+
+def _opened(turn: Turn, event: Opened) -> None:
+    task = turn.state.tasks.get(event.path)
+    if task is not None and task.status == "opening":
+        if turn.is_closing:
+            fail(turn, task, turn.failure("cancel.run", f"`{task.node}` was stopped", task=task))
+            return
+        begin(turn, task)
+
+
+def _rang(turn: Turn, timer: str) -> None:
+    if timer == RUN_TIMER:
+        _run_timed_out(turn)
+        return
+    task = turn.state.tasks.get(timer)
+    if task is None or turn.is_closing or (task.until is not None and turn.at < task.until - 0.001):
+        return
+    if task.status == "retrying":
+        _retry_now(turn, task)
+    elif task.status == "waiting":
+        complete(turn, task, {"waited_seconds": round(turn.at - task.started, 3)})
+    elif task.status == "gate":
+        too_late(turn, task)
+
+
+def _retry_now(turn: Turn, task: Task) -> None:
+    node = turn.node(task)
+    if node.type in LEAVES and is_full(turn):
+        turn.state.waiting.append(task.path)
+    elif node.type not in LEAVES or not needs_approval(turn, task.but(attempt=task.attempt + 1), node):
+        start_again(turn, task, because="retry")
+
+
+def _run_timed_out(turn: Turn) -> None:
+    state = turn.state
+    if turn.is_closing:
+        return
+    limit = state.limits.get("timeout_seconds", turn.plans[state.file].limits.timeout_seconds)
+    elapsed = state.active + max(0.0, turn.at - state.begun)
+    turn.record("run:timeout", {"elapsed": round(elapsed, 3), "limit": limit})
+    late = turn.failure(
+        "limit.run_timeout",
+        f"the run reached its time limit of {limit:g} s",
+        details={"timeout_seconds": limit},
+    )
+    end_run(turn, late, error_type="LimitReached", node=None)
+
+
+def revived(state: State) -> Mapping[str, Any]:
+    """The state of a run that ended badly, made ready to go on where it failed, as JSON."""
+    draft = state.fork()
+    for path in draft.groups:
+        retry_items(draft.group(path))
+    for path, task in draft.tasks.items():
+        status = "group" if path in draft.groups else "child" if path in draft.scopes else None
+        if status is None:
+            if task.status in ("failed", *ACTIVE):
+                draft.tasks.pop(path)
+                if task.parent is not None:
+                    draft.group(task.parent).active.pop(path)
+            continue
+        draft.tasks[path] = task.but(status=status, failure=None)
+        if task.parent is not None:
+            draft.group(task.parent).active[path] = True
+    draft.cancel = draft.ending = None
+    draft.leaves = 0
+    draft.status = "running"
+    draft.owed, draft.waiting = [], []
+    return draft.to_dict()

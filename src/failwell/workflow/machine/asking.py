@@ -1,0 +1,244 @@
+"""What a person decides: gates, questions, and whether a run may spend beyond its budget."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.classes import Validation
+from failwell.workflow.machine.closing import end_run
+from failwell.workflow.machine.commands import Ask, Wake
+from failwell.workflow.machine.context import ScopeNames, look_up
+from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.events import Answered
+from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.plan import GateSpec, Node, Question, QuestionsSpec
+from failwell.workflow.template import render, render_value
+
+TIMEOUT = "timeout"
+"""Who decided when nobody did in time."""
+APPROVED, REJECTED = "approved", "rejected"
+
+
+def ask_person(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    """Open a gate."""
+    spec = node.spec
+    assert isinstance(spec, GateSpec)
+    options = [
+        {
+            "label": render(option.label, names),
+            "value": option.value,
+            **({"prompt_for": option.prompt_for, "multiline": option.multiline} if option.prompt_for else {}),
+        }
+        for option in spec.options
+    ]
+    data: dict[str, Any] = {"type": "human_gate", "prompt": render(spec.prompt, names), "options": options}
+    if spec.assignee is not None:
+        data["assignee"] = render(spec.assignee, names)
+    if spec.timeout is not None:
+        data["expires_at"] = turn.at + spec.timeout
+        data["timeout_option"] = spec.timeout_option
+    _open(turn, task, data)
+
+
+def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    """Open a list of questions."""
+    spec = node.spec
+    assert isinstance(spec, QuestionsSpec)
+    asked = (
+        [_question(one, names) for one in spec.questions]
+        if spec.source is None
+        else _from(spec.source, names)
+    )
+    data: dict[str, Any] = {
+        "type": "questions",
+        "prompt": node.description,
+        "questions": asked,
+        "options": [],
+    }
+    if spec.abort_route is not None:
+        data["can_abort"] = True
+    _open(turn, task, data)
+
+
+def _question(question: Question, names: ScopeNames) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "text": render(question.text, names),
+        "hint": "" if question.hint is None else render(question.hint, names),
+        "choices": list(question.choices),
+        "default": render_value(question.default, names),
+        "required": question.required,
+    }
+
+
+def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
+    value = look_up(source, names)
+    if not isinstance(value, list):
+        raise Validation(
+            kind="validation.input_invalid",
+            message=f"the questions' source, `{source}`, is not a list",
+            details={"source": source},
+        )
+    asked: list[dict[str, Any]] = []
+    for number, one in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        given: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        asked.append(
+            {"id": str(given.get("id", number)), "hint": "", "choices": [], "required": True, **given}
+        )
+    return asked
+
+
+def _open(turn: Turn, task: Task, data: dict[str, Any]) -> None:
+    gate = gate_id(task)
+    data = {"path": task.path, "node": task.node, "gate": gate, **data}
+    turn.record("human_gate:paused", data)
+    turn.commands.append(Ask(gate=gate, question=data))
+    if "expires_at" in data:
+        turn.commands.append(Wake(timer=task.path, at=data["expires_at"]))
+
+
+def gate_id(task: Task, prefix: str = "") -> str:
+    """The name by which a gate is answered; a later visit of the same node has another."""
+    return f"{prefix}{task.path}" if task.visit == 1 else f"{prefix}{task.path}#{task.visit}"
+
+
+def answer(turn: Turn, event: Answered) -> None:
+    """Apply a decision. One for a gate that is not open changes nothing: it was decided before."""
+    task = next((one for one in turn.state.tasks.values() if one.gate == event.gate), None)
+    if task is None or turn.is_closing:
+        return
+    data: dict[str, Any] = {
+        "path": task.path,
+        "gate": event.gate,
+        "decision": event.decision,
+        "decided_by": event.by,
+    }
+    if event.payload is not None:
+        data["payload"] = event.payload
+    if event.comment:
+        data["comment"] = event.comment
+    if task.status == "budget":
+        turn.record("human_gate:resumed", data)
+        _budget_decided(turn, turn.state.tasks[task.path], event)
+        return
+    turn.record("human_gate:resumed", data)
+    now = turn.state.tasks[task.path]
+    node = turn.node(now)
+    if isinstance(node.spec, GateSpec):
+        _gate_decided(turn, now, node.spec, event)
+    else:
+        _questions_answered(turn, now, node, task.asked or {}, event)
+
+
+def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> None:
+    option = next((one for one in spec.options if one.value == event.decision), None)
+    if option is None:
+        unknown = turn.failure(
+            "validation.input_invalid", f"gate `{event.gate}` has no such option", task=task
+        )
+        fail(turn, task, unknown)
+        return
+    if option.value in spec.reject:
+        refused = turn.failure(
+            "halt.intentional",
+            f"`{task.node}` was answered with `{option.value}`, which ends the run",
+            task=task,
+            details={"decision": option.value, "decided_by": event.by, "comment": event.comment},
+            typed=True,
+        )
+        fail(turn, task, refused)
+        return
+    more: Any = event.payload if isinstance(event.payload, dict) else {}
+    if option.prompt_for and not isinstance(event.payload, dict) and event.payload is not None:
+        more = {option.prompt_for: event.payload}
+    complete(turn, task, {"selected": option.value, "additional_input": more}, to=option.route)
+
+
+def _questions_answered(
+    turn: Turn, task: Task, node: Node, asked: Mapping[str, Any], event: Answered
+) -> None:
+    spec = node.spec
+    assert isinstance(spec, QuestionsSpec)
+    answers: dict[str, Any] = event.payload if isinstance(event.payload, dict) else {}
+    items = [{**one, "answer": answers.get(one["id"])} for one in asked.get("questions", [])]
+    told = {
+        "answers": answers,
+        "items": items,
+        "transcript": "\n".join(f"{one['text']}\n{one['answer']}" for one in items),
+        "answered_count": sum(one["answer"] is not None for one in items),
+        "total_count": len(items),
+        "outcome": event.decision,
+    }
+    to = spec.abort_route if event.decision == "aborted" else None
+    complete(turn, task, told, to=to)
+
+
+def too_late(turn: Turn, task: Task) -> None:
+    """Nobody decided in time."""
+    node = turn.node(task)
+    spec = node.spec
+    if isinstance(spec, GateSpec) and spec.timeout_option is not None and task.gate is not None:
+        answer(turn, Answered(at=turn.at, gate=task.gate, decision=spec.timeout_option, by=TIMEOUT))
+        return
+    late = turn.failure(
+        "limit.run_timeout", f"nobody answered `{task.node}` in time", task=task, details={"gate": task.gate}
+    )
+    fail(turn, task, late)
+
+
+def needs_approval(turn: Turn, task: Task, node: Node) -> bool:
+    """Check the budget before a leaf starts; whether it must not start now."""
+    limits = turn.plans[turn.state.file].limits
+    cap = turn.state.limits.get("budget_usd", limits.budget_usd)
+    if cap is None:
+        return False
+    estimate = node.estimate_usd or 0.0
+    held = sum(one.reserve for one in turn.state.tasks.values() if one.status == "running")
+    spent = turn.state.spent + held
+    if spent + estimate <= cap and (estimate or spent < cap or not spent):
+        return False
+    before = turn.state.tasks.get(task.path)
+    if before is not None and before.approved:
+        return False
+    if limits.on_exceed == "warn":
+        if not turn.state.warned:
+            share = min(100, max(0, int(spent / cap * 100 + 0.5)))
+            turn.record("budget:warning", {"spent_usd": spent, "limit_usd": cap, "threshold_pct": share})
+        return False
+    from failwell.workflow.machine.entering import started
+
+    turn.record("node:started", started(turn, task, node))
+    now = turn.state.tasks[task.path]
+    if limits.on_exceed == "fail":
+        _spent(turn, now, spent, cap)
+        return True
+    gate = gate_id(now, "budget:")
+    told = {"path": task.path, "node": task.node, "gate": gate, "spent_usd": spent, "limit_usd": cap}
+    turn.record("budget:paused", told)
+    options = [{"label": "spend beyond the budget", "value": APPROVED}, {"label": "stop", "value": REJECTED}]
+    prompt = f"{spent:.2f} of {cap:.2f} USD are spent; may `{task.node}` run?"
+    data = {**told, "type": "budget", "prompt": prompt, "options": options}
+    turn.record("human_gate:paused", data)
+    turn.commands.append(Ask(gate=gate, question=data))
+    return True
+
+
+def _spent(turn: Turn, task: Task, spent: float, cap: float) -> None:
+    failure = turn.failure(
+        "limit.budget_exceeded",
+        f"`{task.node}` would go beyond the budget of {cap:.2f} USD",
+        task=task,
+        details={"spent_usd": spent, "limit_usd": cap},
+    )
+    turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
+    end_run(turn, failure, error_type="LimitReached", node=task.path)
+
+
+def _budget_decided(turn: Turn, task: Task, event: Answered) -> None:
+    from failwell.workflow.machine.entering import start_again
+
+    if event.decision == APPROVED:
+        start_again(turn, task, because="approval")
+        return
+    limits = turn.plans[turn.state.file].limits
+    _spent(turn, task, turn.state.spent, limits.budget_usd or 0.0)

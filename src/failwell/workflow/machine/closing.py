@@ -1,0 +1,153 @@
+"""How a run ends or comes to rest: what still runs is stopped first, and exactly one fact is the last."""
+
+from typing import Any
+
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.commands import Ask, End, Hush, Idle, Stop
+from failwell.workflow.machine.fold import member_path
+from failwell.workflow.machine.paths import below
+from failwell.workflow.machine.state import ACTIVE, Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.plan import END
+
+
+def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **more: Any) -> None:
+    """The run fails with this; it is over as soon as nothing runs any more. The first cause stays."""
+    if turn.state.ending is not None or turn.state.is_over:
+        return
+    data: dict[str, Any] = {"failure": failure, "error_type": error_type, **more}
+    if node is not None:
+        data["node"] = node
+    turn.record("run:ending", data)
+    _stop_all(turn, "cancel.run", "stopped because the run failed")
+
+
+def cancel_run(turn: Turn, reason: str, by: str) -> None:
+    """Somebody asked for the end. A second time changes nothing."""
+    if turn.state.cancel is not None or turn.state.is_over:
+        return
+    turn.record("run:cancelling", {"reason": reason, "by": by})
+    _stop_all(turn, "cancel.run", "stopped because the run was cancelled")
+
+
+def _stop_all(turn: Turn, kind: str, why: str) -> None:
+    cursor = turn.state.scopes[""].cursor
+    task = None if cursor is None else turn.state.tasks.get(cursor)
+    if task is not None and task.status != "failed":
+        stop_task(turn, task, kind, why)
+
+
+def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
+    """End an execution and everything below it; whether it has ended already."""
+    state = turn.state
+    if task.status in ACTIVE:
+        turn.commands.append(Stop(path=task.path))
+        return False
+    if task.status == "failed":
+        return True
+    if task.status == "child":
+        scope = state.scopes[task.path]
+        current = (
+            None if scope.cursor in (None, END) else state.tasks.get(below(task.path, scope.cursor or ""))
+        )
+        if current is not None and not stop_task(turn, current, kind, why):
+            return False
+    elif task.status == "group":
+        group = state.groups[task.path]
+        if not group.stopping:
+            turn.record("group:stopping", {"path": task.path, "because": kind})
+        over = [stop_task(turn, state.tasks[path], kind, why) for path in list(group.active)]
+        if not all(over):
+            return False
+    if state.tasks[task.path].status != "failed":
+        turn.commands.append(Hush(timer=task.path))
+        # What waited to be repeated ends with what it failed with last.
+        failure = task.failure or turn.failure(kind, why, task=task)
+        turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
+    return True
+
+
+def come_to_rest(turn: Turn) -> None:
+    """At the end of a turn: close the run, note that it waits, or leave it to what runs."""
+    state = turn.state
+    if state.is_over or turn.owed or state.leaves:
+        return
+    tasks = state.tasks.values()
+    if any(task.status in ACTIVE for task in tasks):
+        return
+    if state.cancel is not None:
+        _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
+    elif state.ending is not None:
+        _finish(turn, "run:failed", _failed(turn))
+    else:
+        _rest(turn, tasks)
+
+
+def _rest(turn: Turn, tasks: list[Task]) -> None:
+    state = turn.state
+    gates = [task for task in tasks if task.status in ("gate", "budget") and task.gate is not None]
+    timers = [
+        task.until for task in tasks if task.status in ("retrying", "waiting") and task.until is not None
+    ]
+    near = [until for until in timers if until - turn.at <= _patience(turn)]
+    if near:
+        return
+    if not gates and not timers:
+        stalled = turn.failure("internal.bug", "the run has nothing to do and has not ended")
+        end_run(turn, stalled, error_type="Stalled", node=None)
+        come_to_rest(turn)
+        return
+    names = tuple(str(task.gate) for task in gates)
+    until = min(timers, default=None)
+    if not state.paused:
+        data: dict[str, Any] = {"gates": list(names), "pending_gate_count": len(names)}
+        if until is not None:
+            data["blocked_until"] = until
+        turn.record("run:paused", data)
+    turn.commands.append(Idle(gates=names, blocked_until=until))
+
+
+def _patience(turn: Turn) -> float:
+    """How long a wait may be and still be waited out; waits that the author wrote always are."""
+    parked = any(task.status == "retrying" and task.parked for task in turn.state.tasks.values())
+    return turn.plans[turn.state.file].limits.park_after_seconds if parked else float("inf")
+
+
+def _failed(turn: Turn) -> dict[str, Any]:
+    ending = turn.state.ending or {}
+    failure: Failure = ending["failure"]
+    told = {key: value for key, value in ending.items() if key != "failure"}
+    errors_file = turn.state.metadata.get("errors_file")
+    return {
+        **told,
+        "failure": failure,
+        "envelope": failure["envelope"],
+        "frames": failure["frames"],
+        "typed": failure["typed"],
+        **({"errors_file": errors_file} if errors_file else {}),
+    }
+
+
+def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
+    state = turn.state
+    totals = {"usage": {**state.usage, "cost_usd": round(state.spent, 9)}}
+    elapsed = state.active + max(0.0, turn.at - state.begun)
+    turn.record(kind, {**data, **totals, "duration": round(elapsed, 3)})
+    turn.commands.append(End())
+
+
+def finish_well(turn: Turn, outputs: Any, **more: Any) -> None:
+    """The root reached its end."""
+    _finish(turn, "run:completed", {"outputs": outputs, **more})
+
+
+def ask_again(turn: Turn, task: Task) -> None:
+    """Put an open question once more, to whoever looks now."""
+    if task.gate is not None and task.asked is not None:
+        turn.commands.append(Ask(gate=task.gate, question=task.asked))
+
+
+def members_below(turn: Turn, path: str) -> list[str]:
+    """The paths of a group's members that failed."""
+    group = turn.state.groups[path]
+    return [member_path(group, index) for index in group.failures]

@@ -1,0 +1,119 @@
+"""What templates see: the names of one place in a run, looked up one at a time.
+
+A run can hold a hundred thousand outputs, so nothing is put together before it is asked for.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.workflow.machine.state import Scope, State
+from failwell.workflow.names import MISSING
+from failwell.workflow.plan import GROUPS, Node, Plan
+from failwell.workflow.references import InputReference, input_reference
+
+
+class ScopeNames:
+    """The names of a scope: its inputs, its nodes, and what the place adds."""
+
+    __slots__ = ("_extra", "_mode", "_plan", "_run", "_scope")
+
+    def __init__(
+        self, run: str, plan: Plan, scope: Scope, extra: Mapping[str, Any], *, mode: str = "accumulate"
+    ) -> None:
+        self._run = run
+        self._plan = plan
+        self._scope = scope
+        self._extra = extra
+        self._mode = mode
+
+    def get(self, name: str) -> object:
+        """What `name` stands for here, or `MISSING`."""
+        if name in self._extra:
+            return self._extra[name]
+        if name in ("workflow", "context", "failwell", "conductor"):
+            return self._own(name)
+        if self._mode == "last_only" and name != self._scope.last:
+            return MISSING
+        return slot(self._plan, self._scope, name)
+
+    def _own(self, name: str) -> dict[str, Any]:
+        if name == "workflow":
+            plan = self._plan
+            return {"input": self._scope.inputs, "dir": plan.folder, "file": plan.file, "name": plan.name}
+        if name == "context":
+            return {"iteration": self._scope.iterations, "history": self._scope.past}
+        return {"retry_attempt": self._extra.get("_attempt", 0), "run_id": self._run}
+
+
+def slot(plan: Plan, scope: Scope, name: str) -> object:
+    """What is known of a node: its output, its error, or that it never ran (`MISSING`)."""
+    error = scope.errors.get(name)
+    if name not in scope.outputs:
+        return MISSING if error is None else {"error": error}
+    output = scope.outputs[name]
+    node = plan.nodes.get(name)
+    if node is not None and node.type in GROUPS:
+        return output if error is None else {**output, "error": error}
+    return {"output": output} if error is None else {"output": output, "error": error}
+
+
+def names_of(
+    state: State, plan: Plan, scope: Scope, node: Node, *, extra: Mapping[str, Any], everything: bool = False
+) -> ScopeNames:
+    """The names that `node` may use; with `everything`, whatever the context mode says."""
+    if everything or plan.context_mode == "accumulate":
+        return ScopeNames(state.run, plan, scope, extra)
+    if plan.context_mode == "last_only":
+        return ScopeNames(state.run, plan, scope, extra, mode="last_only")
+    return _Granted(state.run, plan, scope, {**extra, **_granted(state, plan, scope, node)})
+
+
+class _Granted(ScopeNames):
+    """Explicit mode: only what was declared, and the names every place has."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> object:
+        """What `name` stands for here, or `MISSING`."""
+        if name in self._extra:
+            return self._extra[name]
+        return self._own(name) if name in ("workflow", "context", "failwell", "conductor") else MISSING
+
+
+def _granted(state: State, plan: Plan, scope: Scope, node: Node) -> dict[str, Any]:
+    granted: dict[str, Any] = {}
+    names = ScopeNames(state.run, plan, scope, {})
+    for text in node.input:
+        _grant(granted, names, input_reference(text))
+    return granted
+
+
+def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference) -> None:
+    """Copy one declared reference; an error is always given whole."""
+    path = list(reference.path)
+    if path[0] == "workflow":
+        return
+    if len(path) > 1 and path[1] == "error":
+        path = path[:2]
+    value = names.get(path[0])
+    for step in path[1:]:
+        value = value[step] if isinstance(value, dict) and step in value else MISSING  # pyright: ignore[reportUnknownVariableType]
+    target = granted
+    for step in path[:-1]:
+        target = target.setdefault(step, {})
+    if value is not MISSING:
+        target[path[-1]] = value
+
+
+def look_up(reference: str, names: ScopeNames) -> Any:
+    """What a dotted reference leads to, or `MISSING`."""
+    first, *rest = reference.split(".")
+    value: Any = names.get(first)
+    for step in rest:
+        if isinstance(value, dict):
+            value = value.get(step, MISSING)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):  # pyright: ignore[reportUnknownArgumentType]
+            value = value[int(step)]  # pyright: ignore[reportUnknownVariableType]
+        else:
+            return MISSING
+    return value

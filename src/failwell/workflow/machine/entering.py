@@ -1,0 +1,229 @@
+"""How a node begins. What can be done at once is done here; for the rest, a command goes out."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+from failwell.fault.base import Fault
+from failwell.workflow.coerce import as_mapped, as_set_value, duration
+from failwell.workflow.machine.asking import ask_person, ask_questions, needs_approval
+from failwell.workflow.machine.calls import call_of
+from failwell.workflow.machine.closing import end_run
+from failwell.workflow.machine.commands import Open, Request, Start, Wake
+from failwell.workflow.machine.context import ScopeNames, look_up
+from failwell.workflow.machine.ending import complete, fail, of_fault
+from failwell.workflow.machine.fold import LEAVES
+from failwell.workflow.machine.groups import begin_group
+from failwell.workflow.machine.notifying import notify
+from failwell.workflow.machine.scopes import open_scope, terminate
+from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.names import MISSING
+from failwell.workflow.plan import Node, SetSpec, Template, WaitSpec, WorkflowSpec
+from failwell.workflow.template import render, render_value
+
+_WHOLE = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}\}")
+"""A text that is one plain reference: what it names is handed on as it is, a secret's mark included."""
+
+DEEPEST = 10
+"""How deep sub-workflows may nest."""
+
+
+def enter(turn: Turn, task: Task, node: Node, *, waits_as: str) -> None:
+    """Begin a node. `task` is what it will be; without a free slot `waits_as` is looked at again later."""
+    if turn.is_closing:
+        return
+    if node.type in LEAVES and is_full(turn):
+        turn.state.waiting.append(waits_as)
+        return
+    if task.parent is None and _has_run_away(turn, task):
+        return
+    if node.type in LEAVES and needs_approval(turn, task, node):
+        return
+    turn.record("node:started", started(turn, task, node))
+    begin(turn, turn.state.tasks[task.path])
+
+
+def start_again(turn: Turn, task: Task, *, because: Literal["retry", "crash", "approval"]) -> None:
+    """Run a node once more: its next attempt, or the same one after a crash or a person's approval."""
+    node = turn.node(task)
+    if because == "retry":
+        if task.parent is None and _has_run_away(turn, task):
+            return
+        task = task.but(attempt=task.attempt + 1, rerun=0)
+    elif because == "crash":
+        task = task.but(rerun=task.rerun + 1)
+    data = started(turn, task, node)
+    if because == "approval":
+        data["approved"] = True
+    turn.record("node:started", data)
+    begin(turn, turn.state.tasks[task.path])
+
+
+def begin(turn: Turn, task: Task) -> None:
+    """Do what the node is there for."""
+    node = turn.node(task)
+    try:
+        _BEGIN.get(node.type, _leaf)(turn, task, node, turn.names(task, node))
+    except Fault as fault:
+        fail(turn, task, of_fault(turn, task, fault))
+
+
+def started(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
+    """The fact that a node begins."""
+    data: dict[str, Any] = {
+        "path": task.path,
+        "scope": task.scope,
+        "node": task.node,
+        "type": node.type,
+        "visit": task.visit,
+        "attempt": task.attempt,
+        "key": turn.key(task),
+    }
+    if task.parent is not None:
+        data["parent"], data["index"] = task.parent, task.index
+    if task.item is not None:
+        data["item"] = task.item
+    if task.rerun:
+        data["rerun"] = task.rerun
+    if node.estimate_usd:
+        data["reserve"] = node.estimate_usd
+    return data
+
+
+def is_full(turn: Turn) -> bool:
+    """Whether as many leaves run as may."""
+    most = turn.plans[turn.state.file].limits.max_parallel
+    return most is not None and turn.state.leaves >= most
+
+
+def _has_run_away(turn: Turn, task: Task) -> bool:
+    """Whether this step would be one too many; then the run (or the sub-workflow) ends here."""
+    plan = turn.plan(task.scope)
+    scope = turn.state.scopes[task.scope]
+    most = turn.state.limits.get("max_iterations") if not task.scope else None
+    most = plan.max_iterations if most is None else most
+    if scope.iterations < most:
+        return False
+    too_many = turn.failure(
+        "limit.iterations",
+        f"`{plan.name}` has taken {most} steps, which is its limit, before `{task.node}`",
+        task=task,
+        details={"max_iterations": most, "node": task.node},
+    )
+    if task.scope:
+        from failwell.workflow.machine.scopes import fail_scope
+
+        fail_scope(turn, task.scope, too_many)
+    else:
+        end_run(turn, too_many, error_type="LimitReached", node=task.path)
+    return True
+
+
+def _leaf(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    plan = turn.plan(task.scope)
+    request = Request(
+        path=task.path,
+        node=node,
+        run=turn.state.run,
+        workflow=plan.name,
+        visit=task.visit,
+        attempt=task.attempt,
+        key=turn.key(task),
+        item=task.item,
+        file=plan.file,
+        call=call_of(node, names),
+    )
+    turn.commands.append(Start(request=request))
+
+
+def _set(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    spec = node.spec
+    assert isinstance(spec, SetSpec)
+    if spec.values is None:
+        complete(turn, task, _computed(spec.value, spec.output_type, names))
+    else:
+        values = {name: _computed(value, spec.output_type, names) for name, value in spec.values.items()}
+        complete(turn, task, values)
+
+
+def _computed(value: Any, output_type: Any, names: ScopeNames) -> Any:
+    if isinstance(value, Template):
+        return as_set_value(render(value, names), output_type)
+    if isinstance(value, dict):
+        return {key: _computed(one, "auto", names) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (list, tuple)):
+        return [_computed(one, "auto", names) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _wait(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    spec = node.spec
+    assert isinstance(spec, WaitSpec)
+    told = spec.duration
+    seconds = duration(render(told, names)) if isinstance(told, Template) else told
+    data: dict[str, Any] = {"path": task.path, "until": turn.at + seconds, "seconds": seconds}
+    if spec.reason is not None:
+        data["reason"] = render(spec.reason, names)
+    turn.record("node:waiting", data)
+    turn.commands.append(Wake(timer=task.path, at=turn.at + seconds))
+
+
+def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    spec = node.spec
+    assert isinstance(spec, WorkflowSpec)
+    scope = turn.state.scopes[task.scope]
+    depth = scope.depth + 1
+    most = min(DEEPEST, spec.max_depth)
+    if depth > most:
+        too_deep = turn.failure(
+            "subworkflow.failed",
+            f"`{task.node}` would nest workflows {depth} deep; {most} is the limit",
+            task=task,
+            details={"depth": depth, "max_depth": most},
+        )
+        fail(turn, task, too_deep)
+        return
+    if spec.input_mapping is None:
+        inputs = dict(scope.inputs)
+    else:
+        inputs = {name: _mapped(value, names) for name, value in spec.input_mapping.items()}
+    file = render(spec.path, names)
+    opened = _known(turn, task, file)
+    if opened is not None:
+        open_scope(turn, task, opened, inputs)
+        return
+    turn.record("workflow:opening", {"path": task.path, "file": file, "inputs": inputs})
+    turn.commands.append(Open(path=task.path, file=file, folder=turn.plan(scope).folder))
+
+
+def _mapped(value: Any, names: ScopeNames) -> Any:
+    if not isinstance(value, Template):
+        return render_value(value, names)
+    whole = _WHOLE.fullmatch(value.text)
+    if whole is not None:
+        found = look_up(whole[1], names)
+        if found is not MISSING and not isinstance(found, str):
+            return found
+    return as_mapped(render(value, names))
+
+
+def _known(turn: Turn, task: Task, file: str) -> str | None:
+    """The name under which the file is in the library already, if it is."""
+    from posixpath import join, normpath
+
+    path = normpath(join(turn.plan(task.scope).folder, file))
+    return path if path in turn.plans else None
+
+
+_BEGIN: dict[str, Callable[[Turn, Task, Node, ScopeNames], None]] = {
+    "set": _set,
+    "wait": _wait,
+    "workflow": _workflow,
+    "human_gate": ask_person,
+    "questions": ask_questions,
+    "parallel": begin_group,
+    "for_each": begin_group,
+    "notification": notify,
+    "terminate": terminate,
+}

@@ -1,0 +1,350 @@
+"""Facts → state. What a fact means is said here and nowhere else.
+
+Folding needs no plan and no engine: everything that a decision came to lies in the fact. So a run
+can be taken up from its journal alone, and by a later version of its file.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from failwell.workflow.machine.paths import below, item_path
+from failwell.workflow.machine.state import Group, Scope, State, Task
+
+Data = dict[str, Any]
+LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
+
+
+def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
+    """The state after `facts`, each a type, a time and its data."""
+    draft = State() if state is None else state.fork()
+    for kind, at, data in facts:
+        apply(draft, kind, at, data)
+    return draft
+
+
+def apply(state: State, kind: str, at: float, data: Data) -> None:
+    """Write one fact into a state that is being worked on. A type that is not known changes nothing."""
+    state.seq += 1
+    state.at = at
+    does = _DOES.get(kind)
+    if does is not None:
+        does(state, at, data)
+
+
+def _run_started(state: State, at: float, data: Data) -> None:
+    before = data.get("state")
+    if before is not None:
+        taken = State.from_dict(before)
+        for name in ("scopes", "groups", "tasks", "spent", "usage", "warned", "active", "limits"):
+            setattr(state, name, getattr(taken, name))
+    else:
+        state.scopes[""] = Scope("", data["file"], data["inputs"], data["entry"], 0)
+    state.run, state.file = data["run"], data["file"]
+    state.metadata = data.get("metadata", {})
+    state.status = "running"
+    state.started = state.begun = at
+
+
+def _run_resumed(state: State, at: float, data: Data) -> None:
+    state.begun = at
+    state.active = data["active"]
+    state.limits = {**state.limits, **data.get("limits", {})}
+    state.paused = False
+
+
+def _node_started(state: State, at: float, data: Data) -> None:
+    path, scope = data["path"], data["scope"]
+    before = state.tasks.get(path)
+    if before is not None and before.visit == data["visit"]:
+        task = before.but(
+            status="running",
+            attempt=data["attempt"],
+            rerun=data.get("rerun", 0),
+            reserve=data.get("reserve", 0.0),
+            until=None,
+        )
+    else:
+        task = Task(
+            path=path,
+            scope=scope,
+            node=data["node"],
+            type=data["type"],
+            status="running",
+            visit=data["visit"],
+            attempt=data["attempt"],
+            started=at,
+            parent=data.get("parent"),
+            index=data.get("index"),
+            item=data.get("item"),
+            reserve=data.get("reserve", 0.0),
+        )
+    state.tasks[path] = task
+    if task.type in LEAVES and (before is None or before.status != "running"):
+        state.leaves += 1
+    if task.parent is None:
+        record = state.scope(scope)
+        record.visits[task.node] = task.visit
+        if not data.get("rerun") and not data.get("approved"):
+            record.iterations += 1
+    else:
+        group = state.group(task.parent)
+        group.active[path] = True
+        if task.index is not None and task.index >= group.next:
+            group.next = task.index + 1
+    state.paused = False
+
+
+def _leave(state: State, task: Task) -> None:
+    if task.type in LEAVES and task.status == "running":
+        state.leaves -= 1
+
+
+def _spend(state: State, usage: Data | None) -> None:
+    if not usage:
+        return
+    state.spent += usage.get("cost_usd") or 0.0
+    totals = dict(state.usage)
+    for name in ("input_tokens", "output_tokens"):
+        if usage.get(name):
+            totals[name] = totals.get(name, 0) + usage[name]
+    state.usage = totals
+
+
+def _node_completed(state: State, at: float, data: Data) -> None:
+    path = data["path"]
+    task = state.tasks[path]
+    _leave(state, task)
+    _spend(state, data.get("usage"))
+    group = state.groups.get(path)
+    output = group_output(group) if group is not None else data.get("output")
+    forget(state, path)
+    if task.parent is not None:
+        _settle_member(state, task, {"output": output})
+        return
+    scope = state.scope(task.scope)
+    scope.outputs[task.node] = output
+    scope.errors.pop(task.node)
+    scope.remember(task.node)
+
+
+def _node_failed(state: State, at: float, data: Data) -> None:
+    path = data["path"]
+    task = state.tasks[path]
+    _leave(state, task)
+    _spend(state, data.get("usage"))
+    failure = data["failure"]
+    state.tasks[path] = task.but(status="failed", failure=failure, until=None, gate=None, asked=None)
+    if task.parent is not None:
+        _settle_member(state, task, {"failure": failure, "output": data.get("output")})
+        return
+    scope = state.scope(task.scope)
+    scope.errors[task.node] = failure["envelope"]
+    group = state.groups.get(path)
+    if group is not None:
+        scope.outputs[task.node] = group_output(group)
+    elif "output" in data:
+        scope.outputs[task.node] = data["output"]
+    else:
+        scope.outputs.pop(task.node)
+
+
+def _settle_member(state: State, task: Task, result: Data) -> None:
+    assert task.parent is not None
+    assert task.index is not None
+    group = state.group(task.parent)
+    group.active.pop(task.path)
+    group.results[str(task.index)] = result
+    if "failure" in result:
+        group.failures = (*group.failures, task.index)
+
+
+def _node_retrying(state: State, at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    _leave(state, task)
+    _spend(state, data.get("usage"))
+    _forget_below(state, task.path)
+    state.tasks[task.path] = task.but(
+        status="retrying",
+        until=data["until"],
+        failure=data["failure"],
+        retries=task.retries + (data["by"] == "route"),
+        parked=task.parked + (data["by"] == "parking"),
+    )
+
+
+def _node_waiting(state: State, at: float, data: Data) -> None:
+    state.tasks[data["path"]] = state.tasks[data["path"]].but(status="waiting", until=data["until"])
+
+
+def _node_skipped(state: State, at: float, data: Data) -> None:
+    parent = data.get("parent")
+    if parent is not None and parent in state.groups:
+        group = state.group(parent)
+        group.results[str(data["index"])] = {"skipped": data["reason"]}
+        group.next = max(group.next, data["index"] + 1)
+
+
+def _route_taken(state: State, at: float, data: Data) -> None:
+    path = data["path"]
+    scope = state.scope(data["scope"])
+    failed = state.tasks.get(path)
+    if failed is not None:
+        # A failure that a route took: the node had its turn, and nothing below it is wanted any more.
+        scope.remember(failed.node)
+        forget(state, path)
+    scope.cursor = data["to"]
+    scope.output = data.get("output")
+
+
+def _group_started(state: State, at: float, data: Data) -> None:
+    path = data["path"]
+    state.groups[path] = Group(path, data["type"], data["keys"], data.get("items"), keyed=data["keyed"])
+    state.tasks[path] = state.tasks[path].but(status="group")
+
+
+def _group_stopping(state: State, at: float, data: Data) -> None:
+    state.group(data["path"]).stopping = True
+
+
+def _workflow_opening(state: State, at: float, data: Data) -> None:
+    state.tasks[data["path"]] = state.tasks[data["path"]].but(status="opening")
+
+
+def _workflow_started(state: State, at: float, data: Data) -> None:
+    path = data["path"]
+    state.tasks[path] = state.tasks[path].but(status="child")
+    state.scopes[path] = Scope(path, data["file"], data["inputs"], data["entry"], data["depth"])
+
+
+def _workflow_ended(state: State, at: float, data: Data) -> None:
+    scope = state.scope(data["path"])
+    scope.ended = True
+    scope.cursor = None
+
+
+def _gate_paused(state: State, at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    _leave(state, task)
+    status = "budget" if data["type"] == "budget" else "gate"
+    state.tasks[task.path] = task.but(
+        status=status, gate=data["gate"], until=data.get("expires_at"), asked=data
+    )
+
+
+def _gate_resumed(state: State, at: float, data: Data) -> None:
+    task = state.tasks[data["path"]]
+    approved = task.status == "budget" and data["decision"] == "approved"
+    state.tasks[task.path] = task.but(gate=None, until=None, asked=None, approved=task.approved or approved)
+    state.paused = False
+
+
+def _budget_paused(state: State, at: float, data: Data) -> None:
+    """The gate that follows says it all to the state."""
+
+
+def _budget_warning(state: State, at: float, data: Data) -> None:
+    state.warned = True
+
+
+def _run_paused(state: State, at: float, data: Data) -> None:
+    state.paused = True
+
+
+def _run_cancelling(state: State, at: float, data: Data) -> None:
+    state.cancel = data
+
+
+def _run_ending(state: State, at: float, data: Data) -> None:
+    state.ending = data
+
+
+def _over(status: str) -> Callable[[State, float, Data], None]:
+    def write(state: State, at: float, data: Data) -> None:
+        state.status = status
+        state.outputs = data.get("outputs")
+        state.active += max(0.0, at - state.begun)
+        state.owed, state.waiting = [], []
+
+    return write
+
+
+def group_output(group: Group) -> dict[str, Any]:
+    """What templates see of a group: outputs in place, failures by key, never an index that moved."""
+    errors: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
+    in_order: list[Any] = []
+    for index, key in enumerate(group.keys):
+        result = group.results.get(str(index)) or {}
+        failed = result.get("failure")
+        if failed is not None:
+            report = failed["report"]
+            errors[key] = {
+                "agent_name": key,
+                "item_key": key,
+                "index": index,
+                "exception_type": report.get("error_type"),
+                "message": failed["envelope"]["message"],
+                "suggestion": report.get("user_action", {}).get("detail"),
+                "envelope": failed["envelope"],
+            }
+        elif "output" in result:
+            by_key[key] = result["output"]
+        in_order.append(result.get("output") if failed is None else None)
+    told: dict[str, Any] = {
+        "type": group.type,
+        "outputs": by_key if group.keyed else in_order,
+        "errors": errors,
+    }
+    if group.type != "parallel":
+        told["count"] = len(group.keys)
+        told["keys"] = group.keys
+    return told
+
+
+def forget(state: State, path: str) -> None:
+    """Drop what is kept of an execution and of what failed below it."""
+    state.tasks.pop(path)
+    _forget_below(state, path)
+
+
+def _forget_below(state: State, path: str) -> None:
+    group = state.groups.pop(path)
+    if group is not None:
+        for index in group.failures:
+            forget(state, member_path(group, index))
+    scope = state.scopes.pop(path)
+    if scope is not None and scope.cursor is not None:
+        forget(state, below(path, scope.cursor))
+
+
+def member_path(group: Group, index: int) -> str:
+    """The path of a group's member."""
+    return below(group.path, group.keys[index]) if group.type == "parallel" else item_path(group.path, index)
+
+
+_DOES: dict[str, Callable[[State, float, Data], None]] = {
+    "run:started": _run_started,
+    "run:resumed": _run_resumed,
+    "node:started": _node_started,
+    "node:completed": _node_completed,
+    "node:failed": _node_failed,
+    "node:retrying": _node_retrying,
+    "node:waiting": _node_waiting,
+    "node:skipped": _node_skipped,
+    "route:taken": _route_taken,
+    "group:started": _group_started,
+    "group:stopping": _group_stopping,
+    "workflow:opening": _workflow_opening,
+    "workflow:started": _workflow_started,
+    "workflow:ended": _workflow_ended,
+    "human_gate:paused": _gate_paused,
+    "human_gate:resumed": _gate_resumed,
+    "budget:paused": _budget_paused,
+    "budget:warning": _budget_warning,
+    "run:paused": _run_paused,
+    "run:cancelling": _run_cancelling,
+    "run:ending": _run_ending,
+    "run:completed": _over("completed"),
+    "run:failed": _over("failed"),
+    "run:cancelled": _over("cancelled"),
+}

@@ -1,0 +1,168 @@
+"""Groups: members side by side, a window of them at a time, and what the group makes of failures."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from failwell.fault.classes import Validation
+from failwell.workflow.expression import holds
+from failwell.workflow.machine.context import ScopeNames, look_up
+from failwell.workflow.machine.ending import complete, fail
+from failwell.workflow.machine.fold import group_output, member_path
+from failwell.workflow.machine.paths import below
+from failwell.workflow.machine.state import Group, Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.names import MISSING
+from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    """Work out who the members are, and let them begin."""
+    spec = node.spec
+    data: dict[str, Any] = {"path": task.path, "type": node.type}
+    if isinstance(spec, ParallelSpec):
+        data |= {"keys": [member.name for member in spec.members], "keyed": True}
+    else:
+        assert isinstance(spec, ForEachSpec)
+        items = _items(turn, task, spec)
+        keys = [_key(item, spec.key_by, index) for index, item in enumerate(items)]
+        if len(set(keys)) != len(keys):
+            twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+            raise Validation(
+                kind="validation.input_invalid",
+                message=f"two items of `{task.node}` have the same key; `key_by` must tell them apart",
+                details={"key": twice},
+            )
+        data |= {"keys": keys, "items": items, "keyed": spec.key_by is not None}
+    turn.record("group:started", data)
+    if isinstance(spec, ParallelSpec):
+        _skip(turn, task, spec, names)
+    turn.owe(task.path)
+
+
+def _items(turn: Turn, task: Task, spec: ForEachSpec) -> list[Any]:
+    value = look_up(spec.source, turn.names(task, turn.node(task), everything=True))
+    if not isinstance(value, list):
+        what = "is not there" if value is MISSING else "is not a list"
+        raise Validation(
+            kind="validation.input_invalid",
+            message=f"the source of `{task.node}`, `{spec.source}`, {what}",
+            details={"source": spec.source},
+        )
+    return cast("list[Any]", value)
+
+
+def _key(item: Any, key_by: str | None, index: int) -> str:
+    if key_by is None:
+        return str(index)
+    value = item
+    for step in key_by.split("."):
+        value = value.get(step, MISSING) if isinstance(value, dict) else MISSING  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return str(index) if value is MISSING or isinstance(value, (dict, list)) else str(value)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _skip(turn: Turn, task: Task, spec: ParallelSpec, names: ScopeNames) -> None:
+    """Members whose condition does not hold never begin, nor does anything inside them."""
+    plan = turn.plan(task.scope)
+    for index, member in enumerate(spec.members):
+        if member.when is None or holds(member.when, names):
+            continue
+        path = below(task.path, member.name)
+        reason = {"path": path, "node": member.name, "parent": task.path, "index": index}
+        turn.record("node:skipped", {**reason, "reason": "branch_not_taken"})
+        inner = plan.nodes[member.name].spec
+        if isinstance(inner, ParallelSpec):
+            for deeper in inner.members:
+                unreached = {"path": below(path, deeper.name), "node": deeper.name}
+                turn.record("node:skipped", {**unreached, "reason": "upstream_unreachable"})
+
+
+def pump_group(turn: Turn, group: Group, enter: "Callable[..., None]") -> None:
+    """Let members begin while the window has room; settle the group when all have ended."""
+    task = turn.state.tasks[group.path]
+    if task.status != "group":
+        return
+    node = turn.node(task)
+    spec = node.spec
+    assert isinstance(spec, (ParallelSpec, ForEachSpec))
+    window = spec.max_concurrent or len(group.keys)
+    if group.stopping or turn.is_closing:
+        if not len(group.active) and not turn.is_closing:
+            _settle(turn, task, spec)
+        return
+    while len(group.active) < window:
+        index = _next(turn.state.groups[group.path])
+        if index is None:
+            break
+        if turn.is_full:
+            turn.owe(group.path)
+            return
+        waiting = len(turn.state.waiting)
+        _begin_member(turn, task, spec, group.path, index, enter)
+        group = turn.state.groups[group.path]
+        if group.stopping or len(turn.state.waiting) > waiting:
+            break
+    if not len(group.active) and _next(group) is None and turn.state.tasks[group.path].status == "group":
+        _settle(turn, task, spec)
+
+
+def _next(group: Group) -> int | None:
+    """The first member that has neither begun nor been skipped."""
+    index = group.next
+    while index < len(group.keys):
+        if str(index) not in group.results and member_path(group, index) not in group.active:
+            return index
+        index += 1
+    return None
+
+
+def _begin_member(
+    turn: Turn,
+    task: Task,
+    spec: ParallelSpec | ForEachSpec,
+    path: str,
+    index: int,
+    enter: "Callable[..., None]",
+) -> None:
+    group = turn.state.groups[path]
+    body = spec.body if isinstance(spec, ForEachSpec) else turn.plan(task.scope).nodes[group.keys[index]]
+    member = Task(
+        path=member_path(group, index),
+        scope=task.scope,
+        node=body.name,
+        type=body.type,
+        status="running",
+        visit=task.visit,
+        attempt=1,
+        started=turn.at,
+        parent=path,
+        index=index,
+        item=group.keys[index] if isinstance(spec, ForEachSpec) else None,
+    )
+    enter(turn, member, body, waits_as=path)
+
+
+def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
+    """What the group makes of its members' ends."""
+    group = turn.state.groups[task.path]
+    failed = group.failures
+    ran = sum("skipped" not in result for result in group.results.values())
+    lost = bool(failed) and (spec.failure_mode != "continue_on_error" or len(failed) == ran)
+    if not lost:
+        complete(turn, task, group_output(group))
+        return
+    records = [(group.results[str(index)] or {})["failure"] for index in failed]
+    first, *others = records
+    told = [one for one in others if not one["envelope"]["kind"].startswith("cancel.")]
+    failure = {**first, "others": told} if told else first
+    fail(turn, task, failure, output=group_output(group))
+
+
+def retry_items(group: Group) -> None:
+    """Forget the members that failed, so that they begin anew."""
+    for index in group.failures:
+        group.results.pop(str(index))
+    group.next = min(group.failures, default=group.next)
+    group.failures = ()
+    group.stopping = False

@@ -1,0 +1,146 @@
+"""Workflows within workflows: how one opens, and how it hands its end to the one above."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.workflow.coerce import as_output
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.closing import end_run, finish_well
+from failwell.workflow.machine.context import ScopeNames
+from failwell.workflow.machine.ending import complete, fail, of_fault, settled
+from failwell.workflow.machine.state import Scope, Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
+from failwell.workflow.template import render, render_value
+
+
+def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any]) -> None:
+    """Begin a sub-workflow whose plan is in the library."""
+    plan = turn.plans[file]
+    data: dict[str, Any] = {
+        "path": task.path,
+        "file": file,
+        "workflow": plan.name,
+        "digest": plan.digest,
+        "entry": plan.entry,
+        "inputs": dict(inputs),
+        "depth": turn.state.scopes[task.scope].depth + 1,
+    }
+    turn.record("workflow:started", data)
+    turn.owe(task.path)
+
+
+def close_scope(turn: Turn, scope: Scope) -> None:
+    """A workflow reached its end: the run is complete, or the step above is."""
+    plan = turn.plan(scope)
+    try:
+        outputs = final_output(turn, plan, scope)
+    except Fault as fault:
+        _spoilt(turn, scope, fault)
+        return
+    if not scope.path:
+        finish_well(turn, outputs)
+        return
+    turn.record("workflow:ended", {"path": scope.path})
+    complete(turn, turn.state.tasks[scope.path], outputs)
+
+
+def _spoilt(turn: Turn, scope: Scope, fault: Fault) -> None:
+    """The output itself could not be made."""
+    if scope.path:
+        above = turn.state.tasks[scope.path]
+        fail(turn, above, of_fault(turn, above, fault))
+        return
+    from failwell.report.describe import describe
+    from failwell.workflow.failure import moment, of_report
+
+    report = describe(fault, scene=turn.scene(None), at=moment(turn.at))
+    end_run(turn, of_report(report), error_type="ExecutionError", node=None)
+
+
+def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
+    """What a workflow puts out: its last route's words, its `output` block, or its last node's output."""
+    if scope.output is not None:
+        return {
+            name: as_output(value) if isinstance(value, str) else value
+            for name, value in scope.output.items()
+        }
+    names = ScopeNames(turn.state.run, plan, scope, {})
+    if plan.output:
+        return {name: _put_out(value, names) for name, value in plan.output.items()}
+    last = scope.outputs.get(scope.last) if scope.last is not None else None
+    return last if isinstance(last, dict) else {"result": last}
+
+
+def _put_out(value: Any, names: ScopeNames) -> Any:
+    if isinstance(value, Template):
+        return as_output(render(value, names))
+    return render_value(value, names)
+
+
+def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    """The explicit end of a workflow."""
+    spec = node.spec
+    assert isinstance(spec, TerminateSpec)
+    reason = render(spec.reason, names)
+    outputs = None
+    if spec.output_template is not None:
+        outputs = {name: _put_out(value, names) for name, value in spec.output_template.items()}
+    told: dict[str, Any] = {"status": spec.status, "reason": reason}
+    turn.record("node:completed", {"path": task.path, "output": told, "duration_ms": 0})
+    if spec.status == "success":
+        _end_well(turn, task, outputs)
+        return
+    details = {"reason": reason, "output": outputs, "node": task.node}
+    ended = turn.failure("subworkflow.terminated", reason, task=task, details=details)
+    frame = {
+        "workflow": turn.plan(task.scope).name,
+        "node": task.node,
+        "type": "terminate",
+        "kind": "subworkflow.terminated",
+        "iteration": task.visit,
+    }
+    ended = {**ended, "frames": [frame]}
+    if task.scope:
+        fail_scope(turn, task.scope, ended, as_is=True)
+    else:
+        end_run(
+            turn, ended, error_type="WorkflowTerminated", node=task.path, is_explicit=True, outputs=outputs
+        )
+
+
+def _end_well(turn: Turn, task: Task, outputs: Any) -> None:
+    scope = turn.state.scope(task.scope)
+    if outputs is None:
+        close_scope(turn, scope)
+    elif not task.scope:
+        finish_well(turn, outputs)
+    else:
+        turn.record("workflow:ended", {"path": task.scope})
+        complete(turn, turn.state.tasks[task.scope], outputs)
+
+
+def fail_scope(turn: Turn, path: str, failure: Failure, *, as_is: bool = False) -> None:
+    """A sub-workflow ended badly as a whole: the step above fails with a kind of its own."""
+    above = turn.state.tasks[path]
+    if as_is:
+        fail(turn, above, failure)
+        return
+    envelope = failure["envelope"]
+    told = turn.failure(
+        "subworkflow.failed",
+        f"the sub-workflow of `{above.node}` failed: {envelope['message']}",
+        task=above,
+        details={"cause": envelope, "file": turn.state.scopes[path].file},
+    )
+    fail(turn, above, {**told, "frames": failure["frames"]})
+
+
+def give_up(turn: Turn, path: str) -> None:
+    """A sub-workflow that was never entered again, because what is above is being stopped."""
+    above = turn.state.tasks.get(path)
+    if above is not None and above.status == "child":
+        gone = turn.failure("cancel.stage", "stopped before its next step", task=above)
+        turn.record("node:failed", {"path": path, "attempt": above.attempt, "failure": gone})
+        settled(turn, turn.state.tasks[path])

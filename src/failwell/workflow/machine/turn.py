@@ -1,0 +1,135 @@
+"""One turn of the machine: the state being worked on, and what came of it so far."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from failwell.fault.axes import Category
+from failwell.report.record import Scene
+from failwell.workflow.failure import Failure, derived_id, failure, moment
+from failwell.workflow.machine.commands import Command
+from failwell.workflow.machine.context import ScopeNames, names_of
+from failwell.workflow.machine.fold import apply
+from failwell.workflow.machine.state import Scope, State, Task
+from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec, Plan
+
+Fact = tuple[str, dict[str, Any]]
+MOST_FACTS = 256
+"""After this many facts a turn ends, so that a long run is written down and can be cancelled meanwhile."""
+
+
+class Library(Protocol):
+    """The plans of a run, by file."""
+
+    def __getitem__(self, file: str, /) -> Plan: ...
+    def __contains__(self, file: object, /) -> bool: ...
+
+
+class Turn:
+    """What `advance` works on."""
+
+    __slots__ = ("at", "commands", "facts", "luck", "owed", "plans", "state")
+
+    def __init__(self, state: State, plans: Library, at: float, luck: float) -> None:
+        self.state = state.fork()
+        self.plans = plans
+        self.at = at
+        self.luck = luck
+        self.facts: list[Fact] = []
+        self.commands: list[Command] = []
+        self.owed: deque[str] = deque(self.state.owed)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to write down what was found."""
+        return len(self.facts) >= MOST_FACTS
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing new may start."""
+        state = self.state
+        return state.cancel is not None or state.ending is not None or state.is_over
+
+    def record(self, kind: str, data: dict[str, Any]) -> None:
+        """A fact: written into the state now, and into the journal before anybody hears of it."""
+        self.facts.append((kind, data))
+        apply(self.state, kind, self.at, data)
+
+    def owe(self, path: str) -> None:
+        """Look at this scope or group again before the turn ends."""
+        self.owed.append(path)
+
+    def plan(self, scope: Scope | str) -> Plan:
+        """The plan of a scope."""
+        found = self.state.scopes[scope] if isinstance(scope, str) else scope
+        return self.plans[found.file]
+
+    def node(self, task: Task) -> Node:
+        """The node that a task executes."""
+        if task.parent is None:
+            return self.plan(task.scope).nodes[task.node]
+        spec = self.node(self.state.tasks[task.parent]).spec
+        if isinstance(spec, ForEachSpec):
+            return spec.body
+        assert isinstance(spec, ParallelSpec)
+        return self.plan(task.scope).nodes[task.node]
+
+    def names(self, task: Task, node: Node, *, everything: bool = False, **extra: Any) -> ScopeNames:
+        """What the templates of a task see."""
+        scope = self.state.scopes[task.scope]
+        told: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **extra}
+        return names_of(self.state, self.plan(scope), scope, node, extra=told, everything=everything)
+
+    def _loops(self, task: Task) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        at: Task | None = task
+        while at is not None and at.parent is not None:
+            above = self.state.tasks.get(at.parent)
+            if above is not None and at.index is not None:
+                spec = self.node(above).spec
+                group = self.state.groups.get(at.parent)
+                if isinstance(spec, ForEachSpec) and group is not None and group.items is not None:
+                    item = group.items[at.index]
+                    told = {spec.variable: item, "_index": at.index, "_key": group.keys[at.index], **told}
+            at = above
+        return told
+
+    def key(self, task: Task) -> str:
+        """The idempotency key of an attempt."""
+        return f"{self.state.run}/{task.path}/{task.visit}.{task.attempt}"
+
+    def failure(
+        self,
+        kind: str,
+        message: str,
+        *,
+        task: Task | None = None,
+        details: Mapping[str, Any] | None = None,
+        typed: bool = False,
+        category: Category | None = None,
+    ) -> Failure:
+        """A failure that the machine itself found."""
+        path = "" if task is None else task.path
+        attempt = 0 if task is None else task.attempt
+        return failure(
+            kind,
+            message,
+            details=details,
+            typed=typed,
+            category=category,
+            scene=self.scene(task),
+            at=moment(self.at),
+            error_id=derived_id(self.at, self.state.run, path, attempt, kind, self.state.seq),
+        )
+
+    def scene(self, task: Task | None) -> Scene:
+        """Where in the run something happened."""
+        if task is None:
+            return Scene(run=self.state.run, workflow=self.plans[self.state.file].name)
+        return Scene(
+            run=self.state.run,
+            workflow=self.plan(task.scope).name,
+            node=task.node,
+            item=task.item,
+            attempt=task.attempt,
+        )
