@@ -75,19 +75,7 @@ class MemoryStore:
         )
 
     def tail(self, run: str, after: int = -1, give_up: Callable[[], bool] | None = None) -> Iterator[Event]:
-        stream = self._stream(run)
-        while True:
-            for event in self.read(run, after):
-                after = event.seq
-                yield event
-            with self._changed:
-                if len(stream.events) > after + 1:
-                    continue
-                if stream.standing.ended is not None:
-                    return
-                woken = self._changed.wait(_LOOK_EVERY)
-            if not woken and give_up is not None and give_up():
-                return
+        return self._follow(run, self._stream(run), after, give_up)
 
     def snapshot(self, run: str, seq: int, state: str) -> None:
         with self._changed:
@@ -181,6 +169,22 @@ class MemoryStore:
             return self._streams[run]
         except KeyError:
             raise UnknownRun(run=run) from None
+
+    def _follow(
+        self, run: str, stream: _Stream, after: int, give_up: Callable[[], bool] | None
+    ) -> Iterator[Event]:
+        while True:
+            for event in self.read(run, after):
+                after = event.seq
+                yield event
+            with self._changed:
+                if len(stream.events) > after + 1:
+                    continue
+                if stream.standing.ended is not None:
+                    return
+                woken = self._changed.wait(_LOOK_EVERY)
+            if not woken and give_up is not None and give_up():
+                return
 
     def _add(self, run: str, stream: _Stream, facts: Sequence[Fact]) -> list[Event]:
         standing = fold(run, stream.standing, facts)

@@ -14,10 +14,10 @@ Durability = Literal["normal", "full"]
 """`normal` outlives the death of the process; `full` outlives the loss of power too, for a disk flush a commit."""
 
 BUSY_SECONDS = 5.0
-"""How long a statement waits for another process before it gives up."""
+"""How long a statement waits for another process before it gives up, unless somebody says otherwise."""
 
 
-def connect(path: Path, durability: Durability = "normal") -> sqlite3.Connection:
+def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open the database at `path`, making and updating it as needed.
 
     The connection is in autocommit mode and may pass between threads one at a time.
@@ -29,7 +29,7 @@ def connect(path: Path, durability: Durability = "normal") -> sqlite3.Connection
     _make_file(path)
     with typed(path):
         made = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            path, timeout=busy, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
             _prepare(made, path, durability)

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, cast
 
-from failwell.backends.sqlite.connect import Durability, connect
+from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
 from failwell.backends.sqlite.listing import COLUMNS, listed, read_run, storable
 from failwell.backends.sqlite.prune import prune
 from failwell.backends.sqlite.trouble import damaged, trouble, typed
@@ -53,10 +53,12 @@ class _Stream:
 class SqliteStore:
     """See `failwell.journal.store.Store`. One object per state folder and process; threads may share it."""
 
-    def __init__(self, folder: Path | str, durability: Durability = "normal") -> None:
+    def __init__(
+        self, folder: Path | str, durability: Durability = "normal", *, busy: float = BUSY_SECONDS
+    ) -> None:
         self.folder = Path(folder)
         self.path = self.folder / JOURNAL
-        self._connection = connect(self.path, durability)
+        self._connection = connect(self.path, durability, busy)
         self._turn = RLock()
         self._streams: dict[str, _Stream] = {}
         self._bells: dict[str, Bell] = {}

@@ -54,7 +54,8 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Migratio
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 
@@ -62,14 +63,13 @@ def statements(script: str) -> list[str]:
     """The statements of a script, one by one: `executescript` would commit before it starts."""
     found: list[str] = []
     pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
+    for part in script.split(";"):
+        pending += f"{part};"
+        # A semicolon may also stand in a comment, a text or the body of a trigger.
         if sqlite3.complete_statement(pending):
             found.append(pending.strip())
             pending = ""
-    if any(line.strip() and not line.lstrip().startswith("--") for line in pending.splitlines()):
-        found.append(pending.strip())
-    return found
+    return [statement for statement in found if statement != ";"]
 
 
 def _checked(found: int, latest: int, path: Path) -> int:

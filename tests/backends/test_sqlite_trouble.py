@@ -1,0 +1,257 @@
+"""What the journal in SQLite says when its file, its disk or its version is not as it should be."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from failwell.backends.sqlite.journal import SqliteStore
+from failwell.backends.sqlite.migrate import Migration, migrate, migrations, statements, version_of
+from failwell.backends.sqlite.trouble import trouble
+from failwell.fault.base import Fault
+from failwell.fault.registry import kind
+from failwell.journal.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
+from failwell.report.describe import describe
+from tests.backends.children import ROOT, finish, start
+from tests.journal.building import a_fact, a_run
+
+FILLER = """
+import sys
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
+from failwell.backends.sqlite.journal import SqliteStore
+store = SqliteStore(sys.argv[1])
+store.create("r1", at=1.0, facts=[("run:started", 1.0, {})])
+most, hard = getrlimit(RLIMIT_FSIZE)
+setrlimit(RLIMIT_FSIZE, (400_000, hard))
+told = 0
+try:
+    while True:
+        told = store.append("r1", [("node:completed", 1.0, {"pad": "x" * 2000})] * int(sys.argv[2]))[-1].seq
+except Exception as error:
+    print(type(error).__name__, error.kind)
+print(told, store.run("r1").events)
+setrlimit(RLIMIT_FSIZE, (most, hard))
+print(store.append("r1", [("node:completed", 1.0, {})])[0].seq)
+"""
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def an_old_journal(folder: Path, events: int = 3) -> Path:
+    with closing(SqliteStore(folder)) as store:
+        a_run(store, "r1", *[a_fact(pad="x" * 500)] * events)
+        return store.path
+
+
+@pytest.mark.parametrize("size", [3, 20], ids=["one statement", "a transaction"])
+def test_a_full_disk_is_said_to_be_full_and_nothing_is_lost_or_halved(tmp_path: Path, size: int) -> None:
+    fault, counts, following, *_ = finish(start(FILLER, tmp_path / "state", str(size))).splitlines()
+
+    told, events = map(int, counts.split())
+    assert fault == "StoreFull resource.disk"
+    assert events == told + 1
+    assert int(following) == events
+    assert sorted(path.name for path in (tmp_path / "state").iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_journal_kept_busy_by_another_is_unavailable_and_worth_another_try(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path, busy=0.01)) as store:
+        a_run(store)
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnavailable) as refusal:
+                store.append("r1", [a_fact()])
+            read_meanwhile = store.run("r1").events
+            other.execute("ROLLBACK")
+
+        report = describe(refusal.value)
+        assert report.retryable
+        assert kind(report.kind).policy == "store"
+        assert read_meanwhile == 1
+        assert store.append("r1", [a_fact()])[0].seq == 1
+
+
+def test_a_journal_that_may_not_be_written_is_not_tried_again(tmp_path: Path) -> None:
+    path = an_old_journal(tmp_path)
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as read_only:
+        with pytest.raises(sqlite3.Error) as refusal:
+            read_only.execute("DELETE FROM runs")
+
+    fault = trouble(refusal.value, path)
+
+    assert fault.kind == "session.store_unavailable"
+    assert not describe(fault).retryable
+    assert "--store DIR" in str(fault.user_action)
+
+
+@pytest.mark.parametrize("content", [b"not a database, but long enough to be read as the head of one" * 20])
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "journal.db"
+    path.write_bytes(content)
+
+    with pytest.raises(StoreCorrupt, match="damaged, or is no journal"):
+        SqliteStore(tmp_path)
+
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_journal_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = an_old_journal(tmp_path, events=200)
+    with path.open("r+b") as file:
+        file.seek(4096 * 12)
+        file.write(b"\xff" * 4096 * 12)
+
+    with pytest.raises(StoreCorrupt) as refusal, closing(SqliteStore(tmp_path)) as store:
+        list(store.read("r1"))
+
+    assert refusal.value.kind == "session.store_corrupt"
+
+
+def test_an_event_that_is_no_json_any_more_is_damage(tmp_path: Path) -> None:
+    path = an_old_journal(tmp_path)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE events SET data = '{' WHERE seq = 2")
+
+    with closing(SqliteStore(tmp_path)) as store, pytest.raises(StoreCorrupt) as refusal:
+        list(store.read("r1"))
+
+    assert refusal.value.details == {"seq": 2}
+
+
+def test_a_closed_store_says_so_in_its_own_words(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    a_run(store)
+    store.close()
+
+    with pytest.raises(StoreUnavailable):
+        store.append("r1", [a_fact()])
+
+
+def test_a_state_folder_that_is_a_file_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+
+    with pytest.raises(Fault) as refusal:
+        SqliteStore(tmp_path / "state")
+
+    assert refusal.value.kind == "session.store_unavailable"
+    assert "FAILWELL_STORE" in str(refusal.value.user_action)
+
+
+def test_a_journal_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = an_old_journal(tmp_path)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA user_version = 999")
+        raw.execute("PRAGMA journal_mode = DELETE")
+    before = path.read_bytes()
+
+    with pytest.raises(StoreNewer, match="version 999") as refusal:
+        SqliteStore(tmp_path)
+
+    assert "pip install -U failwell" in str(refusal.value.user_action)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+def test_only_the_owner_can_read_what_is_recorded(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        with closing(SqliteStore(tmp_path / "state")) as store, store.lock("r1"):
+            a_run(store)
+            folders = [store.folder, store.folder / "runs", store.folder / "runs" / "r1"]
+            files = [path for path in store.folder.rglob("*") if path.is_file()]
+            assert {path.name for path in files} >= {"journal.db", "journal.db-wal", "journal.db-shm", "lock"}
+            assert {mode_of(folder) for folder in folders} == {0o700}
+            assert {mode_of(path) for path in files} == {0o600}
+    finally:
+        os.umask(before)
+
+
+def test_a_journal_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    path = an_old_journal(tmp_path)
+    path.chmod(0o644)
+
+    SqliteStore(tmp_path).close()
+
+    assert mode_of(path) == 0o600
+
+
+def a_migration(folder: Path, number: int, script: str) -> Migration:
+    file = folder / f"{number:04d}_x.sql"
+    file.write_text(script)
+    return Migration(number, file)
+
+
+def test_steps_of_several_parts_share_one_row_of_numbers(tmp_path: Path) -> None:
+    jobs = a_migration(tmp_path, 9_001, "CREATE TABLE pieces (id INTEGER PRIMARY KEY);")
+    path = an_old_journal(tmp_path / "state")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate(connection, path, [*migrations(), jobs])
+        migrate(connection, path, [*migrations(), jobs])
+
+        assert version_of(connection) == 9_001
+        assert connection.execute("SELECT count(*) FROM pieces, runs").fetchone() == (0,)
+
+
+def test_a_step_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
+    steps = [
+        a_migration(tmp_path, 1, "CREATE TABLE a (x);"),
+        a_migration(tmp_path, 2, "CREATE TABLE b (x); CREATE TABLE a (x);"),
+    ]
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.Error, match="table a already exists"):
+            migrate(connection, tmp_path / "x.db", steps)
+
+        assert version_of(connection) == 0
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def test_a_script_is_taken_apart_into_its_statements() -> None:
+    script = """
+    -- a comment; with a semicolon
+    CREATE TRIGGER t AFTER INSERT ON a BEGIN
+        DELETE FROM b; DELETE FROM c;
+    END;
+    INSERT INTO a VALUES (';'); SELECT 1
+    """
+
+    found = statements(script)
+
+    assert [one.split()[-1] for one in found] == ["END;", "(';');", ";"]
+
+
+def test_the_files_of_sql_are_numbered_from_one_without_gaps() -> None:
+    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom failwell.backends.sqlite.journal import SqliteStore\n"
+        "SqliteStore(sys.argv[1]).close()\nprint({'asyncio', 'rich', 'yaml'} & set(sys.modules))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_fault_for_want_of_space_names_what_frees_some(tmp_path: Path) -> None:
+    class Full(sqlite3.OperationalError):
+        sqlite_errorname = "SQLITE_FULL"
+
+    fault = trouble(Full(), tmp_path / "journal.db")
+
+    assert isinstance(fault, StoreFull)
+    assert "failwell runs prune" in str(fault.user_action)

@@ -1,0 +1,38 @@
+"""Builders for what a journal holds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from failwell.backends.sqlite.journal import SqliteStore
+from failwell.journal.event import Fact
+from failwell.journal.memory import MemoryStore
+from failwell.journal.store import Store
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _: MemoryStore(),
+    "sqlite": lambda folder: SqliteStore(folder / "state"),
+}
+
+
+def a_fact(type_: str = "node:started", at: float = 100.0, **data: Any) -> Fact:
+    return (type_, at, data or {"path": "build"})
+
+
+def started(at: float = 100.0, **data: Any) -> Fact:
+    return ("run:started", at, {"workflow": "nightly", **data})
+
+
+def completed(at: float = 200.0) -> Fact:
+    return ("run:completed", at, {"outputs": {}})
+
+
+def failed(at: float = 200.0, kind: str = "external.git.drift", node: str = "build") -> Fact:
+    envelope = {"kind": kind, "message": "the tree has moved", "details": {}}
+    return ("run:failed", at, {"failure": {"envelope": envelope}, "node": node})
+
+
+def a_run(store: Store, run: str = "r1", *facts: Fact, at: float = 100.0, **more: Any) -> str:
+    """Record a run with these facts after its start."""
+    store.create(run, at=at, **{"workflow": "nightly", **more}, facts=[started(at), *facts])
+    return run
