@@ -42,7 +42,7 @@ class Mistake:
         from hashlib import sha256
 
         file = self.place.file if self.place else ""
-        text = "\0".join((self.kind, file, self.path, self.message))
+        text = f"{self.kind}\0{file}\0{self.path}\0{self.message}"
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Place, Plan, WorkflowSpec
 from failwell.workflow.source.files import Refused, unreadable
 from failwell.workflow.source.load import Loaded, load, load_text
-from failwell.workflow.source.tree import Item
+from failwell.workflow.source.tree import Item, is_list, is_map
 
 
 @frozen
@@ -50,7 +50,11 @@ def compile_file(path: str, *, environ: Mapping[str, str], allow_outside: bool =
 
 
 def compile_text(
-    text: str, *, file: str = "workflow.yaml", environ: Mapping[str, str] | None = None, allow_outside: bool = False
+    text: str,
+    *,
+    file: str = "workflow.yaml",
+    environ: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> Compiled:
     """A workflow that is at hand as text; `file` is its name, and where its includes start from."""
 
@@ -61,7 +65,7 @@ def compile_text(
 
 
 @contextmanager
-def _without_pauses() -> Iterator[None]:
+def _without_pauses() -> Generator[None]:
     """Nothing that is made while a file is read becomes garbage, and looking for it takes twice the reading."""
     was_on = gc.isenabled()
     gc.disable()
@@ -78,7 +82,11 @@ def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
         loaded = source(on)
         plan = None if loaded.root is None else _plan(loaded, loaded.root, file, on)
     if loaded.root is None and not on.found:
-        on.add("the file is empty", Place(file=file, line=1, column=1), hint="begin with `workflow:` and `agents:`")
+        on.add(
+            "the file is empty",
+            Place(file=file, line=1, column=1),
+            hint="begin with `workflow:` and `agents:`",
+        )
     mistakes = on.finish({path: text for path, (_, text) in loaded.files.items()})
     broken = any(mistake.is_error for mistake in mistakes)
     veiled = frozenset[Place]()
@@ -88,7 +96,7 @@ def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
 
 
 def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:
-    if type(root.value) is dict:
+    if is_map(root.value):
         on.index(root)
     got = FILE.read(root, (), on)
     if got is WRONG:
@@ -98,7 +106,7 @@ def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:
     if head is WRONG or WRONG in head.values() or WRONG in got.values():
         return None
     context: dict[str, Any] = head.get("context") or {}
-    runtime = {**(head.get("runtime") or {})}
+    runtime: dict[str, Any] = dict(head.get("runtime") or {})
     runtime |= {key: head[key] for key in ("cost", "mcp") if key in head}
     if len(context) > ("mode" in context):
         runtime["context"] = {key: value for key, value in context.items() if key != "mode"}
@@ -131,10 +139,10 @@ def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:
     first: dict[str, Item] = {}
     for section in SECTIONS:
         listed = root.value.get(section)
-        if listed is None or type(listed.value) is not list:
+        if listed is None or not is_list(listed.value):
             continue
         for index, entry in enumerate(listed.value):
-            name = entry.value.get("name") if type(entry.value) is dict else None
+            name = entry.value.get("name") if is_map(entry.value) else None
             if name is None or type(name.value) is not str:
                 continue
             if name.value in first:

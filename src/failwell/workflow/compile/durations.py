@@ -35,7 +35,9 @@ class Duration:
         elif seconds <= 0:
             on.wrong(item, at, f"{name_of(at)} must be longer than nothing", hint=_HINT)
         elif self.most is not None and seconds > self.most:
-            on.wrong(item, at, f"{name_of(at)} must be at most 24 hours", hint="use `limits` for the whole run")
+            on.wrong(
+                item, at, f"{name_of(at)} must be at most 24 hours", hint="use `limits` for the whole run"
+            )
         else:
             return seconds
         return WRONG

@@ -8,11 +8,22 @@ from failwell.workflow.compile.routes import ROUTES
 from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.steps import NAME, Step, node, type_of
 from failwell.workflow.compile.types import (
-    WRONG, Choice, Either, Made, Many, Number, Schema, Templated, Text, name_of, nearest, sort_of,
+    WRONG,
+    Choice,
+    Either,
+    Made,
+    Many,
+    Number,
+    Schema,
+    Templated,
+    Text,
+    name_of,
+    nearest,
+    sort_of,
 )  # fmt: skip
 from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_map
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
 _STEP = Step()
@@ -21,7 +32,8 @@ _GROUP: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
     "description": Key(Text(empty=True), "what it is for"),
     "failure_mode": Key(
-        Choice("fail_fast", "continue_on_error", "all_or_nothing"), "what a failing member means; fail_fast unless told"
+        Choice("fail_fast", "continue_on_error", "all_or_nothing"),
+        "what a failing member means; fail_fast unless told",
     ),
     "raises": Key(RAISES, "the kinds that it may raise"),
     "routes": Key(ROUTES, "the ways out of the whole group, in order"),
@@ -84,10 +96,11 @@ class Body:
     """The step of a `for_each`: written in place, or the name of one that stands elsewhere."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        if type(item.value) is str and item.value:
+        value = item.value
+        if type(value) is str and value:
             return self._named(item, at, on)
-        if type(item.value) is not dict:
-            message = f"{name_of(at)} must be a step or the name of one, not {sort_of(item.value)}"
+        if not is_map(value):
+            message = f"{name_of(at)} must be a step or the name of one, not {sort_of(value)}"
             on.wrong(item, at, message, hint="write the step's keys under it")
             return WRONG
         kind = type_of(item, at, on, ("parallel", "for_each"))
@@ -158,7 +171,10 @@ FOR_EACH = Shape(
     | {
         "type": Key(Choice("for_each"), "`for_each`"),
         "source": Key(
-            Text(r"\w[\w-]*(\.[\w-]+){2,}", "a dotted reference of three parts or more, such as `finder.output.files`"),
+            Text(
+                r"\w[\w-]*(\.[\w-]+){2,}",
+                "a dotted reference of three parts or more, such as `finder.output.files`",
+            ),
             "the list",
             required=True,
         ),

@@ -1,22 +1,35 @@
 """Everything in a file that is not a step: the `workflow` block, declared kinds, the final output."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
 from failwell.workflow.compile.groups import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kinds import SPELLING
-from failwell.workflow.compile.outputs import PAYLOAD, fits
+from failwell.workflow.compile.outputs import PAYLOAD, fits, object_schema
 from failwell.workflow.compile.routes import VALUES
 from failwell.workflow.compile.settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.steps import Step
 from failwell.workflow.compile.types import (
-    WRONG, Choice, Flag, Free, Kept, Made, Many, Named, Number, Schema, Templated, Text, name_of, sort_of,
+    WRONG,
+    Choice,
+    Flag,
+    Free,
+    Kept,
+    Many,
+    Named,
+    Number,
+    Schema,
+    Templated,
+    Text,
+    name_of,
+    sort_of,
 )  # fmt: skip
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_map
 
 _NAME = r"[A-Za-z_][\w-]*"
 
@@ -77,8 +90,12 @@ LIMITS = Shape(
         "max_iterations": Key(Number(1, 1_000_000, whole=True), "steps of the whole run"),
         "timeout_seconds": Key(Number(above=0), "seconds of the whole run"),
         "budget_usd": Key(Number(above=0), "what the run may cost"),
-        "on_exceed": Key(Choice("fail", "warn", "pause_for_approval"), "what happens when the budget is spent"),
-        "budget_mode": Key(Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"),
+        "on_exceed": Key(
+            Choice("fail", "warn", "pause_for_approval"), "what happens when the budget is spent"
+        ),
+        "budget_mode": Key(
+            Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"
+        ),
         "max_parallel": Key(Number(1, 1_000, whole=True), "how many steps run at once in the whole run"),
         "park_after_seconds": Key(Number(0), "a longer told wait is parked instead of waited out"),
     },
@@ -103,10 +120,13 @@ HOOKS = Shape(
 )
 
 
+_EMPTY = {**object_schema({}), "additionalProperties": False}
+
+
 def _notification_type(got: dict[str, Any], _item: Item, at: Path, _on: Problems) -> Any:
     if not is_right(got):
         return WRONG
-    payload = got.get("payload") or {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    payload: Mapping[str, Any] = got.get("payload") or _EMPTY
     return NotificationType(name=at[1], version=got["version"], payload=payload)
 
 
@@ -185,7 +205,7 @@ class Kinds:
     """Name → what an author's own kind means."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        if type(item.value) is not dict:
+        if not is_map(item.value):
             on.wrong(item, at, f"{name_of(at)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING)
             return WRONG
         made: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.types import WRONG, Choice, Made, Many, Schema, Text, name_of, shown, sort_of
 from failwell.workflow.plan import Selector
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_list, is_map
 
 SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
 _ANY = Selector(any=True)
@@ -113,10 +113,10 @@ class OnError:
         elif type(value) is str:
             one = _ONE.read(item, at, on)
             return WRONG if one is WRONG else Selector(kinds=(one,))
-        elif type(value) is list:
+        elif is_list(value):
             several = _KINDS.read(item, at, on)
             return WRONG if several is WRONG else Selector(kinds=several)
-        elif type(value) is dict:
+        elif is_map(value):
             return _BY_AXES.read(item, at, on)
         else:
             hint = "name a kind or a list of kinds, or write `true` to catch every kind"
@@ -190,6 +190,4 @@ def retry_on(several: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: 
     return tuple(dict.fromkeys(name for one in several for name in one))
 
 
-RETRY_ON = Made(
-    Many(RetryOn(), least=1, hint="leave it out to repeat whatever can be repeated"), retry_on
-)
+RETRY_ON = Made(Many(RetryOn(), least=1, hint="leave it out to repeat whatever can be repeated"), retry_on)

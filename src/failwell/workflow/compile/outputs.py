@@ -5,7 +5,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import WRONG, Choice, Flag, Free, Made, Many, Named, Number, Ref, Text, sort_of
+from failwell.workflow.compile.types import (
+    WRONG,
+    Choice,
+    Flag,
+    Free,
+    Made,
+    Many,
+    Named,
+    Number,
+    Ref,
+    Text,
+    sort_of,
+)
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path
 
@@ -140,7 +152,9 @@ OUTPUT = Made(Named(FIELD), _output)
 
 
 def _exact(fields: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Any:
-    return WRONG if len(fields) != len(item.value) else object_schema(fields) | {"additionalProperties": False}
+    return (
+        WRONG if len(fields) != len(item.value) else object_schema(fields) | {"additionalProperties": False}
+    )
 
 
 PAYLOAD = Made(Named(FIELD), _exact)

@@ -1,7 +1,7 @@
 """What is known while a file is read: the mistakes so far, and the steps by name."""
 
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item
+from failwell.workflow.source.tree import Item, is_list, is_map
 
 SECTIONS = ("agents", "parallel", "for_each")
 
@@ -20,9 +20,9 @@ class Reading(Problems):
         """Find the steps of a file by name; what is not a step is passed over."""
         for section in SECTIONS:
             listed = root.value.get(section)
-            if listed is None or type(listed.value) is not list:
+            if listed is None or not is_list(listed.value):
                 continue
             for entry in listed.value:
-                name = entry.value.get("name") if type(entry.value) is dict else None
+                name = entry.value.get("name") if is_map(entry.value) else None
                 if name is not None and type(name.value) is str:
                     self.steps.setdefault(name.value, (section, entry))

@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.workflow.compile.types import WRONG, Schema, Type, name_of, nearest, sort_of
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_map
 
 Make = Callable[[dict[str, Any], Item, Path, Problems], Any]
 
@@ -49,7 +49,7 @@ class Shape:
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         """The values by key; what `make` makes of them, where there is one."""
-        if type(item.value) is not dict:
+        if not is_map(item.value):
             on.wrong(
                 item, at, f"{name_of(at)} must be a mapping ({self.name}), not {sort_of(item.value)}",
                 hint=f"its keys are {', '.join(list(self.keys)[:8])}",

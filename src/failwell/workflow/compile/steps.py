@@ -11,16 +11,38 @@ from failwell.workflow.compile.routes import RETRY, RETRY_OF_AGENT, ROUTES, VALU
 from failwell.workflow.compile.settings import AGENT
 from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.types import (
-    WRONG, Choice, Flag, Free, Many, Named, Number, Schema, Templated, Text, name_of, nearest, sort_of,
+    WRONG,
+    Choice,
+    Flag,
+    Free,
+    Many,
+    Named,
+    Number,
+    Schema,
+    Templated,
+    Text,
+    nearest,
+    sort_of,
 )  # fmt: skip
 from failwell.workflow.plan import (
-    AgentSpec, CallSpec, Node, NotificationSpec, ScriptSpec, SetSpec, Spec, TerminateSpec, WaitSpec, WorkflowSpec,
+    AgentSpec,
+    CallSpec,
+    Node,
+    NotificationSpec,
+    ScriptSpec,
+    SetSpec,
+    Spec,
+    TerminateSpec,
+    WaitSpec,
+    WorkflowSpec,
 )  # fmt: skip
 from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_map
 
 NAME = Text(
-    r"[\w][\w-]{0,99}", "letters, digits, `_` and `-`", hint="templates and routes name steps, so keep it plain"
+    r"[\w][\w-]{0,99}",
+    "letters, digits, `_` and `-`",
+    hint="templates and routes name steps, so keep it plain",
 )
 TAKEN = frozenset({"workflow", "context"})
 """Names that templates see something else under."""
@@ -32,7 +54,9 @@ IDENTITY: dict[str, Key] = {
     "type": Key(Text(), "what sort of step it is; an agent unless told"),
     "description": Key(Text(empty=True), "what it is for"),
 }
-_INPUT: dict[str, Key] = {"input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")}
+_INPUT: dict[str, Key] = {
+    "input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")
+}
 RAISING: dict[str, Key] = {
     "raises": Key(RAISES, "the kinds of its own that it may raise"),
     "routes": Key(ROUTES, "the ways out, in order"),
@@ -88,7 +112,9 @@ def _tool(got: Mapping[str, Any]) -> Spec:
 
 
 def _set(got: Mapping[str, Any]) -> Spec:
-    return SetSpec(value=got.get("value"), values=got.get("values"), output_type=got.get("output_type", "auto"))
+    return SetSpec(
+        value=got.get("value"), values=got.get("values"), output_type=got.get("output_type", "auto")
+    )
 
 
 def _wait(got: Mapping[str, Any]) -> Spec:
@@ -270,8 +296,10 @@ class Step:
     """One entry of `agents`, read as a `Node`."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        if type(item.value) is not dict:
-            on.wrong(item, at, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`")
+        if not is_map(item.value):
+            on.wrong(
+                item, at, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
+            )
             return WRONG
         kind = type_of(item, at, on)
         shape = SHAPES.get(kind)

@@ -6,12 +6,12 @@ variable is text; where a number or a truth value is wanted it is read as one.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from failwell.workflow.plan import Place, Template
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.scalars import NotJson, meaning
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_list, is_map
 
 Schema = dict[str, Any]
 
@@ -199,7 +199,9 @@ class Flag:
         value = unquoted(item)
         if type(value) is bool:
             return value
-        hint = "write `true` or `false`" if type(value) is not str else "write `true` or `false`, without quotes"
+        hint = (
+            "write `true` or `false`" if type(value) is not str else "write `true` or `false`, without quotes"
+        )
         on.wrong(item, at, f"{name_of(at)} must be true or false, not {sort_of(value)}", hint=hint)
         return WRONG
 
@@ -243,6 +245,7 @@ class Free:
         self.templated = templated
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
+        del at, on  # whatever it is, it is right
         return templates_in(item) if self.templated else item.plain()
 
     def schema(self) -> Schema:
@@ -254,9 +257,9 @@ def templates_in(item: Item) -> Any:
     value = item.value
     if type(value) is str:
         return template_of(item)
-    if type(value) is dict:
+    if is_map(value):
         return {key: templates_in(child) for key, child in value.items()}
-    if type(value) is list:
+    if is_list(value):
         return [templates_in(child) for child in value]
     return value
 
@@ -275,11 +278,13 @@ class Many:
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = item.value
-        if type(value) is not list:
+        if not is_list(value):
             if self.single:
                 one = self.each.read(item, at, on)
                 return WRONG if one is WRONG else (one,)
-            on.wrong(item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint="write `[…]`, or `- …`")
+            on.wrong(
+                item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint="write `[…]`, or `- …`"
+            )
             return WRONG
         if len(value) < self.least:
             few = "must not be empty" if self.least == 1 else f"must have at least {self.least} entries"
@@ -328,8 +333,10 @@ class Named:
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = item.value
-        if type(value) is not dict:
-            on.wrong(item, at, f"{name_of(at)} must be a mapping, not {sort_of(value)}", hint="write `name: value`")
+        if not is_map(value):
+            on.wrong(
+                item, at, f"{name_of(at)} must be a mapping, not {sort_of(value)}", hint="write `name: value`"
+            )
             return WRONG
         if len(value) < self.least:
             on.wrong(item, at, f"{name_of(at)} must not be empty")
@@ -360,7 +367,7 @@ class Either:
         self.by: Mapping[str, Type] = by
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        kind = _KINDS.get(type(item.value), "nothing")
+        kind = _KINDS.get(cast("Any", type(item.value)), "nothing")
         wanted = self.by.get(kind)
         if wanted is None:
             on.wrong(item, at, f"{name_of(at)} must be {self.must}, not {sort_of(item.value)}")
@@ -401,10 +408,11 @@ class Kept:
         return WRONG if value is WRONG else self._keep(value, item)
 
     def _keep(self, value: Any, item: Item) -> Any:
-        if type(value) is dict:
+        if is_map(value):
             return {key: self._keep(one, item.value[key]) for key, one in value.items() if one is not WRONG}
-        if type(value) is tuple:
-            return [self._keep(one, child) for one, child in zip(value, item.value, strict=True)]
+        if isinstance(value, tuple):
+            several = cast("tuple[Any, ...]", value)
+            return [self._keep(one, child) for one, child in zip(several, item.value, strict=True)]
         return template_of(item) if self.templated and type(value) is str else value
 
     def schema(self) -> Schema:

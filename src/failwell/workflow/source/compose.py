@@ -5,12 +5,12 @@ done here, because the composers of both recurse and keep no places of keys.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn, cast
 
 from failwell.workflow.plan import Place
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.scalars import NotJson, meaning
-from failwell.workflow.source.tree import Item, Path
+from failwell.workflow.source.tree import Item, Path, is_list, is_map
 from failwell.workflow.source.variables import expand
 
 DEEPEST = 100
@@ -44,7 +44,9 @@ def compose(
     except yaml.YAMLError as error:
         composer.syntax(error, text)
     except UnicodeEncodeError as error:
-        problems.add(f"the text has a lone surrogate at character {error.start}", None, hint="save it as UTF-8")
+        problems.add(
+            f"the text has a lone surrogate at character {error.start}", None, hint="save it as UTF-8"
+        )
     except _Stop:
         pass
     return None
@@ -54,9 +56,11 @@ def _events(text: str, *, pure: bool) -> Any:
     import yaml
 
     if not pure and yaml.__with_libyaml__:
-        from yaml.cyaml import CParser
+        from yaml import cyaml
 
-        return CParser(text)
+        # The stubs do not know the parser that the loaders of this module are made of.
+        fast: Any = cyaml
+        return fast.CParser(text)
     from yaml.parser import Parser
     from yaml.reader import Reader
     from yaml.scanner import Scanner
@@ -107,15 +111,15 @@ class _Composer:
         file, folder = self.file, self.folder
         opened, keys = self.open, self.keys
         documents = 0
-        holder: dict[str, Item] | list[Item] | None = None
-        is_map = False
+        holder: Any = None
+        in_map = False
         key: str | None = None
         while True:
             event = next_event()
-            kind = type(event)
+            kind = cast("Any", type(event))
             if kind is ScalarEvent:
                 mark = event.start_mark
-                if is_map and key is None:
+                if in_map and key is None:
                     key = self.key(event, mark)
                     continue
                 text = event.value
@@ -131,7 +135,7 @@ class _Composer:
                     item = self.scalar(event, mark, key)
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
-                if is_map and key is None:
+                if in_map and key is None:
                     self.stop(mark, "a key must be a plain text", "write the value under a named key")
                 item = Item({} if kind is MappingStartEvent else [], mark.line, mark.column, file, folder)
                 if kind is MappingStartEvent:
@@ -142,20 +146,22 @@ class _Composer:
                     self.anchors[event.anchor] = item
                     self.unfinished.add(id(item))
                 if len(opened) >= DEEPEST:
-                    self.stop(mark, f"nesting is deeper than {DEEPEST} levels", "flatten it, or split the file")
+                    self.stop(
+                        mark, f"nesting is deeper than {DEEPEST} levels", "flatten it, or split the file"
+                    )
                 opened.append(item)
                 keys.append(key)
-                holder, is_map, key = item.value, kind is MappingStartEvent, None
+                holder, in_map, key = item.value, kind is MappingStartEvent, None
                 continue
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
                 item = opened.pop()
                 key = keys.pop()
                 self.unfinished.discard(id(item))
                 holder = opened[-1].value if opened else None
-                is_map = type(holder) is dict
+                in_map = is_map(holder)
             elif kind is AliasEvent:
                 mark = event.start_mark
-                if is_map and key is None:
+                if in_map and key is None:
                     self.stop(mark, "a key must be a plain text, not an alias", "write the key out")
                 item = self.alias(event, mark)
             elif kind is StreamEndEvent:
@@ -172,12 +178,12 @@ class _Composer:
                 continue
             if holder is None:
                 self.root = item
-            elif is_map:
-                holder[key] = item  # type: ignore[call-overload, index]
+            elif in_map:
+                holder[key] = item
                 key = None
                 self.weigh(opened[-1], item)
             else:
-                holder.append(item)  # type: ignore[union-attr]
+                holder.append(item)
                 self.weigh(opened[-1], item)
 
     def weigh(self, parent: Item, child: Item) -> None:
@@ -260,7 +266,7 @@ class _Composer:
         item = self.anchors.get(event.anchor)
         if item is None:
             self.stop(mark, f"there is no anchor `&{event.anchor}` above", "define it before it is used")
-        elif id(item) in self.unfinished:
+        if id(item) in self.unfinished:
             self.stop(mark, f"the anchor `&{event.anchor}` contains itself", "remove the alias inside it")
         return item
 
@@ -277,10 +283,13 @@ class _Composer:
     def not_json(self, problem: NotJson, mark: Any, key: str | None) -> None:
         """Refuse a number."""
         self.problems.add(
-            f"the value {problem}", self.place(mark), self.path(key), hint="put it in quotes to keep it as text"
+            f"the value {problem}",
+            self.place(mark),
+            self.path(key),
+            hint="put it in quotes to keep it as text",
         )
 
-    def stop(self, mark: Any, message: str, hint: str) -> None:
+    def stop(self, mark: Any, message: str, hint: str) -> NoReturn:
         """Put the last mistake of this file on the list and give up on it."""
         self.problems.add(message, self.place(mark), self.path(None), hint=hint)
         raise _Stop
@@ -292,9 +301,7 @@ class _Composer:
         position = getattr(error, "position", None)
         if place is None and isinstance(position, int):
             before = text[:position]
-            place = Place(
-                file=self.file, line=before.count("\n") + 1, column=position - before.rfind("\n")
-            )
+            place = Place(file=self.file, line=before.count("\n") + 1, column=position - before.rfind("\n"))
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         hint = "check the indentation, the colons and the quotes in and above this line"
         if place is not None and _has_tab(text, place.line):
@@ -310,7 +317,7 @@ class _Composer:
         at: Path = ()
         for depth, item in enumerate(self.open):
             inner = self.keys[depth + 1] if depth + 1 < len(self.open) else key
-            if type(item.value) is list:
+            if is_list(item.value):
                 at = (at, len(item.value))
             elif inner is not None:
                 at = (at, inner)

@@ -70,9 +70,7 @@ class Loader:
         return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _tree(self, text: str, file: str, folder: str | None) -> Item | None:
-        return compose(
-            text, file, self.problems, self.environ, self._include, folder=folder, pure=self.pure
-        )
+        return compose(text, file, self.problems, self.environ, self._include, folder=folder, pure=self.pure)
 
     def _include(self, path: str, tag: Item, at: Path) -> Item | None:
         """What `!file path` stands for, or `None` after a mistake."""
@@ -141,7 +139,9 @@ class Loader:
                     hint=f"set it, or write `${{{unset}:-…}}` or `$${{{unset}}}` in `{file}`",
                 )
             if expanded.problem:
-                self.problems.wrong(item, at, f"the text {expanded.problem}", kind="validation.config_invalid")
+                self.problems.wrong(
+                    item, at, f"the text {expanded.problem}", kind="validation.config_invalid"
+                )
         return item
 
 

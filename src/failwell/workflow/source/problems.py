@@ -22,7 +22,7 @@ class Problems:
         self.left_out = 0
         self._said: set[tuple[Place | None, str]] = set()
 
-    def add(  # noqa: D417
+    def add(
         self,
         message: str,
         place: Place | None,

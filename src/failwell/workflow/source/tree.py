@@ -6,6 +6,16 @@ from typing import Any
 from failwell.workflow.plan import Place
 
 
+def is_map(value: object) -> bool:
+    """Whether a value is a mapping of items."""
+    return type(value) is dict
+
+
+def is_list(value: object) -> bool:
+    """Whether a value is a list of items."""
+    return type(value) is list
+
+
 class Item:
     """One value of a file. `value` is a scalar, a list of items, or a dict of items by key."""
 
@@ -39,9 +49,9 @@ class Item:
     def plain(self) -> Any:
         """The value as JSON, places forgotten."""
         value = self.value
-        if type(value) is dict:
+        if is_map(value):
             return {key: child.plain() for key, child in value.items()}
-        if type(value) is list:
+        if is_list(value):
             return [child.plain() for child in value]
         return value
 
@@ -51,9 +61,9 @@ class Item:
         while todo:
             item = todo.pop()
             yield item
-            if type(item.value) is dict:
+            if is_map(item.value):
                 todo.extend(item.value.values())
-            elif type(item.value) is list:
+            elif is_list(item.value):
                 todo.extend(item.value)
 
 
