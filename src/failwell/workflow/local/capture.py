@@ -19,7 +19,7 @@ class Capture:
 
     def __init__(
         self,
-        spill: Path,
+        spill: str,
         *,
         limit: int = LIMIT,
         secrets: Iterable[bytes] = (),
@@ -36,7 +36,7 @@ class Capture:
         self.size = 0
 
     @property
-    def file(self) -> Path | None:
+    def file(self) -> str | None:
         """Where all of it lies, if not all of it was kept."""
         return self._spill if self.size > self._limit else None
 
@@ -101,7 +101,7 @@ class Capture:
 
     def _open(self) -> None:
         try:
-            self._spill.parent.mkdir(mode=0o700, exist_ok=True)
+            Path(self._spill).parent.mkdir(mode=0o700, exist_ok=True)
             self._file = os.open(
                 self._spill, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
             )

@@ -52,6 +52,7 @@ class Process:
         self._mark = mark
         self._waiter: Future[None] | None = None
         self._has_ended = False
+        self._is_lingering = False
         self._watch: int | None = None
         self._popen, out_end, err_end = _start(call, env, cwd, stdin)
         self.pid = self._popen.pid
@@ -76,9 +77,8 @@ class Process:
             return False
         self._drain()
         if self._streams:
-            left = self._loop.time() + LINGER
-            while self._streams and self._loop.time() < left:
-                await self._wake_up(left - self._loop.time(), lambda: not self._streams)
+            self._is_lingering = True
+            await self._wake_up(LINGER, lambda: not self._streams)
         # A cancellation that came together with the end still counts.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -87,7 +87,9 @@ class Process:
 
     async def stop(self, grace: float) -> set[int]:
         """End it and all that it started: first asked, then made to. What would not end comes back."""
-        left = await end_tree(self._mark, groups=[self.pid], grace=grace)
+        # Where processes cannot be looked at, an ended leader would pass for a living group.
+        reap = None if trees.has_proc() else self._popen.poll
+        left = await end_tree(self._mark, groups=[self.pid], grace=grace, reap=reap)
         if self.pid not in left and not self._has_ended:
             await self._wake_up(_CONFIRM, lambda: self._has_ended)
         self._drain()
@@ -156,7 +158,8 @@ class Process:
             return False
         if not chunk:
             self._close(stream)
-            self._wake()
+            if self._is_lingering:
+                self._wake()
             return False
         self._streams[stream].take(chunk)
         return True
@@ -187,6 +190,7 @@ async def end_tree(
     groups: Sequence[int] = (),
     roots: Sequence[tuple[int, int | None]] = (),
     grace: float,
+    reap: Callable[[], object] | None = None,
 ) -> set[int]:
     """Ask every process of a tree to end, kill those that do not, and make sure. Survivors come back."""
     import asyncio
@@ -194,6 +198,8 @@ async def end_tree(
     loop = asyncio.get_running_loop()
 
     def left() -> set[int]:
+        if reap is not None:
+            reap()
         return trees.tree(mark, groups=groups, roots=roots) if trees.has_proc() else _groups_left(groups)
 
     found = left()

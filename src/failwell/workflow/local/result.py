@@ -13,9 +13,9 @@ def output_of(out: Capture, err: Capture, exit_code: int | None) -> dict[str, An
     if exit_code is not None:
         made["exit_code"] = exit_code
     if out.file is not None:
-        made["stdout_file"] = str(out.file)
+        made["stdout_file"] = out.file
     if err.file is not None:
-        made["stderr_file"] = str(err.file)
+        made["stderr_file"] = err.file
     return made
 
 

@@ -91,8 +91,8 @@ class _Script:
     ) -> None:
         self._executor, self._request, self._tools, self._ward = executor, request, tools, ward
         self._name = name
-        self._error = ward.scratch / f"{name}.error.json"
-        self._usage = ward.scratch / f"{name}.usage.json"
+        self._error = f"{ward.scratch}/{name}.error.json"
+        self._usage = f"{ward.scratch}/{name}.usage.json"
         self._is_tidy = True
         self._timeout: float | None = request.call.get("timeout")
         self._now = datetime.now(UTC)
@@ -176,7 +176,7 @@ class _Script:
     def _capture(self, stream: str) -> Capture:
         limit = self._request.call.get("output_limit")
         return Capture(
-            self._tools.run_folder / "spill" / f"{self._name}.{stream}",
+            f"{self._ward.run_folder}/spill/{self._name}.{stream}",
             limit=LIMIT if limit is None else limit,
             secrets=self._executor.secrets,
             heard=lambda chunk: self._note(stream, chunk),
@@ -208,7 +208,7 @@ def _usage(told: dict[str, Any]) -> dict[str, Any] | None:
     return made or None
 
 
-def _left_in(path: Path) -> bytes:
+def _left_in(path: str) -> bytes:
     """What a script left in a file, which is gone after this. Whatever else stands there is refused.
 
     Raises:
@@ -231,9 +231,11 @@ def _left_in(path: Path) -> bytes:
         _remove(path)
 
 
-def _remove(path: Path) -> None:
+def _remove(path: str) -> None:
     try:
-        path.unlink(missing_ok=True)
+        os.unlink(path)  # noqa: PTH108  (every script comes by here; `pathlib` costs as much as the rest)
+    except FileNotFoundError:
+        return
     except (IsADirectoryError, PermissionError):
         from shutil import rmtree
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from failwell.report.environment import raw
@@ -37,8 +36,8 @@ class Variables:
         author: Mapping[str, str],
         *,
         mark: str,
-        error_out: Path,
-        usage_out: Path,
+        error_out: str,
+        usage_out: str,
         attempt: int,
         key: str,
         run: str,
