@@ -1,7 +1,7 @@
 """What a job is: a request, where it stands, and how it ended. Values only; nothing here runs anything."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NewType
@@ -70,7 +70,7 @@ class JobRequest:
 
     instance: str
     """Which instance of which capability; the default instance is named like its capability."""
-    arguments: Mapping[str, Any] = NO_ARGUMENTS
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments of the call, as JSON."""
     action: str = "execute"
     """Which method of the capability."""
@@ -86,7 +86,7 @@ class JobRequest:
     """Idempotency key: a second request with the same one is the first."""
     run: str | None = None
     actor: str | None = None
-    control: Mapping[str, Any] = NO_ARGUMENTS
+    control: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Flags for the runtime; they never reach the capability's arguments."""
 
 

@@ -22,6 +22,7 @@ Every mistake in a manifest is named at once, in one error.
 """
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from failwell.fault.frozen import frozen
@@ -68,7 +69,7 @@ class Manifest:
     env: tuple[Variable, ...] = ()
     inherit: tuple[str, ...] = ()
     """Further variables of the host, as shell patterns, beside the few every worker gets."""
-    resources: Resources = Resources()
+    resources: Resources = field(default_factory=Resources)
     config: Schema | None = None
     """Schema of the configuration. Left out, the capability's own is asked for when it is loaded."""
     defaults: Mapping[str, Any] | None = None

@@ -1,0 +1,76 @@
+"""One end of a pipe to a worker, on the event loop: frames in, frames out."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from failwell.jobs.frames import BrokenFrame, Decoder, encode
+
+
+class Channel(asyncio.Protocol):
+    """Hands over each frame as it arrives, and says once when no more will."""
+
+    def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_lost: Callable[[], None]) -> None:
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._feed = Decoder().feed
+        self._transport: asyncio.Transport | None = None
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._feed(data)
+        except BrokenFrame:
+            # Somebody wrote on the channel who should not have. The other end sees it close, and ends.
+            self.close()
+            return
+        for frame in frames:
+            self._on_frame(frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.is_lost:
+            self.is_lost = True
+            self._on_lost()
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Write a frame; what the other end does not take yet is kept."""
+        self.write(encode(frame))
+
+    def write(self, piece: bytes) -> None:
+        """Write what `encode` made. To an end that is gone it is lost, and `on_lost` has told."""
+        if self._transport is not None and not self.is_lost:
+            self._transport.write(piece)
+
+    def close(self) -> None:
+        """Close this end."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Lines(asyncio.Protocol):
+    """Cuts what a process writes to a descriptor into lines; of a redrawn line, its last state."""
+
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line = on_line
+        self._held = b""
+
+    def data_received(self, data: bytes) -> None:
+        *whole, rest = (self._held + data).split(b"\n")
+        self._held = rest[-_LONGEST:]
+        for one in whole:
+            self._tell(one)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._tell(self._held)
+        self._held = b""
+
+    def _tell(self, line: bytes) -> None:
+        shown = line.rstrip(b"\r").rpartition(b"\r")[2]
+        if shown:
+            self._on_line(shown[:_LONGEST].decode("utf-8", "replace"))
+
+
+_LONGEST = 8000

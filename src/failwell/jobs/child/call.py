@@ -1,0 +1,106 @@
+"""One call in flight: its cancel flag, its progress, and the room its stream has."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .wire import Line
+
+_signs = [0]
+"""How often any call showed progress; the pulse tells it."""
+
+
+def signs() -> int:
+    """How often the capability itself showed that it gets on."""
+    return _signs[0]
+
+
+class Call:
+    """What the author's helpers and the host's wishes meet in."""
+
+    def __init__(self, line: Line, job: str | None, capability: str, window: int = 0) -> None:
+        self.job = job
+        self.cancelled = threading.Event()
+        self._line = line
+        self._capability = capability
+        self._callbacks: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+        self._fraction = 0.0
+        self._room = threading.Semaphore(window)
+
+    def progress(self, fraction: float | None, message: str) -> None:
+        """Tell the host how far this call is; `None` repeats the fraction that was told last."""
+        if fraction is not None:
+            told = float(fraction)
+            if told != told:  # noqa: PLR0124  (the one value that is not itself)
+                told = -1.0
+            self._fraction = -1.0 if told < 0 else min(1.0, told)
+        _signs[0] += 1
+        self._line.send(
+            {"type": "progress", "job": self.job, "fraction": self._fraction, "message": str(message)[:2000]}
+        )
+
+    def usage(self, amounts: Mapping[str, float]) -> None:
+        """Tell the host what this call consumed."""
+        self._line.send(
+            {
+                "type": "usage",
+                "job": self.job,
+                "amounts": {str(unit): float(amount) for unit, amount in amounts.items()},
+            }
+        )
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Register a callback; at once called where the wish came before it."""
+        with self._lock:
+            late = self.cancelled.is_set()
+            if not late:
+                self._callbacks.append(callback)
+        if late:
+            callback()
+        return lambda: self._forget(callback)
+
+    def _forget(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    def cancel(self) -> None:
+        """Set the flag and call the callbacks in their order; one that raises does not stop the next."""
+        with self._lock:
+            if self.cancelled.is_set():
+                return
+            self.cancelled.set()
+            waiting = list(self._callbacks)
+        self._room.release()
+        for callback in waiting:
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001  (one author's callback must not keep the others from running)
+                self._line.send(
+                    {
+                        "type": "log",
+                        "job": self.job,
+                        "stream": "log",
+                        "level": "WARNING",
+                        "logger": "failwell",
+                        "text": f"a cancel callback failed: {type(error).__name__}: {error}"[:2000],
+                    }
+                )
+
+    def cancellation(self) -> BaseException:
+        """The error to raise once this call was asked to stop."""
+        # Whichever of the two the author would import: the installed one, or the stand-in.
+        from failwell.capability import CapabilityCancelledError
+
+        return CapabilityCancelledError(self._capability)
+
+    def more(self, count: int) -> None:
+        """The host has taken `count` items."""
+        self._room.release(count)
+
+    def wait_for_room(self) -> None:
+        """Wait until the host takes another item."""
+        self._room.acquire()
+        if self.cancelled.is_set():
+            raise self.cancellation()

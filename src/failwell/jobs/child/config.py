@@ -1,0 +1,153 @@
+"""A capability's configuration: the JSON Schema of its dataclass, and the dataclass made from JSON."""
+
+import dataclasses
+import enum
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+_BOUNDS = {
+    "minimum": "minimum", "maximum": "maximum", "exclusive_minimum": "exclusiveMinimum",
+    "exclusive_maximum": "exclusiveMaximum", "min_length": "minLength", "max_length": "maxLength",
+    "minLength": "minLength", "maxLength": "maxLength", "pattern": "pattern", "enum": "enum",
+    "min_items": "minItems", "max_items": "maxItems", "description": "description", "title": "title",
+    "reload": "x-reload",
+}  # fmt: skip
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", Path: "string"}
+
+
+def config_class(capability: object) -> type | None:
+    """The dataclass that the capability takes its configuration as, if it names one."""
+    named = getattr(capability, "Config", None) or getattr(capability, "config_class", None)
+    if isinstance(named, type) and dataclasses.is_dataclass(named):
+        return named
+    initialize = getattr(capability, "initialize", None)
+    if initialize is None:
+        return None
+    try:
+        hints = typing.get_type_hints(initialize)
+    except Exception:  # noqa: BLE001  (a hint that cannot be resolved names no dataclass)
+        return None
+    hints.pop("return", None)
+    return next((one for one in hints.values() if isinstance(one, type) and dataclasses.is_dataclass(one)), None)
+
+
+def schema_of(capability: object) -> dict[str, Any] | None:
+    """The JSON Schema of its configuration: its own, or that of its dataclass; `None` if it has neither."""
+    own = getattr(capability, "config_schema", None)
+    if callable(own):
+        own = own()
+    if isinstance(own, dict):
+        return own
+    cls = config_class(capability)
+    return None if cls is None else _object(cls)
+
+
+def made(capability: object, config: dict[str, Any]) -> Any:
+    """`config` as the capability takes it."""
+    cls = config_class(capability)
+    return config if cls is None else _build(cls, config)
+
+
+def triggers(schema: dict[str, Any] | None, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What has to be given up because a field it was made from has changed; each once, in order."""
+    fields = (schema or {}).get("properties") or {}
+    missing = object()
+    changed = [name for name in {**old, **new} if old.get(name, missing) != new.get(name, missing)]
+    found = [fields[name]["x-reload"] for name in changed if "x-reload" in fields.get(name, {})]
+    return list(dict.fromkeys(found))
+
+
+def _object(cls: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for field in dataclasses.fields(cls):
+        if not field.init:
+            continue
+        made = _type(hints[field.name])
+        made.update({_BOUNDS[k]: v for k, v in field.metadata.items() if k in _BOUNDS})
+        if field.default is not dataclasses.MISSING:
+            made["default"] = _dumped(field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            made["default"] = _dumped(field.default_factory())
+        else:
+            required.append(field.name)
+        properties[field.name] = made
+    whole: dict[str, Any] = {
+        "type": "object", "title": cls.__name__, "properties": properties, "additionalProperties": False,
+    }  # fmt: skip
+    if required:
+        whole["required"] = required
+    return whole
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _type(arguments[0])
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin in (typing.Union, types.UnionType):
+        several = [_type(one) for one in arguments]
+        plain = [one["type"] for one in several if set(one) == {"type"} and isinstance(one["type"], str)]
+        return {"type": plain} if len(plain) == len(several) else {"anyOf": several}
+    if origin in (list, set, frozenset) or hint in (list, set, frozenset):
+        return {"type": "array", **({"items": _type(arguments[0])} if arguments else {})}
+    if origin is tuple or hint is tuple:
+        same = len(arguments) == 2 and arguments[1] is Ellipsis
+        return {"type": "array", **({"items": _type(arguments[0])} if same else {})}
+    if origin is dict or hint is dict:
+        return {"type": "object", **({"additionalProperties": _type(arguments[1])} if arguments else {})}
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in hint]}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _object(hint)
+    return {}
+
+
+def _dumped(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _dumped(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_dumped(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _dumped(one) for key, one in value.items()}
+    return value
+
+
+def _build(cls: Any, config: dict[str, Any]) -> Any:
+    hints = typing.get_type_hints(cls)
+    known = {field.name for field in dataclasses.fields(cls) if field.init}
+    return cls(**{name: _loaded(hints[name], value) for name, value in config.items() if name in known})
+
+
+def _loaded(hint: Any, value: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _loaded(arguments[0], value)
+    if origin in (typing.Union, types.UnionType):
+        if value is None:
+            return None
+        others = [one for one in arguments if one is not type(None)]
+        return _loaded(others[0], value) if len(others) == 1 else value
+    if isinstance(hint, type):
+        if dataclasses.is_dataclass(hint) and isinstance(value, dict):
+            return _build(hint, value)
+        if issubclass(hint, enum.Enum) or issubclass(hint, Path):
+            return hint(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if origin in (list, set, frozenset, tuple) and isinstance(value, list):
+        inner = arguments[0] if arguments else Any
+        return origin(_loaded(inner, one) for one in value)
+    if origin is dict and isinstance(value, dict) and arguments:
+        return {key: _loaded(arguments[1], one) for key, one in value.items()}
+    return value

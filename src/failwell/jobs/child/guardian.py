@@ -1,0 +1,166 @@
+"""The worker's parent: a tiny process that outlives it by a moment and leaves nothing behind.
+
+It adopts whatever the worker's descendants orphan (it is their subreaper), tells the host how the
+worker ended, and ends every descendant when the worker is gone, when the host asks, or when the host
+is gone. It does one thing at a time and calls nothing that could hang.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from .wire import Line
+from .tree import descendants
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LONGEST_REAPING = 5.0
+
+
+def guard(line_fd: int, leash_fd: int) -> None:
+    """Fork the worker and watch over it; returns in neither process."""
+    leash = socket.socket(fileno=leash_fd)
+    leash.set_inheritable(False)
+    os.set_inheritable(line_fd, False)
+    prctl = _prctl()
+    if prctl is not None:
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    guardian = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        leash.close()
+        os.setsid()
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guardian:
+                os._exit(1)
+        _die_before_the_host()
+        from .main import work
+
+        code = work(Line(socket.socket(fileno=line_fd)))
+        sys.exit(code)
+    os.close(line_fd)
+    # The worker's output is read until its last holder is gone, and that must not be the guardian.
+    silence = os.open(os.devnull, os.O_RDWR)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    _watch(pid, Line(leash))
+
+
+def _watch(pid: int, leash: Line) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: _finish(pid, leash))
+    leash.send({"type": "forked", "pid": pid})
+    try:
+        gone = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        gone = None
+    poll = select.poll()
+    poll.register(leash, select.POLLIN)
+    if gone is not None:
+        poll.register(gone, select.POLLIN)
+    while True:
+        ready = [fd for fd, _ in poll.poll(None if gone is not None else 50)]
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            _tell(leash, os.waitstatus_to_exitcode(status))
+            _clear(pid)
+            os._exit(0)
+        _reap_adopted(pid)
+        if leash.fileno() in ready:
+            order = leash.receive()
+            if order is None or order["type"] == "kill":
+                _finish(pid, leash)
+            elif order["type"] == "signal":
+                _signal_group(pid, order["number"])
+
+
+def _finish(pid: int, leash: Line) -> None:
+    """End the worker and everything below this process, and say how the worker ended."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        _tell(leash, os.waitstatus_to_exitcode(status))
+    except (ChildProcessError, ProcessLookupError):
+        pass
+    _clear(pid)
+    os._exit(0)
+
+
+def _tell(leash: Line, code: int) -> None:
+    try:
+        leash.send({"type": "exit", "code": code})
+    except OSError:
+        # The host is gone. There is nobody to tell, and the clearing goes on.
+        pass
+
+
+def _clear(pid: int) -> None:
+    """Kill and reap whatever is left, also what began a session of its own or was orphaned on purpose."""
+    until = time.monotonic() + _LONGEST_REAPING
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    while time.monotonic() < until:
+        left = descendants(os.getpid())
+        for one in left:
+            try:
+                os.kill(one, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        while True:
+            try:
+                found, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not found:
+                break
+        if not left:
+            return
+        time.sleep(0.001)
+
+
+def _reap_adopted(worker: int) -> None:
+    """Take the exit status of orphans that ended by themselves, so that none stays a zombie."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None or found.si_pid in (0, worker):
+            return
+        os.waitpid(found.si_pid, os.WNOHANG)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _prctl():  # noqa: ANN202  (a C function, or nothing where the system has none)
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+def _die_before_the_host() -> None:
+    """When the machine's memory is used up, the kernel should take the worker and not the host."""
+    try:
+        with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as score:
+            held = int(score.read())
+            score.seek(0)
+            score.write(str(min(1000, held + 300)))
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,228 @@
+"""The worker's process: reads frames, runs calls on its lanes, and answers each exactly once.
+
+The main thread is the first lane, because some libraries work nowhere else. One thread reads, so a
+cancel reaches a call that is computing; another is the pulse.
+"""
+
+import asyncio
+import contextvars
+import faulthandler
+import inspect
+import os
+import sys
+import threading
+from queue import SimpleQueue
+from typing import Any
+
+from . import author
+from .call import Call
+from .failure import is_cancellation, told
+from .output import capture
+from .pulse import Pulse
+from .subject import BadCall, Subject, offer_author_module
+from .values import Unsendable, frame_of
+from .wire import PROTOCOL, Line, encoded
+
+_STOP = (None, None)
+
+
+def work(line: Line) -> int:
+    """Serve the host until it says stop or is gone; the process's exit code comes back."""
+    return _Worker(line).serve()
+
+
+class _Worker:
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._calls = author.calls
+        self._subject: Subject | None = None
+        self._name = ""
+        self._policy = "full"
+        self._folder: str | None = None
+        self._lanes = 1
+
+    def serve(self) -> int:
+        line = self._line
+        faulthandler.enable(2)
+        self._streams = capture(line)
+        line.send(
+            {
+                "type": "hello",
+                "pid": os.getpid(),
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "protocol": PROTOCOL,
+            }
+        )
+        order = line.receive()
+        if order is None or order["type"] != "load":
+            return 1
+        self._name, self._policy, self._folder = order["name"], order["policy"], order["folder"]
+        self._lanes = order["lanes"]
+        Pulse(line, order["pulse"], self._count).start()
+        threading.Thread(target=self._read, name="failwell-reader", daemon=True).start()
+        if not self._load(order):
+            return 1
+        for number in range(1, self._lanes):
+            threading.Thread(target=self._lane, name=f"failwell-lane-{number}", daemon=True).start()
+        self._lane()
+        return self._end()
+
+    def _count(self) -> int:
+        return len(self._calls)
+
+    def _load(self, order: dict[str, Any]) -> bool:
+        try:
+            offer_author_module()
+            self._subject = Subject(order["object"], order["path"])
+            self._line.send({"type": "loaded", **self._subject.about()})
+        except BaseException as error:  # noqa: BLE001  (whatever an import raises is told, and ends this process)
+            self._line.send({"type": "loaded", "error": told(error, self._policy)})
+            return False
+        return True
+
+    # -------------------------------------------------------------- the reader
+
+    def _read(self) -> None:
+        while True:
+            frame = self._line.receive()
+            if frame is None:
+                # The host is gone. The guardian ends what is left below us.
+                os._exit(1)
+            kind = frame["type"]
+            if kind == "call":
+                job = frame["job"]
+                call = self._calls[job] = Call(self._line, job, self._name, frame.get("window", 0))
+                self._inbox.put((frame, call))
+            elif kind == "more":
+                call = self._calls.get(frame["job"])
+                if call is not None:
+                    call.more(frame["count"])
+            elif kind == "cancel":
+                call = self._calls.get(frame["job"])
+                if call is not None:
+                    # A callback may take its time, and the next frame must not wait for it.
+                    threading.Thread(target=self._cancel, args=(call,), daemon=True).start()
+            elif kind == "stop":
+                for _ in range(self._lanes):
+                    self._inbox.put(_STOP)
+
+    def _cancel(self, call: Call) -> None:
+        author.current.set(call)
+        call.cancel()
+        hook = self._subject.hook("on_cancel") if self._subject else None
+        if hook is not None and hook is not author.on_cancel:
+            try:
+                hook()
+            except Exception as error:  # noqa: BLE001  (the flag is set; a broken hook must not hide that)
+                print(f"on_cancel failed: {type(error).__name__}: {error}", file=sys.stderr)
+
+    # -------------------------------------------------------------- the lanes
+
+    def _lane(self) -> None:
+        runner: asyncio.Runner | None = None
+        while True:
+            frame, call = self._inbox.get()
+            if frame is None:
+                break
+            token = author.current.set(call)
+            try:
+                made = self._perform(frame, call)
+                if inspect.iscoroutine(made) or hasattr(made, "__aiter__"):
+                    runner = runner or asyncio.Runner()
+                    made = runner.run(self._awaited(made, frame, call), context=contextvars.copy_context())
+                elif frame.get("stream"):
+                    made = self._items(made, frame, call)
+                piece = frame_of({"type": "result", "job": frame["job"], "value": made}, self._folder)
+            except BaseException as error:  # noqa: BLE001  (whatever a call raises is its answer, never the lane's end)
+                piece = self._failed(frame["job"], error)
+            finally:
+                author.current.reset(token)
+                self._calls.pop(frame["job"], None)
+            for stream in self._streams:
+                stream.finish(frame["job"])
+            self._line.write(piece)
+        if runner is not None:
+            runner.close()
+
+    def _perform(self, frame: dict[str, Any], call: Call) -> Any:
+        subject = self._subject
+        assert subject is not None
+        arguments = frame["arguments"]
+        phase = frame.get("phase")
+        if phase is not None:
+            return self._phase(subject, phase, arguments)
+        if call.cancelled.is_set():
+            raise call.cancellation()
+        method = subject.method(frame["action"])
+        subject.check(frame["action"], method, arguments)
+        return method(**arguments)
+
+    def _phase(self, subject: Subject, phase: str, arguments: dict[str, Any]) -> Any:
+        if phase == "initialize":
+            return subject.initialize(arguments)
+        if phase == "reconfigure":
+            return subject.reconfigure(arguments)
+        hook = subject.hook(phase)
+        if hook is None:
+            return {"missing": phase}
+        return hook()
+
+    async def _awaited(self, made: Any, frame: dict[str, Any], call: Call) -> Any:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        remove = call.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            if hasattr(made, "__aiter__"):
+                count = 0
+                async for item in made:
+                    await asyncio.to_thread(call.wait_for_room)
+                    self._line.write(frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder))
+                    count += 1
+                return count
+            result = await made
+        finally:
+            remove()
+        return self._items([result], frame, call) if frame.get("stream") else result
+
+    def _items(self, made: Any, frame: dict[str, Any], call: Call) -> int:
+        plain = isinstance(made, str | bytes | dict) or not hasattr(made, "__iter__") or isinstance(made, list)
+        count = 0
+        for item in [made] if plain else made:
+            call.wait_for_room()
+            self._line.write(frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder))
+            count += 1
+        return count
+
+    def _failed(self, job: str, error: BaseException) -> bytes:
+        frame: dict[str, Any] = {"type": "result", "job": job}
+        if isinstance(error, BadCall):
+            frame["error"] = {"refused": str(error), "fields": error.fields}
+        elif isinstance(error, Unsendable):
+            frame["error"] = {"unsendable": str(error)}
+        else:
+            frame["error"] = told(error, self._policy)
+            if is_cancellation(error):
+                frame["cancelled"] = True
+        try:
+            return encoded(frame)
+        except (TypeError, ValueError):
+            # Words of somebody else's may hold what JSON cannot say, such as half a surrogate pair.
+            from .failure import plain_words
+
+            frame["error"] = {"exception": plain_words(error)}
+            return encoded(frame)
+
+    def _end(self) -> int:
+        hook = self._subject.hook("cleanup") if self._subject else None
+        if hook is not None:
+            try:
+                made = hook()
+                if inspect.iscoroutine(made):
+                    asyncio.run(made)
+            except Exception as error:  # noqa: BLE001  (the end is near either way; the host is told what went wrong)
+                print(f"cleanup failed: {type(error).__name__}: {error}", file=sys.stderr)
+        for stream in self._streams:
+            stream.finish(None)
+        self._line.send({"type": "bye"})
+        return 0

@@ -1,0 +1,113 @@
+"""What the capability prints and logs, as frames that say which job it belongs to.
+
+Only Python's own streams are taken here. What C code writes to the descriptors goes to pipes that the
+host reads, so it is never lost and can never stand on the protocol's channel.
+"""
+
+import io
+import logging
+import sys
+from typing import Any
+
+from .author import current
+from .wire import Line
+
+_LONGEST = 8000
+
+
+def _job() -> str | None:
+    call = current.get()
+    return None if call is None else call.job
+
+
+class Captured(io.TextIOBase):
+    """A text stream that sends whole lines; of a line redrawn with carriage returns, the last state."""
+
+    def __init__(self, line: Line, name: str) -> None:
+        super().__init__()
+        self._line = line
+        self._name = name
+        self._held: dict[str | None, str] = {}
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor beneath, for those who hand it to another process."""
+        return 1 if self._name == "stdout" else 2
+
+    def write(self, text: str) -> int:
+        job = _job()
+        *whole, rest = (self._held.pop(job, "") + text).split("\n")
+        for one in whole:
+            self._send(job, one)
+        if len(rest) > _LONGEST:
+            self._send(job, rest)
+        elif rest:
+            # Only what follows the last carriage return is still to be seen.
+            head, cr, tail = rest.rpartition("\r")
+            self._held[job] = tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
+        return len(text)
+
+    def flush(self) -> None:
+        """Lines go out whole; what is not finished waits for `finish`."""
+
+    def finish(self, job: str | None) -> None:
+        """Send what a finished call left on its last line."""
+        rest = self._held.pop(job, "")
+        if rest:
+            self._send(job, rest)
+
+    def _send(self, job: str | None, text: str) -> None:
+        shown = text.rstrip("\r").rpartition("\r")[2]
+        if shown:
+            self._line.send(
+                {
+                    "type": "log",
+                    "job": job,
+                    "stream": self._name,
+                    "level": "",
+                    "logger": "",
+                    "text": shown.encode("utf-8", "replace").decode()[:_LONGEST],
+                }
+            )
+
+
+class FrameLog(logging.Handler):
+    """Sends log records with their level, their logger and the job they belong to."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+            self._line.send(
+                {
+                    "type": "log",
+                    "job": _job(),
+                    "stream": "log",
+                    "level": record.levelname,
+                    "logger": record.name,
+                    "text": text.encode("utf-8", "replace").decode()[:_LONGEST],
+                }
+            )
+        except Exception:  # noqa: BLE001  (logging reports its own failures, and never breaks the caller)
+            self.handleError(record)
+
+
+def capture(line: Line) -> tuple[Captured, Captured]:
+    """Put our streams in place of Python's own, and listen to the root logger."""
+    streams = (Captured(line, "stdout"), Captured(line, "stderr"))
+    stream: Any
+    sys.stdout, sys.stderr = streams  # type: ignore[assignment]
+    root = logging.getLogger()
+    root.addHandler(FrameLog(line))
+    if root.level == logging.WARNING:
+        root.setLevel(logging.INFO)
+    return streams

@@ -1,0 +1,94 @@
+"""The worker's pulse: signs of life and of work, and what memory is held, pushed by a thread of its own."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .call import signs
+from .tree import resident_mb
+from .wire import Line
+
+_NOISE = 262_144
+"""Bytes per beat below which reading and writing is no sign of work: the pulse itself reads a little."""
+
+
+class Pulse(threading.Thread):
+    """Tells the host, several times a second, that this process lives and what it holds."""
+
+    def __init__(self, line: Line, interval: float, in_flight: Callable[[], int]) -> None:
+        super().__init__(name="failwell-pulse", daemon=True)
+        self._line = line
+        self._interval = interval
+        self._in_flight = in_flight
+        self._bytes = 0
+        self._busy = 0
+        self._peak = 0.0
+
+    def run(self) -> None:
+        beat = 0
+        while True:
+            beat += 1
+            try:
+                self._line.send(self._frame())
+            except OSError:
+                return
+            # An idle worker need not be watched as closely as a working one.
+            idle = beat > 8 and not self._in_flight()
+            time.sleep(self._interval * (4 if idle else 1))
+
+    def _frame(self) -> dict[str, Any]:
+        moved = _bytes_moved()
+        if moved - self._bytes > _NOISE:
+            self._busy += 1
+        self._bytes = moved
+        pids = [os.getpid(), *_below(os.getpid())]
+        rss = sum(resident_mb(pid) for pid in pids)
+        self._peak = max(self._peak, rss)
+        return {
+            "type": "pulse",
+            "signs": signs(),
+            "work": self._busy + len(sys.modules),
+            "cpu": time.process_time(),
+            "rss": rss,
+            "peak": max(self._peak, _own_peak()),
+            "pids": pids,
+            "calls": self._in_flight(),
+            "every": self._interval,
+        }
+
+
+def _bytes_moved() -> int:
+    try:
+        with open("/proc/self/io", "rb") as file:
+            rows = file.read().split()
+        return int(rows[1]) + int(rows[3])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _own_peak() -> float:
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1048576 if sys.platform == "darwin" else peak / 1024
+
+
+def _below(pid: int) -> list[int]:
+    """The descendants, by the kernel's own list of each thread's children; a full scan where it keeps none."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    children: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                children += [int(one) for one in file.read().split()]
+        except (OSError, ValueError):
+            continue
+    return children + [deeper for child in children for deeper in _below(child)]

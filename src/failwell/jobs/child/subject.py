@@ -1,0 +1,187 @@
+"""The capability itself: found in its module, whatever it is, and called by the rules of its signature."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import author
+from .config import made, schema_of, triggers
+
+LIFECYCLE = frozenset(
+    {
+        "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
+        "apply_config", "config_schema", "config_class", "Config",
+    }
+)  # fmt: skip
+HELPERS = ("progress", "check_cancel", "is_cancelled", "on_cancel", "heartbeat", "usage")
+
+
+class BadCall(Exception):
+    """A call names an action or arguments that the capability does not have."""
+
+    def __init__(self, message: str, fields: list[str]) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+def offer_author_module() -> None:
+    """Let `from failwell.capability import …` work where failwell is not installed."""
+    if "failwell" in sys.modules or importlib.util.find_spec("failwell") is not None:
+        return
+    package = types.ModuleType("failwell", "A stand-in: failwell is not installed in this environment.")
+    package.__path__ = []
+    package.__stand_in__ = True  # type: ignore[attr-defined]
+    module = types.ModuleType("failwell.capability", author.__doc__)
+    for name in dir(author):
+        thing = getattr(author, name)
+        if not name.startswith("_") and getattr(thing, "__module__", None) == author.__name__:
+            setattr(module, name, thing)
+            if isinstance(thing, type):
+                thing.__module__ = "failwell.capability"
+    package.capability = module  # type: ignore[attr-defined]
+    sys.modules["failwell"] = package
+    sys.modules["failwell.capability"] = module
+
+
+class Subject:
+    """One capability, ready to be called."""
+
+    def __init__(self, target: str, path: list[str]) -> None:
+        module_name, _, attribute = target.partition(":")
+        sys.path[:0] = [entry for entry in path if entry not in sys.path]
+        importlib.invalidate_caches()
+        found: Any = importlib.import_module(module_name)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+        self._function = found if _is_function(found) else None
+        self.held: Any = found() if isinstance(found, type) else found
+        if self._function is None:
+            self._lend_helpers()
+        self.config: dict[str, Any] = {}
+        self.schema = schema_of(self.held)
+        self._signatures: dict[str, inspect.Signature | None] = {}
+
+    def about(self) -> dict[str, Any]:
+        """What the host wants to know once the capability is imported."""
+        held = self.held
+        marked = getattr(held, "__failwell__", {})
+        name = marked.get("name") or getattr(held, "name", None) or getattr(held, "__name__", None)
+        return {
+            "name": str(name or type(held).__name__),
+            "version": str(marked.get("version") or getattr(held, "version", "") or ""),
+            "schema": self.schema,
+            "actions": self._actions(),
+            "hooks": sorted(name for name in LIFECYCLE if callable(getattr(held, name, None))),
+            "doc": (inspect.getdoc(held) or "")[:2000],
+        }
+
+    def method(self, action: str) -> Callable[..., Any]:
+        """What `action` calls.
+
+        Raises:
+            BadCall: there is no such action.
+        """
+        if self._function is not None and action in ("execute", "execute_stream"):
+            return self._function
+        if action == "execute_stream" and not hasattr(self.held, action):
+            action = "execute"
+        if action.startswith("_") or action in LIFECYCLE or action in HELPERS:
+            found = None
+        else:
+            found = getattr(self.held, action, None)
+        if not callable(found) or self._function is not None:
+            known = ", ".join(f"`{name}`" for name in self._actions())
+            raise BadCall(f"there is no action `{action}`; it has {known or 'none'}", ["action"])
+        return found
+
+    def check(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        """Raise `BadCall` where the arguments do not fit the signature, and name each that does not."""
+        if action not in self._signatures:
+            try:
+                self._signatures[action] = inspect.signature(call)
+            except (TypeError, ValueError):
+                self._signatures[action] = None
+        signature = self._signatures[action]
+        if signature is None:
+            return
+        try:
+            signature.bind(**arguments)
+        except TypeError as error:
+            raise BadCall(f"`{action}` cannot take these arguments: {error}", _misfits(signature, arguments)) from None
+
+    def hook(self, name: str) -> Callable[..., Any] | None:
+        """A lifecycle method, if the capability has it."""
+        if self._function is not None:
+            return None
+        found = getattr(self.held, name, None)
+        return found if callable(found) else None
+
+    def initialize(self, config: dict[str, Any]) -> Any:
+        """Give the capability its configuration."""
+        call = self.hook("initialize")
+        result = None
+        if call is not None:
+            takes = list(inspect.signature(call).parameters.values())
+            result = call(made(self.held, config)) if takes else call()
+        self.config = config
+        return result
+
+    def reconfigure(self, config: dict[str, Any]) -> Any:
+        """Apply another configuration: the author's way, or by releasing what the changed fields made."""
+        old = self.config
+        own = self.hook("reconfigure")
+        if own is not None:
+            result = own(made(self.held, old), made(self.held, config))
+            self.config = config
+            return result
+        for trigger in triggers(self.schema, old, config):
+            release = self.hook(f"release_{trigger}")
+            if release is not None:
+                release()
+        apply = self.hook("apply_config")
+        if apply is not None:
+            result = apply(made(self.held, config))
+            self.config = config
+            return result
+        return self.initialize(config)
+
+    def _actions(self) -> list[str]:
+        if self._function is not None:
+            return ["execute"]
+        return [
+            name
+            for name, thing in inspect.getmembers_static(type(self.held))
+            if not name.startswith("_")
+            and callable(thing)
+            and name not in LIFECYCLE
+            and name not in HELPERS
+            and not name.startswith("release_")
+        ]
+
+    def _lend_helpers(self) -> None:
+        for name in HELPERS:
+            if not hasattr(self.held, name):
+                try:
+                    setattr(self.held, name, getattr(author, name))
+                except (AttributeError, TypeError):
+                    # Slots leave no room; the author can import the helpers instead.
+                    return
+
+
+def _is_function(found: object) -> bool:
+    return inspect.isroutine(found) or (callable(found) and not isinstance(found, type) and not hasattr(found, "execute"))
+
+
+def _misfits(signature: inspect.Signature, arguments: dict[str, Any]) -> list[str]:
+    named = [
+        one for one in signature.parameters.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    names = {one.name for one in named}
+    unknown = [] if takes_all else [name for name in arguments if name not in names]
+    missing = [one.name for one in named if one.default is one.empty and one.name not in arguments]
+    return unknown + missing

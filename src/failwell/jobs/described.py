@@ -1,0 +1,207 @@
+"""What a worker told of an exception → the report that `describe` would have made beside it.
+
+A stand-in is built from the names of the exception's classes, nearest first, with the real built-in
+classes where there are any; it is then judged by the very rules that judge a live exception.
+"""
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, cast
+
+import failwell.fault.capability as tree
+from failwell.adapters.shortfall import needed_mb
+from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityError, CapabilityFatalError, CapabilityInputError
+from failwell.fault.facts import ResourceShortfall
+from failwell.report.describe import describe
+from failwell.report.fingerprint import fingerprint
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import ErrorReport, Internal, Scene
+from failwell.report.redact import redact_text
+from failwell.report.scene import merge
+
+_LONGEST_NAME = 200
+_TRACEBACK_CAP = 16_000
+_RAM_KINDS = frozenset({"resource.system_memory"})
+
+
+def report_of(
+    told: Mapping[str, Any], scene: Scene, policy: TracebackPolicy, at: datetime | None = None
+) -> ErrorReport:
+    """The report of one failed call, from what the worker told of it."""
+    if "refused" in told:
+        refused = CapabilityInputError(_text(told["refused"]), fields_invalid=told.get("fields") or [])
+        return describe(refused, scene=scene, at=at)
+    if "unsendable" in told:
+        return describe(CapabilityFatalError(_text(told["unsendable"])), scene=scene, at=at)
+    if "report" in told:
+        report = ErrorReport.read(told["report"])
+        report = replace(report, scene=merge(scene, report.scene))
+        said = "" if report.internal is None else report.internal.repr
+    else:
+        facts = cast("Mapping[str, Any]", told["exception"])
+        report = _judged(facts, scene, policy, at)
+        said = str(facts.get("text") or "")
+    return _with_measures(report, told.get("measured") or {}, said)
+
+
+def _judged(
+    facts: Mapping[str, Any], scene: Scene, policy: TracebackPolicy, at: datetime | None
+) -> ErrorReport:
+    error = _stand_in(facts)
+    report = describe(error, policy=policy, scene=scene, at=at)
+    site = facts.get("site")
+    metadata = report.provider_metadata
+    name = _last_name(facts)
+    return replace(
+        report,
+        error_type=name,
+        internal=_internal(facts, policy),
+        fingerprint=fingerprint(
+            report.kind,
+            name,
+            report.provider,
+            metadata.status_code if metadata else None,
+            metadata.code if metadata else None,
+            ":".join(map(str, cast("list[Any]", site))) if site else "",
+        ),
+    )
+
+
+def _internal(facts: Mapping[str, Any], policy: TracebackPolicy) -> Internal | None:
+    if policy is TracebackPolicy.STRICT:
+        return None
+    trace = facts.get("traceback") if policy is TracebackPolicy.FULL else None
+    return Internal(
+        repr=redact_text(_text(facts.get("repr"))),
+        traceback=None if trace is None else redact_text(_text(trace), _TRACEBACK_CAP),
+    )
+
+
+def _with_measures(report: ErrorReport, measured: Mapping[str, Any], said: str) -> ErrorReport:
+    """The report with what was free when memory ran out, where the error itself did not say."""
+    if report.resource_shortfall is not None or not measured:
+        return report
+    if report.kind == "resource.gpu_memory":
+        free, resource = measured.get("gpu_free_mb"), "gpu_vram_mb"
+    elif report.kind in _RAM_KINDS:
+        free, resource = measured.get("ram_available_mb"), "system_ram_mb"
+    else:
+        return report
+    needed = report.details.get("needed_mb") or needed_mb(said)
+    details = {**report.details, **{name: round(float(value), 1) for name, value in measured.items()}}
+    if isinstance(free, int | float) and isinstance(needed, int | float):
+        short = ResourceShortfall(resource, float(needed), round(float(free), 1))
+        return replace(report, resource_shortfall=short, details=details)
+    return replace(report, details=details)
+
+
+# ------------------------------------------------------------------ stand-ins
+
+
+def _stand_in(facts: Mapping[str, Any]) -> BaseException:
+    typed = facts.get("typed")
+    error = _fault(cast("Mapping[str, Any]", typed), facts) if typed else _foreign(facts)
+    for note in cast("list[Any]", facts.get("notes") or []):
+        error.add_note(_text(note))
+    below = cast("Mapping[str, Any] | None", facts.get("below"))
+    if below is not None:
+        cause = _stand_in(below)
+        if below.get("via") == "cause":
+            error.__cause__ = cause
+        else:
+            error.__context__ = cause
+    return error
+
+
+def _fault(typed: Mapping[str, Any], facts: Mapping[str, Any]) -> Fault:
+    """The real fault for one that was raised from the stand-in classes."""
+    cls: type[CapabilityError] = getattr(tree, str(typed.get("class")), CapabilityError)
+    fields = dict(cast("Mapping[str, Any]", typed.get("fields") or {}))
+    known: dict[str, Any] = {}
+    for name in ("fields_invalid", "retry_after_seconds", "config_class_name", "process_returncode"):
+        if name in fields:
+            known[name] = fields[name]
+    short = fields.get("resource_shortfall")
+    if short is not None:
+        known["resource_shortfall"] = ResourceShortfall(**cast("dict[str, Any]", short))
+    message = _text(facts.get("text"))
+    name = fields.get("capability_name")
+    if cls is tree.CapabilityTimeoutError:
+        error: CapabilityError = cls(name, fields.get("timeout_seconds", 0.0), **known)
+    elif name is not None:
+        error = cls(name, **known)
+    else:
+        error = cls(message, **known)
+    error.message = message or error.message
+    if fields.get("default_retriable") is False:
+        error.retryable = False
+    return error
+
+
+def _foreign(facts: Mapping[str, Any]) -> BaseException:
+    cls = _class_of(cast("list[list[str]]", facts.get("classes") or [["builtins", "Exception"]]))
+    attributes = dict(cast("Mapping[str, Any]", facts.get("attributes") or {}))
+    text = _text(facts.get("text"))
+    members = [_stand_in(one) for one in cast("list[Mapping[str, Any]]", facts.get("members") or [])]
+    if issubclass(cls, BaseExceptionGroup) and members:
+        error: BaseException = cls.__new__(cls, text, members)
+    elif issubclass(cls, OSError) and isinstance(attributes.get("errno"), int):
+        error = cls.__new__(cls, attributes["errno"], attributes.get("strerror") or text)
+    else:
+        error = cls.__new__(cls)
+        error.args = (text,)
+    response = attributes.pop("response", None)
+    if response is not None:
+        error.response = _Reply(cast("Mapping[str, Any]", response))  # type: ignore[attr-defined]
+    for name, value in attributes.items():
+        try:
+            setattr(error, name, value)
+        except (AttributeError, TypeError):
+            # A slot of the built-in class that refuses; the rest is enough to judge by.
+            continue
+    return error
+
+
+class _Reply:
+    """What a worker told of an HTTP reply that hung on an exception."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.status_code = told.get("status_code")
+        self.headers = told.get("headers") or {}
+
+
+def _class_of(classes: list[list[str]]) -> type[BaseException]:
+    """A class with this ancestry: real where it is built in, a stand-in of the same name elsewhere."""
+    made: type[BaseException] = Exception
+    if classes and classes[-1] == ["builtins", "BaseException"] and ["builtins", "Exception"] not in classes:
+        made = BaseException
+    text: dict[str, Any] = {}
+    for module, name in reversed(classes):
+        if module == "builtins":
+            real = getattr(builtins, name, None)
+            if isinstance(real, type) and issubclass(real, BaseException) and issubclass(real, made):
+                made = real
+            continue
+        text = {"__module__": module, "__str__": _said, "__init__": _take_anything}
+        made = type(name.rpartition(".")[2], (made,), text)
+    return made
+
+
+def _said(self: BaseException) -> str:
+    return str(self.args[0]) if self.args else ""
+
+
+def _take_anything(_self: BaseException, *_args: object, **_fields: object) -> None:
+    return None
+
+
+def _last_name(facts: Mapping[str, Any]) -> str:
+    classes = cast("list[list[str]]", facts.get("classes") or [["builtins", "Exception"]])
+    return redact_text(classes[0][1].rpartition(".")[2], _LONGEST_NAME)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

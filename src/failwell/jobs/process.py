@@ -1,0 +1,215 @@
+"""One worker process with its guardian: started, spoken to, ended and reaped. Knows no capability.
+
+The guardian is our child and the worker its child. The guardian tells how the worker ended, so the
+exit code is known for certain before anybody is told of a lost connection.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from failwell.jobs.channel import Channel, Lines
+from failwell.jobs.child.tree import descendants
+from failwell.jobs.ending import Ending, oom_kill_counter, oom_kills
+
+BOOT = str(Path(__file__).with_name("child") / "boot.py")
+_KEPT_LINES = 40
+_LAST_DATA = 0.25
+"""Seconds that data in the pipe may still take after the worker is known to be gone."""
+_GUARDIAN_GRACE = 10.0
+
+Output = Callable[[Literal["stdout", "stderr"], str], None]
+
+
+class Process:
+    """A worker process from its start to the moment nothing of it is left."""
+
+    def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_output: Output) -> None:
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._on_frame = on_frame
+        self._on_output = on_output
+        self.pid: int | None = None
+        self.doomed: str | None = None
+        """Why we ended it ourselves, if we did."""
+        self.ended: asyncio.Future[Ending] = loop.create_future()
+        """Done when the worker is gone and everything it said has been handed over."""
+        self.cleared: asyncio.Future[None] = loop.create_future()
+        """Done when its guardian is gone as well, and reaped: nothing is left of either."""
+        self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._code: int | None = None
+        self._is_told = False
+        self._counters: tuple[str, ...] = ()
+        self._kills_before: int | None = None
+        self._transports: list[asyncio.BaseTransport] = []
+        self._line = Channel(on_frame, self._check)
+        self._leash = Channel(self._on_leash, self._check)
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._pidfd: int | None = None
+
+    async def start(self, python: str, env: Mapping[str, str], cwd: str) -> None:
+        """Start the interpreter.
+
+        Raises:
+            OSError: it cannot be run.
+        """
+        ours, theirs = socket.socketpair()
+        leash, their_leash = socket.socketpair()
+        out, err = os.pipe(), os.pipe()
+        try:
+            # On the event loop's own thread: a process is tied to the thread that started it.
+            self._guardian = _spawn(
+                [python, BOOT, str(theirs.fileno()), str(their_leash.fileno())],
+                (theirs.fileno(), their_leash.fileno()),
+                (out[1], err[1]),
+                env,
+                cwd,
+            )
+        except BaseException:
+            for fd in (out[0], err[0]):
+                os.close(fd)
+            ours.close()
+            leash.close()
+            raise
+        finally:
+            theirs.close()
+            their_leash.close()
+            os.close(out[1])
+            os.close(err[1])
+        self._watch_guardian()
+        for sock, channel in ((ours, self._line), (leash, self._leash)):
+            sock.setblocking(False)
+            transport, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=sock)
+            self._transports.append(transport)
+        await self._read(out[0], "stdout")
+        await self._read(err[0], "stderr")
+
+    async def _read(self, fd: int, name: Literal["stdout", "stderr"]) -> None:
+        def heard(line: str) -> None:
+            if name == "stderr":
+                self.stderr.append(line)
+            self._on_output(name, line)
+
+        transport, _ = await self._loop.connect_read_pipe(lambda: Lines(heard), os.fdopen(fd, "rb", 0))
+        self._transports.append(transport)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is, or was, a process."""
+        return self._guardian is not None
+
+    # -------------------------------------------------------------- speaking
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Say something to the worker."""
+        self._line.send(frame)
+
+    def write(self, piece: bytes) -> None:
+        """Say what `frames.encode` made."""
+        self._line.write(piece)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker's process group."""
+        self._leash.send({"type": "signal", "number": number})
+
+    def kill(self, why: str) -> None:
+        """End the worker and all its descendants now; `ended` and `cleared` tell when it is done."""
+        if self.doomed is None:
+            self.doomed = why
+        self._leash.send({"type": "kill"})
+
+    # -------------------------------------------------------------- watching
+
+    def _on_leash(self, frame: dict[str, Any]) -> None:
+        if frame["type"] == "forked":
+            self.pid = frame["pid"]
+            self._counters = oom_kill_counter(frame["pid"])
+            self._kills_before = oom_kills(self._counters)
+        elif frame["type"] == "exit":
+            self._code, self._is_told = frame["code"], True
+            # A descendant that shares the pipe could keep it open for a moment longer.
+            self._loop.call_later(_LAST_DATA, self._line.close)
+            self._check()
+
+    def _watch_guardian(self) -> None:
+        guardian = self._guardian
+        assert guardian is not None
+        try:
+            self._pidfd = os.pidfd_open(guardian.pid)
+        except (AttributeError, OSError):
+            self._loop.run_in_executor(None, guardian.wait).add_done_callback(lambda _done: self._reaped())
+            return
+        self._loop.add_reader(self._pidfd, self._reaped)
+
+    def _reaped(self) -> None:
+        guardian = self._guardian
+        assert guardian is not None
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        code = guardian.wait()
+        if not self._is_told:
+            # It went before it had a worker, or was killed itself; the worker then dies with it.
+            self._code = code if self.pid is None else None
+            self._is_told = True
+            if self.pid is not None:
+                self._end_by_hand(self.pid)
+        self._loop.call_later(_LAST_DATA, self._line.close)
+        if not self.cleared.done():
+            self.cleared.set_result(None)
+        self._check()
+
+    def _end_by_hand(self, pid: int) -> None:
+        for one in (*descendants(pid), pid):
+            try:
+                os.kill(one, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _check(self) -> None:
+        """Say that it ended, once the code is known and the pipe has run dry."""
+        if self.ended.done() or not self._is_told or not self._line.is_lost:
+            return
+        kills = oom_kills(self._counters)
+        grown = None if kills is None or self._kills_before is None else kills - self._kills_before
+        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=grown))
+        if not self.cleared.done():
+            self.cleared.add_done_callback(lambda _done: self._close())
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        for transport in self._transports:
+            transport.close()
+        self._transports.clear()
+
+    async def gone(self) -> Ending:
+        """Wait until nothing is left, and say how it ended."""
+        ending = await asyncio.shield(self.ended)
+        done, _ = await asyncio.wait([self.cleared], timeout=_GUARDIAN_GRACE)
+        if not done and self._guardian is not None:
+            self._guardian.kill()
+            await asyncio.shield(self.cleared)
+        return ending
+
+
+def _spawn(
+    command: Sequence[str], kept: Sequence[int], output: tuple[int, int], env: Mapping[str, str], cwd: str
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603  (the interpreter is the one that the manifest names)
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output[0],
+        stderr=output[1],
+        env=dict(env),
+        cwd=cwd,
+        pass_fds=tuple(kept),
+        start_new_session=True,
+    )

@@ -1,0 +1,247 @@
+"""Configurations against their JSON Schema: every bad field named at once, defaults filled in.
+
+This is the part of JSON Schema that configurations need. A schema that uses more is refused rather
+than half understood.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any, cast
+
+from failwell.fault.capability import CapabilityConfigError
+
+_NOTES = frozenset(
+    {
+        "$schema", "$id", "$defs", "definitions", "$comment", "title", "description", "default", "examples",
+        "deprecated", "readOnly", "writeOnly", "format",
+    }
+)  # fmt: skip
+_CHECKS = frozenset(
+    {
+        "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+        "minLength", "maxLength", "pattern", "properties", "required", "additionalProperties", "items", "minItems",
+        "maxItems", "uniqueItems", "anyOf", "oneOf", "allOf", "$ref",
+    }
+)  # fmt: skip
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "array": (list, tuple),
+    "object": (dict,),
+}
+Schema = Mapping[str, Any]
+Wrong = tuple[str, str]
+"""A field's place, and what is wrong with it."""
+
+
+def validate(
+    schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True
+) -> dict[str, Any]:
+    """`config` with the schema's defaults.
+
+    Args:
+        schema: What is allowed; an empty one allows everything.
+        config: What was given.
+        name: Whose configuration it is, for the message.
+        strict: Refuse keys that the schema does not know; else they are left out.
+
+    Raises:
+        CapabilityConfigError: something is not allowed. Every such field is named.
+    """
+    refused = sorted(set(_unsupported(schema, "schema")))
+    if refused:
+        raise CapabilityConfigError(
+            f"the configuration schema of {name!r} uses {', '.join(refused)}, which is not supported",
+            fields_invalid=refused,
+            config_class_name=str(schema.get("title") or ""),
+        )
+    given = deepcopy(dict(config))
+    unknown = unknown_keys(schema, given)
+    if not strict:
+        for key in unknown:
+            del given[key]
+    whole = _with_defaults(schema, given)
+    found = list(_check(schema, whole, "", schema))
+    named = {place for place, _ in found}
+    if strict:
+        found += [(key, "is not known") for key in unknown if key not in named]
+    if found:
+        fields = sorted(dict.fromkeys(place or "config" for place, _ in found))
+        told = "; ".join(f"`{place or 'config'}` {what}" for place, what in found)
+        raise CapabilityConfigError(
+            f"the configuration of {name!r} is not valid: {told}",
+            fields_invalid=fields,
+            config_class_name=str(schema.get("title") or ""),
+        )
+    return whole
+
+
+def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
+    """Keys that the schema does not know. One without properties knows all of them."""
+    known = cast("Mapping[str, Any]", schema.get("properties") or {})
+    if not known or schema.get("additionalProperties") not in (None, False):
+        return []
+    return sorted(key for key in config if key not in known)
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """The same for the same configuration, whatever order its keys are in."""
+    from hashlib import sha256
+    from json import dumps
+
+    canonical = dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return f"sha256:{sha256(canonical.encode()).hexdigest()}"
+
+
+def _with_defaults(schema: Schema, given: dict[str, Any]) -> dict[str, Any]:
+    for key, below in cast("Mapping[str, Schema]", schema.get("properties") or {}).items():
+        if key not in given and "default" in below:
+            given[key] = deepcopy(below["default"])
+        elif isinstance(given.get(key), dict) and "properties" in below:
+            given[key] = _with_defaults(below, given[key])
+    return given
+
+
+def _unsupported(schema: Any, place: str) -> Iterator[str]:
+    if isinstance(schema, bool) or not isinstance(schema, Mapping):
+        return
+    held = cast("Mapping[str, Any]", schema)
+    for key, value in held.items():
+        if key in ("properties", "$defs", "definitions"):
+            for below in cast("Mapping[str, Any]", value).values():
+                yield from _unsupported(below, place)
+        elif key in ("anyOf", "oneOf", "allOf"):
+            for below in cast("list[Any]", value):
+                yield from _unsupported(below, place)
+        elif key in ("items", "additionalProperties"):
+            yield from _unsupported(value, place)
+        elif key == "$ref" and not str(value).startswith("#/"):
+            yield f"$ref {value}"
+        elif key not in _NOTES and key not in _CHECKS and not key.startswith("x-"):
+            yield key
+
+
+def _check(schema: Any, value: Any, place: str, root: Schema) -> Iterator[Wrong]:
+    if schema is False:
+        yield place, "is not known"
+        return
+    if schema is True or not isinstance(schema, Mapping):
+        return
+    held = cast("Mapping[str, Any]", schema)
+    if "$ref" in held:
+        yield from _check(_referred(str(held["$ref"]), root), value, place, root)
+    if "type" in held and not _is_type(held["type"], value):
+        yield place, f"must be {_types(held['type'])}, not {_shown(value)}"
+        return
+    if "enum" in held and not any(_same(value, one) for one in held["enum"]):
+        yield place, f"must be one of {', '.join(map(_shown, held['enum']))}, not {_shown(value)}"
+    if "const" in held and not _same(value, held["const"]):
+        yield place, f"must be {_shown(held['const'])}, not {_shown(value)}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(held, value, place)
+    elif isinstance(value, str):
+        yield from _string(held, value, place)
+    elif isinstance(value, list | tuple):
+        yield from _array(held, list(cast("list[Any]", value)), place, root)
+    elif isinstance(value, dict):
+        yield from _object(held, cast("dict[str, Any]", value), place, root)
+    yield from _combined(held, value, place, root)
+
+
+def _number(held: Mapping[str, Any], value: float, place: str) -> Iterator[Wrong]:
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  (the one value that is not itself)
+        yield place, "must be a finite number"
+        return
+    if "minimum" in held and value < held["minimum"]:
+        yield place, f"must be at least {held['minimum']}, not {value}"
+    if "maximum" in held and value > held["maximum"]:
+        yield place, f"must be at most {held['maximum']}, not {value}"
+    if "exclusiveMinimum" in held and value <= held["exclusiveMinimum"]:
+        yield place, f"must be more than {held['exclusiveMinimum']}, not {value}"
+    if "exclusiveMaximum" in held and value >= held["exclusiveMaximum"]:
+        yield place, f"must be less than {held['exclusiveMaximum']}, not {value}"
+    if "multipleOf" in held and value % held["multipleOf"]:
+        yield place, f"must be a multiple of {held['multipleOf']}, not {value}"
+
+
+def _string(held: Mapping[str, Any], value: str, place: str) -> Iterator[Wrong]:
+    if len(value) < held.get("minLength", 0):
+        yield place, f"must have at least {held['minLength']} characters"
+    if "maxLength" in held and len(value) > held["maxLength"]:
+        yield place, f"must have at most {held['maxLength']} characters"
+    if "pattern" in held and re.search(held["pattern"], value) is None:
+        yield place, f"must match `{held['pattern']}`"
+
+
+def _array(held: Mapping[str, Any], value: list[Any], place: str, root: Schema) -> Iterator[Wrong]:
+    if len(value) < held.get("minItems", 0):
+        yield place, f"must have at least {held['minItems']} items"
+    if "maxItems" in held and len(value) > held["maxItems"]:
+        yield place, f"must have at most {held['maxItems']} items"
+    if held.get("uniqueItems") and any(_same(a, b) for i, a in enumerate(value) for b in value[:i]):
+        yield place, "must not hold the same item twice"
+    if "items" in held:
+        for index, item in enumerate(value):
+            yield from _check(held["items"], item, f"{place}[{index}]", root)
+
+
+def _object(held: Mapping[str, Any], value: dict[str, Any], place: str, root: Schema) -> Iterator[Wrong]:
+    dot = f"{place}." if place else ""
+    known = cast("Mapping[str, Any]", held.get("properties") or {})
+    for key in held.get("required", ()):
+        if key not in value:
+            yield f"{dot}{key}", "is missing"
+    for key, one in value.items():
+        if key in known:
+            yield from _check(known[key], one, f"{dot}{key}", root)
+        elif "additionalProperties" in held:
+            yield from _check(held["additionalProperties"], one, f"{dot}{key}", root)
+
+
+def _combined(held: Mapping[str, Any], value: Any, place: str, root: Schema) -> Iterator[Wrong]:
+    for below in held.get("allOf", ()):
+        yield from _check(below, value, place, root)
+    for word in ("anyOf", "oneOf"):
+        if word not in held:
+            continue
+        fits = sum(1 for below in held[word] if not list(_check(below, value, place, root)))
+        if fits == 0 or (word == "oneOf" and fits > 1):
+            yield place, f"fits {'none' if fits == 0 else 'more than one'} of its allowed forms: {_shown(value)}"
+
+
+def _referred(pointer: str, root: Schema) -> Any:
+    found: Any = root
+    for step in pointer.removeprefix("#/").split("/"):
+        found = found.get(step.replace("~1", "/").replace("~0", "~"), True)
+    return found
+
+
+def _is_type(wanted: Any, value: Any) -> bool:
+    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
+    for name in names:
+        if isinstance(value, bool):
+            if name == "boolean":
+                return True
+        elif isinstance(value, _TYPES.get(name, ())) or (
+            name == "integer" and isinstance(value, float) and value.is_integer()
+        ):
+            return True
+    return False
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _types(wanted: Any) -> str:
+    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
+    return " or ".join(f"{'an' if name[0] in 'aeiou' else 'a'} {name}" if name != "null" else name for name in names)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

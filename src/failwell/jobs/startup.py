@@ -1,0 +1,120 @@
+"""Making a worker ready, without a time limit: only silence ends it.
+
+Signs of progress are what the capability says (progress, output) and what it does (modules imported,
+bytes moved, processor time used). A cold start of ten minutes that shows them is left alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from failwell.fault.capability import CapabilityError
+from failwell.jobs.described import report_of
+from failwell.jobs.ending import failed_start
+from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
+from failwell.jobs.frames import PROTOCOL, ProtocolMismatch
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.process import Process
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import Scene
+from failwell.report.revive import revive
+
+_T = TypeVar("_T")
+
+
+class Startup:
+    """Watches one process while it does something that may take long, and ends it when it falls silent."""
+
+    def __init__(self, manifest: Manifest, process: Process, policy: TracebackPolicy) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._manifest = manifest
+        self._process = process
+        self._policy = policy
+        self._last_sign = self._loop.time()
+        self._hello: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._loaded: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+
+    def sign(self) -> None:
+        """The worker showed that it gets on."""
+        self._last_sign = self._loop.time()
+
+    def heard(self, frame: dict[str, Any]) -> None:
+        """A frame of the beginning came."""
+        self.sign()
+        waiting = self._hello if frame["type"] == "hello" else self._loaded
+        if not waiting.done():
+            waiting.set_result(frame)
+
+    async def spawn(self, env: Mapping[str, str]) -> None:
+        """Start the interpreter and wait for its greeting."""
+        name, python = self._manifest.name, self._manifest.python
+        try:
+            await self._process.start(python, env, self._manifest.directory)
+        except OSError as error:
+            raise WorkerStartFailed(
+                f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
+                capability_name=name,
+            ) from error
+        greeting = await self.during("starting", self._hello)
+        if greeting.get("protocol") != PROTOCOL:
+            raise ProtocolMismatch(f"the worker of capability {name!r} speaks another protocol")
+
+    async def load(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Have the capability imported; what it says of itself comes back."""
+        self._process.send(order)
+        about = await self.during("being imported", self._loaded)
+        if "error" in about:
+            raise self._not_imported(about["error"])
+        return about
+
+    def _not_imported(self, told: Mapping[str, Any]) -> CapabilityError:
+        name, target = self._manifest.name, self._manifest.object
+        cause = report_of(told, Scene(capability=name), TracebackPolicy.FULL)
+        fault = WorkerStartFailed(
+            f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
+            capability_name=name,
+        )
+        fault.__cause__ = revive(cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None))
+        return fault
+
+    async def during(self, doing: str, work: Awaitable[_T]) -> _T:
+        """Wait for `work` as long as there are signs of progress.
+
+        Raises:
+            WorkerStalled: there were none for too long; the process is being ended.
+            Fault: the process died.
+        """
+        self.sign()
+        task = asyncio.ensure_future(work)
+        watch = asyncio.ensure_future(self._watch(doing))
+        ended = self._process.ended
+        try:
+            await asyncio.wait([task, watch, ended], return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                raise cast("BaseException", watch.exception())
+            if ended.done() and not (task.done() and task.exception() is None):
+                raise failed_start(self._manifest.name, ended.result())
+            return task.result()
+        finally:
+            for one in (task, watch):
+                if not one.done():
+                    one.cancel()
+                elif not one.cancelled():
+                    one.exception()
+
+    async def _watch(self, doing: str) -> None:
+        limit = self._manifest.stall_after
+        while True:
+            left = self._last_sign + limit - self._loop.time()
+            if left <= 0:
+                break
+            await asyncio.sleep(left)
+        silence = self._loop.time() - self._last_sign
+        self._process.kill("stalled")
+        raise WorkerStalled(self._manifest.name, silence, doing, "\n".join(list(self._process.stderr)[-5:]))
+
+    def close(self) -> None:
+        """Nothing is watched any more."""
+        for waiting in (self._hello, self._loaded):
+            waiting.cancel()
