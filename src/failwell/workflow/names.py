@@ -1,0 +1,95 @@
+"""What a template can see: a place that gives a value for a name, and says when there is none.
+
+A run may hold 100,000 nodes, so nobody builds the whole context: a template asks for the names that
+it uses, one by one, while it is rendered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, cast
+
+
+class _Missing:
+    """There is no such name."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = _Missing()
+"""What `Names.get` returns for a name that does not exist. `None` is a value like any other."""
+
+
+class Names(Protocol):
+    """Where a template finds what it names."""
+
+    def get(self, name: str, /) -> object:
+        """The value under `name`, as plain JSON, or `MISSING`."""
+        ...
+
+
+class NamesFrom:
+    """The names of one mapping, or of several: the first that has a name gives it."""
+
+    __slots__ = ("_layers",)
+
+    def __init__(self, *layers: Mapping[str, Any]) -> None:
+        self._layers = layers
+
+    def get(self, name: str, /) -> object:
+        for layer in self._layers:
+            if name in layer:
+                return layer[name]
+        return MISSING
+
+
+class FlatNames:
+    """Names as a condition without `{{ }}` sees them: flattened one level, beside the dotted ones.
+
+    `finder_output` is `finder.output`, `workflow_input` is `workflow.input`, `error_kind` is
+    `error.kind`. The keys of the error that is being routed, and of the current `output`, stand by
+    themselves too. They come before nodes of the same name, because a node's whole slot is nothing
+    one compares; names in `dotted` are followed by a dot in the condition, so there the node is meant.
+    """
+
+    __slots__ = ("_dotted", "_names")
+
+    def __init__(self, names: Names, dotted: frozenset[str] = frozenset()) -> None:
+        self._names = names
+        self._dotted = dotted
+
+    def get(self, name: str, /) -> object:
+        if name in self._dotted or name in _OWN:
+            return self._first(name, self._names.get, self._bare, self._joined)
+        return self._first(name, self._bare, self._names.get, self._joined)
+
+    def _first(self, name: str, *ways: Any) -> object:
+        for way in ways:
+            found = way(name)
+            if found is not MISSING:
+                return found
+        return MISSING
+
+    def _bare(self, name: str) -> object:
+        for of in ("error", "output"):
+            slot = self._names.get(of)
+            if isinstance(slot, dict) and name in slot:
+                return cast("dict[str, object]", slot)[name]
+        return MISSING
+
+    def _joined(self, name: str) -> object:
+        end = name.rfind("_")
+        while end > 0:
+            slot = self._names.get(name[:end])
+            if isinstance(slot, dict) and name[end + 1 :] in slot:
+                return cast("dict[str, object]", slot)[name[end + 1 :]]
+            end = name.rfind("_", 0, end)
+        return MISSING
+
+
+_OWN = frozenset({"workflow", "context", "output", "error"})
+"""Names that a key of an output never shadows."""

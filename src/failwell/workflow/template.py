@@ -1,0 +1,198 @@
+"""Renders the templates of a workflow.
+
+A template asks for the names that it uses and for no other. Whatever goes wrong becomes one of three
+faults, and none of them quotes the template or the data: they say where the template stands, which
+line of it, and the sort of mistake.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from os import path
+from typing import Any, ClassVar, Protocol
+
+from failwell.fault.base import Fault
+from failwell.workflow.language.budget import OUTPUT
+from failwell.workflow.language.compile import Compiled, compile_template
+from failwell.workflow.language.mistakes import LIMITS, TIMEOUTS, Mistake, Sort, located
+from failwell.workflow.language.values import UNDEFINED
+from failwell.workflow.names import Names
+from failwell.workflow.plan import Place, Template, Value
+
+_REMEMBERED = 4096
+_LARGEST_PART = 1_000_000
+
+
+class _Failed(Fault):
+    """A template could not be evaluated."""
+
+    what: ClassVar[str] = "template"
+    sort: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    inner_line: int | None = None
+
+    def summary(self) -> str:
+        """The sort of mistake and the place of the template."""
+        where = f" at {self.file}:{self.line}:{self.column}" if self.file is not None else ""
+        inner = f", on line {self.inner_line} of its text" if (self.inner_line or 1) > 1 else ""
+        return f"template{where} failed{inner}: {self.sort}"
+
+
+class TemplateFailed(_Failed, kind="internal.template_error"):
+    """A template or a condition cannot be evaluated as it is written, or not over these data."""
+
+
+class SandboxLimit(_Failed, kind="internal.sandbox_error"):
+    """A template or a condition wanted more memory or depth than it may have, or gave no JSON value."""
+
+
+class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
+    """A template or a condition took more steps than it may."""
+
+
+def fault(mistake: Mistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
+    """The fault that says of `mistake` what may be said."""
+    cls = TemplateFailed
+    if mistake.sort in TIMEOUTS:
+        cls = SandboxTimeout
+    elif mistake.sort in LIMITS:
+        cls = SandboxLimit
+    at: dict[str, Any] = {}
+    if place is not None:
+        at = {"file": place.file, "line": place.line, "column": place.column}
+    return cls(sort=mistake.sort.value, inner_line=mistake.line, **at)
+
+
+class Parts(Protocol):
+    """Where `include`, `import` and `extends` find other templates."""
+
+    def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
+        """The text of a part and the folder it stands in, asked for from `folder`, or nothing."""
+        ...
+
+
+class FolderParts:
+    """Parts that are files, in the asking template's own folder or below, and inside of `root`.
+
+    `resolve` is given each text, to put in what `${VAR}` stands for.
+    """
+
+    __slots__ = ("_resolve", "_root", "_seen")
+
+    def __init__(self, root: str, resolve: Callable[[str], str] | None = None) -> None:
+        self._root = path.realpath(root)
+        self._resolve = resolve
+        self._seen: dict[str, str] = {}
+
+    def find(self, name: str, folder: str) -> str | None:
+        """The file that `name` stands for, with links followed, if it may be read."""
+        if path.isabs(name) or "\\" in name or "\0" in name or ".." in name.split("/"):
+            return None
+        file = path.realpath(path.join(self._root, folder, name))
+        if path.commonpath((file, self._root)) != self._root:
+            return None
+        return file if path.isfile(file) else None
+
+    def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
+        file = self.find(name, folder)
+        if file is None:
+            return None
+        if file not in self._seen:
+            if path.getsize(file) > _LARGEST_PART:
+                raise Mistake(Sort.LENGTH)
+            with open(file, encoding="utf-8") as stream:  # noqa: PTH123 - pathlib is not loaded for this
+                text = stream.read()
+            self._seen[file] = text if self._resolve is None else self._resolve(text)
+        return self._seen[file], path.dirname(file)
+
+
+def render(template: Template, names: Names, parts: Parts | None = None) -> str:
+    """The text that `template` gives.
+
+    Raises:
+        TemplateFailed: It is wrong as it stands, or over these data.
+        SandboxLimit: It wants too much memory or depth.
+        SandboxTimeout: It takes too many steps.
+    """
+    if template.is_plain:
+        return template.text
+    problem: Mistake | None = None
+    text = ""
+    try:
+        text = _compiled(template.text, template.folder).render(names, _Reader(template, parts).part)
+        if len(text) > OUTPUT:
+            problem = Mistake(Sort.MEMORY)
+    # Python's own errors quote the data, so each becomes a mistake that does not.
+    except Exception as error:  # noqa: BLE001
+        problem = located(error, 1)
+    if problem is not None:
+        # Raised out here, the fault has no context through which somebody could print the first error.
+        raise fault(problem, template.place)
+    return text
+
+
+def render_native(template: Template, names: Names, parts: Parts | None = None) -> Any:
+    """What `template` gives, with its type kept if it is one `{{ }}` and nothing else.
+
+    `{{ finder.output.files }}` is then the list itself and not its text. A text is given as it is, for
+    the rules of the place it is for (see `coerce`) to read.
+    """
+    if template.is_plain:
+        return template.text
+    problem: Mistake | None = None
+    value: Any = None
+    try:
+        compiled = _compiled(template.text, template.folder)
+        value = compiled.value(names) if compiled.is_whole else UNDEFINED
+    # Python's own errors quote the data, so each becomes a mistake that does not.
+    except Exception as error:  # noqa: BLE001
+        problem = located(error, 1)
+    if problem is not None:
+        raise fault(problem, template.place)
+    return render(template, names, parts) if value is UNDEFINED else value
+
+
+def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
+    """`value` with every template in it rendered to text."""
+    if isinstance(value, Template):
+        return render(value, names, parts)
+    if isinstance(value, dict):
+        return {key: render_value(part, names, parts) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [render_value(part, names, parts) for part in value]
+    return value
+
+
+def syntax_mistake(template: Template) -> tuple[int, str] | None:
+    """The line inside of `template`, and the sort, of what is wrong with it as written; or nothing."""
+    if template.is_plain:
+        return None
+    try:
+        _compiled(template.text, template.folder)
+    except Mistake as mistake:
+        return (mistake.line or 1, mistake.sort.value)
+    return None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compiled(text: str, folder: str | None) -> Compiled:
+    return compile_template(text, folder)
+
+
+class _Reader:
+    """Gives the parts of one rendering, compiled."""
+
+    __slots__ = ("_parts", "_template")
+
+    def __init__(self, template: Template, parts: Parts | None) -> None:
+        self._template = template
+        self._parts = parts
+
+    def part(self, name: Any, folder: str | None) -> Compiled | None:
+        if type(name) is not str or folder is None:
+            return None
+        if self._parts is None and self._template.folder is not None:
+            self._parts = FolderParts(self._template.folder)
+        found = None if self._parts is None else self._parts.read(name, folder)
+        return None if found is None else _compiled(*found)
