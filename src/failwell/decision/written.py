@@ -20,9 +20,9 @@ retryable = false
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from failwell._extras import need
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import NO_BUDGET, Budget
 from failwell.decision.match import Match
@@ -51,7 +51,8 @@ def read_toml(content: bytes) -> Policy:
 
 def read_yaml(content: bytes) -> Policy:
     """The policy in a YAML document."""
-    yaml: Any = need("yaml", "yaml")
+    # By name: the core imports nothing but the standard library, and this is read only when asked for.
+    yaml: Any = import_module("yaml")
     try:
         data = yaml.safe_load(content)
     except yaml.YAMLError as error:

@@ -79,20 +79,29 @@ def _without_pauses() -> Generator[None]:
 def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
     on = Reading()
     with _without_pauses():
-        loaded = source(on)
-        plan = None if loaded.root is None else _plan(loaded, loaded.root, file, on)
-    if loaded.root is None and not on.found:
-        on.add(
-            "the file is empty",
-            Place(file=file, line=1, column=1),
-            hint="begin with `workflow:` and `agents:`",
-        )
-    mistakes = on.finish({path: text for path, (_, text) in loaded.files.items()})
+        # The tree is given up before the collector is let in again, so that it has half as much to look at.
+        plan, files, veiled = _read(source, file, on)
+    mistakes = on.finish({path: text for path, (_, text) in files.items()})
     broken = any(mistake.is_error for mistake in mistakes)
-    veiled = frozenset[Place]()
-    if loaded.root is not None and any("${" in text for _, text in loaded.files.values()):
-        veiled = frozenset(item.place for item in loaded.root.walk() if item.veiled)
-    return Compiled(plan=None if broken else plan, mistakes=mistakes, files=loaded.files, veiled=veiled)
+    return Compiled(plan=None if broken else plan, mistakes=mistakes, files=files, veiled=veiled)
+
+
+def _read(
+    source: Callable[[Reading], Loaded], file: str, on: Reading
+) -> tuple[Plan | None, Mapping[str, tuple[str, str]], frozenset[Place]]:
+    loaded = source(on)
+    root = loaded.root
+    if root is None:
+        if not on.found:
+            start = Place(file=file, line=1, column=1)
+            on.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
+        return None, loaded.files, frozenset()
+    plan = _plan(loaded, root, file, on)
+    on.steps.clear()
+    veiled: list[Place] = []
+    if any("${" in text for _, text in loaded.files.values()):
+        veiled = [item.place for item in root.walk() if item.veiled]
+    return plan, loaded.files, frozenset(veiled)
 
 
 def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:

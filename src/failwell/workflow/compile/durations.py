@@ -9,7 +9,7 @@ from failwell.workflow.source.tree import Item, Path
 
 LONGEST = 86_400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|m|h)?")
+_SPELLED = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(ms|s|m|h)?")
 _HINT = "write seconds as a number, or `500ms`, `60s`, `2.5m`, `1h`"
 
 

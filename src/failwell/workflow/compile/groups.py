@@ -144,7 +144,7 @@ class Body:
 
 
 def _variable(value: str, item: Item, at: Path, on: Problems) -> Any:
-    if value.isidentifier() and value not in _VARIABLES_TAKEN:
+    if value.isascii() and value.isidentifier() and value not in _VARIABLES_TAKEN:
         return value
     hint = f"choose a word of letters, digits and `_`, other than {', '.join(_VARIABLES_TAKEN)}"
     on.wrong(item, at, "`as` must be a name that templates can use and that is not taken", hint=hint)
@@ -172,7 +172,7 @@ FOR_EACH = Shape(
         "type": Key(Choice("for_each"), "`for_each`"),
         "source": Key(
             Text(
-                r"\w[\w-]*(\.[\w-]+){2,}",
+                r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}",
                 "a dotted reference of three parts or more, such as `finder.output.files`",
             ),
             "the list",

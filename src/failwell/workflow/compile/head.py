@@ -31,7 +31,7 @@ from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, N
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map
 
-_NAME = r"[A-Za-z_][\w-]*"
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
 def _input(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:

@@ -86,13 +86,14 @@ def _enum(got: dict[str, Any], kind: str, item: Item, at: Path, on: Problems) ->
             )
 
 
+_INNER = Ref("output_field", lambda: FIELD)
 FIELD = Shape(
     "an output field",
     {
         "type": Key(Choice(*TYPES), "string, number, integer, boolean, array or object", required=True),
         "description": Key(Text(empty=True), "what the field holds"),
-        "items": Key(Ref("output_field", lambda: FIELD), "the entries of an array"),
-        "properties": Key(Named(Ref("output_field", lambda: FIELD)), "the fields of an object"),
+        "items": Key(_INNER, "the entries of an array"),
+        "properties": Key(Named(_INNER), "the fields of an object"),
         "enum": Key(Many(Free(), least=1), "the values that are allowed"),
         "pattern": Key(Made(Text(), _pattern), "a regular expression that must be found in the text"),
         "minimum": Key(Number(), "the smallest number"),
@@ -148,7 +149,7 @@ def _output(fields: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
     return object_schema(fields)
 
 
-OUTPUT = Made(Named(FIELD), _output)
+OUTPUT = Made(Named(_INNER), _output)
 
 
 def _exact(fields: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Any:
@@ -157,5 +158,5 @@ def _exact(fields: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Any:
     )
 
 
-PAYLOAD = Made(Named(FIELD), _exact)
+PAYLOAD = Made(Named(_INNER), _exact)
 """The payload of a notification: exactly these fields."""

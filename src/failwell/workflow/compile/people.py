@@ -129,7 +129,9 @@ QUESTIONS: dict[str, Key] = {
     "prompt": Key(Templated(empty=True), "what the questions are about"),
     "questions": Key(Many(QUESTION, least=1), "the questions"),
     "source": Key(
-        Text(r"\w+(\.[\w-]+){2,}", "a dotted reference, such as `planner.output.questions`"),
+        Text(
+            r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}", "a dotted reference, such as `planner.output.questions`"
+        ),
         "a list of questions that another step computed",
     ),
     "allow_back": Key(Flag(), "whether one may go back; yes unless told"),

@@ -14,6 +14,7 @@ from failwell.workflow.compile.types import (
     Many,
     Named,
     Number,
+    Ref,
     Templated,
     Text,
 )
@@ -114,7 +115,7 @@ ROUTE = Shape(
     one_of=("to", "retry", "halt", "propagate"),
     about="One way out of a step. The first whose selector and condition fit is taken.",
 )
-ROUTES = Many(ROUTE)
+ROUTES = Many(Ref("route", lambda: ROUTE))
 
 
 def _retry(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
@@ -142,7 +143,8 @@ _RETRY = {
     "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait; 1 second unless told"),
     "retry_on": Key(RETRY_ON, "kinds or categories; whatever can be repeated unless told"),
 }
-RETRY = Shape("`retry`", _RETRY, make=_retry, elsewhere=_ELSEWHERE)
+_SHAPE = Shape("`retry`", _RETRY, make=_retry, elsewhere=_ELSEWHERE)
+RETRY = Ref("retry", lambda: _SHAPE)
 RETRY_OF_AGENT = Shape(
     "`retry`",
     _RETRY

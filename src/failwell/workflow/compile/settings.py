@@ -1,7 +1,18 @@
 """Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
 
 from failwell.workflow.compile.shape import Key, Shape
-from failwell.workflow.compile.types import Choice, Either, Flag, Kept, Many, Named, Number, Templated, Text
+from failwell.workflow.compile.types import (
+    Choice,
+    Either,
+    Flag,
+    Kept,
+    Many,
+    Named,
+    Number,
+    Ref,
+    Templated,
+    Text,
+)
 
 _WORD = Text()
 _TEXT = Text(empty=True)
@@ -11,7 +22,7 @@ _SECONDS = Number(1)
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _TIERS = ("default", "long_context")
 
-PLUGIN = Either(
+_PLUGIN = Either(
     "a name, or a mapping with `name`",
     text=_WORD,
     mapping=Shape(
@@ -24,6 +35,7 @@ PLUGIN = Either(
         },
     ),
 )
+PLUGIN = Ref("plugin", lambda: _PLUGIN)
 _PLUGIN_SOURCE = Either(
     "a source, or a mapping with `source`",
     text=_WORD,
@@ -38,7 +50,7 @@ _PLUGIN_SOURCE = Either(
 )
 _SCOPES = Choice("workflow", "agent", "item", "none")
 
-PROVIDER = Either(
+_PROVIDER = Either(
     "a name, or a mapping",
     text=_WORD,
     mapping=Shape(
@@ -71,6 +83,7 @@ PROVIDER = Either(
         },
     ),
 )
+PROVIDER = Ref("provider", lambda: _PROVIDER)
 _SERVER = Shape(
     "an MCP server",
     {

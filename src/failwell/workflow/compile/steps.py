@@ -40,14 +40,16 @@ from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map
 
 NAME = Text(
-    r"[\w][\w-]{0,99}",
+    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
     "letters, digits, `_` and `-`",
     hint="templates and routes name steps, so keep it plain",
 )
 TAKEN = frozenset({"workflow", "context"})
 """Names that templates see something else under."""
 _TEMPLATES = Many(Templated(empty=True))
-_REFERENCE = Text(r"[\w-]+(\.[\w-]+)+\??", "a dotted reference, such as `finder.output.files`")
+_REFERENCE = Text(
+    r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
+)
 
 IDENTITY: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
@@ -157,9 +159,9 @@ _KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         | {
             "command": Key(Templated(), "the program; not a shell line", required=True),
             "args": Key(_TEMPLATES, "its arguments, one entry each"),
-            "env": Key(Named(Text(empty=True), key=r"[^=\0]+", must="a variable's name"), "variables, as written"),
+            "env": Key(Named(Text(empty=True), key=r"[^=\x00]+", must="a variable's name"), "variables, as written"),
             "env_from": Key(
-                Named(_REFERENCE, key=r"[^=\0]+", must="a variable's name"),
+                Named(_REFERENCE, key=r"[^=\x00]+", must="a variable's name"),
                 "variables taken from a reference; the way in for secrets",
             ),
             "working_dir": Key(Templated(), "where it runs"),

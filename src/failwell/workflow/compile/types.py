@@ -419,12 +419,17 @@ class Kept:
         return self.of.schema()
 
 
+NAMED: dict[str, Callable[[], Type]] = {}
+"""Types that the schema says once, under `$defs`."""
+
+
 class Ref:
-    """A shape that holds itself, named where the schema would have no end."""
+    """A type that the schema names: it holds itself, or is used in many places."""
 
     def __init__(self, name: str, find: Callable[[], Type]) -> None:
         self.name = name
         self.find = find
+        NAMED[name] = find
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         return self.find().read(item, at, on)

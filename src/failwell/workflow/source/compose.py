@@ -123,7 +123,7 @@ class _Composer:
                     key = self.key(event, mark)
                     continue
                 text = event.value
-                if event.tag is None and event.anchor is None and "${" not in text:
+                if event.tag is None and event.anchor is None and "${" not in text and "\0" not in text:
                     value: Any = text
                     if event.implicit[0]:
                         try:
@@ -231,6 +231,8 @@ class _Composer:
         expanded = expand(text, self.environ) if "${" in text else None
         item = Item(text, mark.line, mark.column, self.file, self.folder)
         at = self.path(key)
+        if "\0" in text:
+            self.problems.wrong(item, at, "the text holds a NUL character", hint="remove the `\\0` from it")
         if expanded is not None:
             item.value = expanded.text
             item.veiled = expanded.is_veiled

@@ -67,7 +67,8 @@ class Problems:
 
     def finish(self, texts: Mapping[str, str]) -> tuple[Mistake, ...]:
         """All of them in order, with their source lines."""
-        split = {file: _BREAKS.split(text) for file, text in texts.items()}
+        files = {mistake.place.file for mistake in self.found if mistake.place}
+        split = {file: _BREAKS.split(texts[file]) for file in files if file in texts}
         done = [_with_line(mistake, split) for mistake in in_order(self.found)]
         if self.left_out:
             more = f"{self.left_out} further mistakes are not shown; correct these first"
