@@ -11,16 +11,10 @@ from failwell.workflow.language.compile import Condition, compile_condition
 from failwell.workflow.language.mistakes import Mistake, Sort, located
 from failwell.workflow.names import FlatNames, Names
 from failwell.workflow.plan import Template
-from failwell.workflow.template import Parts, fault, render
-from failwell.workflow.template import syntax_mistake as template_mistake
+from failwell.workflow.template import Parts, fault, is_rendered, render
 
 _FALSE = frozenset({"false", "0", "no", ""})
 _VALUES = frozenset({bool, int, float, str, type(None), list, dict, tuple})
-
-
-def is_rendered(when: Template) -> bool:
-    """Whether `when` is a template, and not an expression."""
-    return "{{" in when.text and "}}" in when.text
 
 
 def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Parts | None = None) -> bool:
@@ -33,7 +27,7 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     problem: Mistake | None = None
     value: Any = None
     try:
-        condition = _compiled(when.text)
+        condition = compiled(when.text)
         value = condition.value(FlatNames(names, condition.dotted) if flat is None else flat)
         if type(value) not in _VALUES:
             problem = Mistake(Sort.RESULT)
@@ -50,17 +44,7 @@ def read_truth(text: str) -> bool:
     return text.strip().lower() not in _FALSE
 
 
-def syntax_mistake(when: Template) -> tuple[int, str] | None:
-    """The line inside of `when`, and the sort, of what is wrong with it as written; or nothing."""
-    if is_rendered(when):
-        return template_mistake(when)
-    try:
-        _compiled(when.text)
-    except Mistake as mistake:
-        return (mistake.line or 1, mistake.sort.value)
-    return None
-
-
 @lru_cache(maxsize=4096)
-def _compiled(text: str) -> Condition:
+def compiled(text: str) -> Condition:
+    """The condition in `text`, made once. Raises `Mistake`."""
     return compile_condition(text)

@@ -8,7 +8,7 @@ line of it, and the sort of mistake.
 from collections.abc import Callable
 from functools import lru_cache
 from os import path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from failwell.fault.base import Fault
 from failwell.workflow.language.budget import OUTPUT
@@ -164,15 +164,40 @@ def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
     return value
 
 
-def syntax_mistake(template: Template) -> tuple[int, str] | None:
-    """The line inside of `template`, and the sort, of what is wrong with it as written; or nothing."""
-    if template.is_plain:
-        return None
+class SyntaxMistake(NamedTuple):
+    """What is wrong with a template as it is written."""
+
+    line: int
+    """Inside of the template, counted from 1."""
+    sort: str
+
+    def __str__(self) -> str:
+        return f"{self.sort} on line {self.line}"
+
+
+def syntax_mistake(template: Template, *, condition: bool = False) -> SyntaxMistake | None:
+    """What keeps `template` from being read, before it is ever rendered; or nothing.
+
+    With `condition`, a text without `{{ }}` is an expression.
+    """
+    if condition and not is_rendered(template):
+        from failwell.workflow.expression import compiled
+
+        return _mistake(lambda: compiled(template.text))
+    return None if template.is_plain else _mistake(lambda: _compiled(template.text, template.folder))
+
+
+def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
     try:
-        _compiled(template.text, template.folder)
+        compile_it()
     except Mistake as mistake:
-        return (mistake.line or 1, mistake.sort.value)
+        return SyntaxMistake(mistake.line or 1, mistake.sort.value)
     return None
+
+
+def is_rendered(when: Template) -> bool:
+    """Whether a condition is a template, and not an expression."""
+    return "{{" in when.text and "}}" in when.text
 
 
 @lru_cache(maxsize=_REMEMBERED)
