@@ -155,6 +155,29 @@ EXPLANATIONS: dict[str, Explanation] = {
         """,
         "yaml",
     ),
+    "internal.no_route": explain(
+        """
+        A step ended well, and then no success route held: every one has a `when`, and none of them
+        was true. Where to go on is for the author to say, so the run stops instead of guessing.
+        The step's output is kept; when the run is continued, the step runs again.
+        """,
+        """
+        1. Look at the step's output in `failwell runs show`.
+        2. Correct the conditions, or add a last route without `when`.
+        3. Continue with `failwell resume RUN --accept-changes`.
+        """,
+        """
+        agents:
+          - name: build
+            type: script
+            command: ./build.sh
+            routes:
+              - to: deploy
+                when: "output.exit_code == 0"
+              - to: report
+        """,
+        "yaml",
+    ),
     "internal.sandbox_error": explain(
         """
         An expression was stopped because it went beyond what the sandbox allows: too many

@@ -179,9 +179,7 @@ def _node_waiting(state: State, at: float, data: Data) -> None:
 def _node_skipped(state: State, at: float, data: Data) -> None:
     parent = data.get("parent")
     if parent is not None and parent in state.groups:
-        group = state.group(parent)
-        group.results[str(data["index"])] = {"skipped": data["reason"]}
-        group.next = max(group.next, data["index"] + 1)
+        state.group(parent).results[str(data["index"])] = {"skipped": data["reason"]}
 
 
 def _route_taken(state: State, at: float, data: Data) -> None:
