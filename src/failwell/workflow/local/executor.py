@@ -49,3 +49,7 @@ class Executor(Protocol):
     async def run(self, request: Request, tools: Tools) -> Worked | Broke:
         """Run it to its end."""
         ...
+
+    async def close(self, run: str, *, grace: float = 2.0) -> object:
+        """The run is over: end whatever is left of it."""
+        ...

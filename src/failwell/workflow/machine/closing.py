@@ -4,7 +4,6 @@ from typing import Any
 
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.commands import Ask, End, Hush, Idle, Stop
-from failwell.workflow.machine.fold import member_path
 from failwell.workflow.machine.paths import below
 from failwell.workflow.machine.state import ACTIVE, Task
 from failwell.workflow.machine.turn import Turn
@@ -145,9 +144,3 @@ def ask_again(turn: Turn, task: Task) -> None:
     """Put an open question once more, to whoever looks now."""
     if task.gate is not None and task.asked is not None:
         turn.commands.append(Ask(gate=task.gate, question=task.asked))
-
-
-def members_below(turn: Turn, path: str) -> list[str]:
-    """The paths of a group's members that failed."""
-    group = turn.state.groups[path]
-    return [member_path(group, index) for index in group.failures]

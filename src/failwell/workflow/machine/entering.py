@@ -184,16 +184,15 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         )
         fail(turn, task, too_deep)
         return
-    if spec.input_mapping is None:
-        inputs = dict(scope.inputs)
-    else:
+    inputs = None
+    if spec.input_mapping is not None:
         inputs = {name: _mapped(value, names) for name, value in spec.input_mapping.items()}
     file = render(spec.path, names)
     opened = _known(turn, task, file)
     if opened is not None:
         open_scope(turn, task, opened, inputs)
         return
-    turn.record("workflow:opening", {"path": task.path, "file": file, "inputs": inputs})
+    turn.record("workflow:opening", {"path": task.path, "file": file})
     turn.commands.append(Open(path=task.path, file=file, folder=turn.plan(scope).folder))
 
 

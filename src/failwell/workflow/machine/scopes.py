@@ -4,27 +4,45 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.fault.base import Fault
+from failwell.workflow.check.given import check_inputs
 from failwell.workflow.coerce import as_output
 from failwell.workflow.failure import Failure
+from failwell.workflow.machine.calls import is_secret
 from failwell.workflow.machine.closing import end_run, finish_well
 from failwell.workflow.machine.context import ScopeNames
-from failwell.workflow.machine.ending import complete, fail, of_fault, settled
+from failwell.workflow.machine.ending import complete, fail, of_fault
 from failwell.workflow.machine.state import Scope, Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
 from failwell.workflow.template import render, render_value
 
 
-def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any]) -> None:
-    """Begin a sub-workflow whose plan is in the library."""
+def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | None) -> None:
+    """Begin a sub-workflow whose plan is in the library; `None` hands the inputs above on."""
     plan = turn.plans[file]
+    if inputs is None:
+        above = turn.state.scopes[task.scope].inputs
+        inputs = {name: value for name, value in above.items() if name in plan.inputs}
+    veiled = {name: value for name, value in inputs.items() if is_secret(value)}
+    stand_ins = {name: "" if name in veiled else value for name, value in inputs.items()}
+    given, mistakes = check_inputs(plan, stand_ins)
+    if mistakes:
+        words = "; ".join(mistake.message for mistake in mistakes)
+        refused = turn.failure(
+            "subworkflow.failed",
+            f"`{task.node}` cannot run `{plan.name}`: {words}",
+            task=task,
+            details={"file": file, "mistakes": [mistake.message for mistake in mistakes]},
+        )
+        fail(turn, task, refused)
+        return
     data: dict[str, Any] = {
         "path": task.path,
         "file": file,
         "workflow": plan.name,
         "digest": plan.digest,
         "entry": plan.entry,
-        "inputs": dict(inputs),
+        "inputs": {**given, **veiled},
         "depth": turn.state.scopes[task.scope].depth + 1,
     }
     turn.record("workflow:started", data)
@@ -135,12 +153,3 @@ def fail_scope(turn: Turn, path: str, failure: Failure, *, as_is: bool = False) 
         details={"cause": envelope, "file": turn.state.scopes[path].file},
     )
     fail(turn, above, {**told, "frames": failure["frames"]})
-
-
-def give_up(turn: Turn, path: str) -> None:
-    """A sub-workflow that was never entered again, because what is above is being stopped."""
-    above = turn.state.tasks.get(path)
-    if above is not None and above.status == "child":
-        gone = turn.failure("cancel.stage", "stopped before its next step", task=above)
-        turn.record("node:failed", {"path": path, "attempt": above.attempt, "failure": gone})
-        settled(turn, turn.state.tasks[path])

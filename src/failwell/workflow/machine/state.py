@@ -70,14 +70,13 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON, without what is not set."""
-        return {
-            name: value for name in Task.__slots__ if (value := getattr(self, name)) not in (None, False, 0.0)
-        }
+        told = {name: getattr(self, name) for name in Task.__slots__}
+        return {name: value for name, value in told.items() if value is not None and value is not False}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(**{"attempt": 0, "visit": 0, "started": 0.0, **data})
+        return cls(**data)
 
 
 class _Owned:
