@@ -80,9 +80,11 @@ def test_a_journal_kept_busy_by_another_is_unavailable_and_worth_another_try(tmp
 
 def test_a_journal_that_may_not_be_written_is_not_tried_again(tmp_path: Path) -> None:
     path = an_old_journal(tmp_path)
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as read_only:
-        with pytest.raises(sqlite3.Error) as refusal:
-            read_only.execute("DELETE FROM runs")
+    with (
+        closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as read_only,
+        pytest.raises(sqlite3.Error) as refusal,
+    ):
+        read_only.execute("DELETE FROM runs")
 
     fault = trouble(refusal.value, path)
 

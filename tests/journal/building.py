@@ -28,11 +28,12 @@ def completed(at: float = 200.0) -> Fact:
 
 
 def failed(at: float = 200.0, kind: str = "external.git.drift", node: str = "build") -> Fact:
-    envelope = {"kind": kind, "message": "the tree has moved", "details": {}}
+    envelope: dict[str, Any] = {"kind": kind, "message": "the tree has moved", "details": {}}
     return ("run:failed", at, {"failure": {"envelope": envelope}, "node": node})
 
 
 def a_run(store: Store, run: str = "r1", *facts: Fact, at: float = 100.0, **more: Any) -> str:
     """Record a run with these facts after its start."""
-    store.create(run, at=at, **{"workflow": "nightly", **more}, facts=[started(at), *facts])
+    about: dict[str, Any] = {"workflow": "nightly", **more}
+    store.create(run, at=at, **about, facts=[started(at), *facts])
     return run

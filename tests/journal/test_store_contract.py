@@ -24,6 +24,8 @@ from failwell.journal.memory import MemoryStore
 from failwell.journal.store import Store, emit
 from tests.journal.building import STORES, a_fact, a_run, completed, failed, started
 
+ASKING = a_fact("run:paused", gates=["ask"])
+
 
 @pytest.fixture(params=sorted(STORES))
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
@@ -98,7 +100,7 @@ def test_a_part_can_be_read(store: Store, after: int, limit: int | None) -> None
 def test_nothing_follows_the_end_of_a_run(store: Store, end: Any) -> None:
     a_run(store, "r1", end)
 
-    for late in (a_fact(), ("run:resumed", 4.0, {}), completed()):
+    for late in (a_fact(), a_fact("run:resumed"), completed()):
         with pytest.raises(StreamEnded, match="r1"):
             store.append("r1", [late])
 
@@ -214,15 +216,15 @@ def test_an_id_that_could_lead_astray_is_refused(store: Store, run: str) -> None
 @pytest.mark.parametrize(
     ("facts", "status"),
     [
-        ([], "running"),
-        ([("run:paused", 2.0, {"gates": ["ask"]})], "waiting"),
-        ([("run:paused", 2.0, {"gates": [], "blocked_until": 90.0})], "parked"),
-        ([("run:paused", 2.0, {"gates": ["ask"]}), ("human_gate:resumed", 3.0, {})], "waiting"),
-        ([("run:paused", 2.0, {"gates": ["ask"]}), a_fact("route:taken")], "running"),
-        ([("run:paused", 2.0, {"gates": ["ask"]}), ("run:resumed", 3.0, {})], "running"),
+        ([a_fact()], "running"),
+        ([ASKING], "waiting"),
+        ([a_fact("run:paused", gates=[], blocked_until=90.0)], "parked"),
+        ([ASKING, a_fact("human_gate:resumed")], "waiting"),
+        ([ASKING, a_fact("route:taken")], "running"),
+        ([ASKING, a_fact("run:resumed")], "running"),
         ([completed()], "completed"),
         ([failed()], "failed"),
-        ([("run:cancelled", 2.0, {})], "cancelled"),
+        ([a_fact("run:cancelled")], "cancelled"),
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False])
@@ -416,7 +418,7 @@ def test_any_interleaving_of_appends_keeps_every_run_without_gaps(
     first = STORES[kind](folder)
     # A second connection to the same file is what another process has; memory has no second door.
     doors = [first, first if isinstance(first, MemoryStore) else STORES[kind](folder)]
-    expected = dict.fromkeys(("r1", "r2", "r3"), 1)
+    expected: dict[str, int] = {"r1": 1, "r2": 1, "r3": 1}
     for run in expected:
         first.create(run, at=1.0, facts=[started()])
 

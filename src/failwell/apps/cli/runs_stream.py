@@ -1,0 +1,134 @@
+"""`failwell runs tail` and `failwell runs export`: the events of a run, as they come or as they lie."""
+
+import os
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say
+from failwell.apps.cli.runs_find import find_run, journal
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.backends.sqlite.journal import SqliteStore
+    from failwell.journal.event import Event
+    from failwell.journal.store import Run
+
+_PAGE = 500
+
+
+def tail(asked: Namespace) -> int:
+    """Print events until the run ends, or until nobody runs it any more."""
+    with journal(asked) as store:
+        run = find_run(store, asked.run)
+        assert store is not None
+        for event in store.tail(run.id, _after(asked), give_up=lambda: _rests(store, run.id)):
+            say(event.to_line() if asked.format == "json" else _words(event, asked.format))
+        _say_how_it_rests(store, run.id, asked)
+    return Exit.DONE
+
+
+def export(asked: Namespace) -> int:
+    """Write every event: one JSON object a line, or with `--format json` one document."""
+    with journal(asked) as store:
+        run = find_run(store, asked.run)
+        assert store is not None
+        events = store.read(run.id, _after(asked))
+        pieces = _document(store, run, events) if asked.format == "json" else _lines(events)
+        if asked.output is None:
+            for piece in pieces:
+                say(piece)
+        else:
+            _write(asked.output, pieces, force=asked.force)
+            say(f"wrote {asked.output}")
+    return Exit.DONE
+
+
+def _after(asked: Namespace) -> int:
+    return -1 if asked.after is None else asked.after
+
+
+def _rests(store: "SqliteStore", run: str) -> bool:
+    return not store.is_locked(run)
+
+
+def _say_how_it_rests(store: "SqliteStore", run: str, asked: Namespace) -> None:
+    """What a person should know when the events stop and the run has not ended."""
+    import sys
+
+    from failwell.journal.reconcile import standing
+
+    now = store.run(run)
+    if now.ended is None and asked.format == "text":
+        status = standing(store, now)
+        print(f"run {run} is {status}; `failwell runs show {run}` says what to do", file=sys.stderr)
+
+
+def _words(event: "Event", format_: str) -> str:
+    from failwell.apps.cli.runs_times import clock
+    from failwell.delivery.markdown import escaped
+    from failwell.delivery.plain import one_line
+
+    told = " ".join(_telling(event))
+    if format_ == "markdown":
+        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18}  {one_line(told)}".rstrip()
+
+
+def _telling(event: "Event") -> Iterator[str]:
+    """The few fields of an event that say most."""
+    data = event.data
+    for name in ("path", "to", "workflow", "gate", "decision", "reason"):
+        if isinstance(data.get(name), str) and (name != "gate" or data[name] != data.get("path")):
+            yield f"→ {data[name]}" if name == "to" else str(data[name])
+    attempt: object = data.get("attempt")
+    if isinstance(attempt, int) and attempt > 1:
+        yield f"attempt {attempt}"
+    failure: object = data.get("failure")
+    match failure:
+        case {"envelope": {"kind": str(kind), "message": str(message)}}:
+            yield f"{kind}: {message}"
+        case _:
+            pass
+
+
+def _lines(events: "Iterable[Event]") -> Iterator[str]:
+    """JSON lines, many of them to a piece, because each piece is one write."""
+    page: list[str] = []
+    for event in events:
+        page.append(event.to_line())
+        if len(page) == _PAGE:
+            yield "\n".join(page)
+            page = []
+    if page:
+        yield "\n".join(page)
+
+
+def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]") -> Iterator[str]:
+    from json import dumps
+
+    from failwell.apps.cli.runs import summary
+    from failwell.journal.reconcile import standing
+
+    told = {
+        "run": summary(run, standing(store, run)),
+        "sources": store.sources(run.id),
+        "events": [event.to_dict() for event in events],
+    }
+    yield dumps(told, indent=2, ensure_ascii=False)
+
+
+def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
+    from failwell.apps.cli.mistakes import Unwritable, reason
+
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        # What a run recorded is its owner's business, here as in the journal.
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
+            for piece in pieces:
+                file.write(piece + "\n")
+    except FileExistsError:
+        raise wrong(f"`{path}` is there already; `--force` replaces it", see="failwell runs --help") from None
+    except OSError as error:
+        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

@@ -1,0 +1,175 @@
+"""A run at a glance, folded from its events: each node, what is asked of people, how it ended.
+
+Facts of types that are not known here are passed over, and so are fields that are not there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from failwell.journal.event import Event
+
+
+@dataclass(slots=True)
+class NodeRow:
+    """One node's execution, as far as it got."""
+
+    path: str
+    node: str = ""
+    type: str = ""
+    status: str = "running"
+    """running, completed, failed, handled (failed, and a route took it), retrying, waiting, asking, skipped."""
+    visits: int = 1
+    attempts: int = 0
+    """In the latest visit."""
+    started: float | None = None
+    ended: float | None = None
+    until: float | None = None
+    kind: str | None = None
+    message: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first start to the last end."""
+        return None if self.started is None or self.ended is None else max(0.0, self.ended - self.started)
+
+
+@dataclass(slots=True)
+class Overview:
+    """A run as far as its events tell."""
+
+    nodes: dict[str, NodeRow] = field(default_factory=dict[str, NodeRow])
+    """By path, in the order of their first start."""
+    gates: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Open questions to people, by gate."""
+    inputs: Mapping[str, Any] | None = None
+    continues: str | None = None
+    """The ended run that this one went on from."""
+    resumed: int = 0
+    end: Event | None = None
+
+    @property
+    def failure(self) -> Mapping[str, Any] | None:
+        """The failure that ended it."""
+        return None if self.end is None else _mapping(self.end.data.get("failure")) or None
+
+    @property
+    def errors_file(self) -> str | None:
+        """Where the failure was also written."""
+        return None if self.end is None else _text(self.end.data.get("errors_file"))
+
+
+def overview(events: Iterable[Event]) -> Overview:
+    """Fold `events`, which are a run's from its start."""
+    seen = Overview()
+    for event in events:
+        fold = _FOLDS.get(event.type)
+        if fold is not None:
+            fold(seen, event)
+        if event.is_terminal:
+            seen.end = event
+    return seen
+
+
+def _run_started(seen: Overview, event: Event) -> None:
+    seen.inputs = _mapping(event.data.get("inputs"))
+    seen.continues = _text(_mapping(event.data.get("continues")).get("run"))
+
+
+def _run_resumed(seen: Overview, _event: Event) -> None:
+    seen.resumed += 1
+
+
+def _row(seen: Overview, event: Event) -> NodeRow:
+    path = str(event.data.get("path", ""))
+    row = seen.nodes.get(path)
+    if row is None:
+        row = seen.nodes[path] = NodeRow(path=path)
+    return row
+
+
+def _node_started(seen: Overview, event: Event) -> None:
+    row = _row(seen, event)
+    data = event.data
+    visit = data.get("visit", 1)
+    row.attempts = row.attempts + 1 if visit == row.visits else 1
+    row.visits = visit
+    row.node = str(data.get("node", row.node))
+    row.type = str(data.get("type", row.type))
+    row.started = event.at if row.started is None else row.started
+    row.status, row.ended, row.until = "running", None, None
+
+
+def _ended(status: str) -> Callable[[Overview, Event], None]:
+    def fold(seen: Overview, event: Event) -> None:
+        row = _row(seen, event)
+        row.status, row.ended, row.until = status, event.at, None
+        if status == "completed":
+            row.kind = row.message = None
+        _note_failure(row, event)
+
+    return fold
+
+
+def _held(status: str) -> Callable[[Overview, Event], None]:
+    def fold(seen: Overview, event: Event) -> None:
+        row = _row(seen, event)
+        row.status = status
+        until: object = event.data.get("until")
+        row.until = float(until) if isinstance(until, int | float) else None
+        row.started = event.at if row.started is None else row.started
+        _note_failure(row, event)
+
+    return fold
+
+
+def _note_failure(row: NodeRow, event: Event) -> None:
+    envelope = _mapping(_mapping(event.data.get("failure")).get("envelope"))
+    if envelope:
+        row.kind, row.message = _text(envelope.get("kind")), _text(envelope.get("message"))
+    elif row.status == "skipped":
+        row.message = _text(event.data.get("reason"))
+
+
+def _route_taken(seen: Overview, event: Event) -> None:
+    row = _row(seen, event)
+    if row.status == "failed" and event.data.get("on_error"):
+        row.status = "handled"
+
+
+def _gate_paused(seen: Overview, event: Event) -> None:
+    _held("asking")(seen, event)
+    row = _row(seen, event)
+    row.node = row.node or str(event.data.get("node", ""))
+    row.type = row.type or str(event.data.get("type", ""))
+    seen.gates[str(event.data.get("gate", row.path))] = event.data
+
+
+def _gate_resumed(seen: Overview, event: Event) -> None:
+    row = _row(seen, event)
+    seen.gates.pop(str(event.data.get("gate", row.path)), None)
+    if row.status == "asking":
+        row.status, row.ended = "completed", event.at
+
+
+_FOLDS: dict[str, Callable[[Overview, Event], None]] = {
+    "run:started": _run_started,
+    "run:resumed": _run_resumed,
+    "node:started": _node_started,
+    "node:completed": _ended("completed"),
+    "node:failed": _ended("failed"),
+    "node:skipped": _ended("skipped"),
+    "node:retrying": _held("retrying"),
+    "node:waiting": _held("waiting"),
+    "route:taken": _route_taken,
+    "human_gate:paused": _gate_paused,
+    "human_gate:resumed": _gate_resumed,
+}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
