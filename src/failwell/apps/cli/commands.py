@@ -45,6 +45,7 @@ COMMANDS: dict[str, Command] = {
         Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
         Command("explain", "explain a kind: cause, remedy, example", "explain"),
         Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
+        Command("runs", "list and show recorded runs, follow, export and prune them", "runs"),
         Command("doctor", "say whether the errors of the installed SDKs are known", "doctor"),
         Command("schema", "print the JSON Schema of a report or a problem document", "schema", (JSON,)),
         Command("lab", "run a local server that fails the way providers fail", "lab"),
