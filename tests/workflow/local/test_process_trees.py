@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.local import trees
+from failwell.workflow.local import guardian, trees
 from failwell.workflow.local.executor import Broke
 from failwell.workflow.local.script import ScriptExecutor
 from tests.workflow.local.scripting import (
@@ -36,6 +36,8 @@ from pathlib import Path
 from tests.workflow.local.scripting import sh, some_tools
 from failwell.workflow.local.script import ScriptExecutor
 
+{top}
+
 async def main():
     executor = ScriptExecutor()
     script = asyncio.create_task(executor.run(sh(sys.argv[2]), some_tools(Path(sys.argv[1]))))
@@ -49,11 +51,16 @@ asyncio.run(main())
 
 
 def a_host(
-    folder: Path, text: str, *, during: str = "", after: str = "await executor.close('run-1')"
+    folder: Path,
+    text: str,
+    *,
+    top: str = "",
+    during: str = "",
+    after: str = "await executor.close('run-1')",
 ) -> subprocess.Popen[bytes]:
     """Another process that runs one script."""
     return subprocess.Popen(
-        [sys.executable, "-c", HOST.format(during=during, after=after), str(folder), text],
+        [sys.executable, "-c", HOST.format(top=top, during=during, after=after), str(folder), text],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC), str(SRC.parent)])},
         start_new_session=True,
     )
@@ -270,16 +277,43 @@ def test_the_guardian_does_not_mind_the_keyboard_or_a_polite_end(tmp_path: Path)
     roll = Roll(tmp_path)
     host = a_host(tmp_path / "run", f"sh -c 'echo $$ >{roll.path}; exec sleep 1000'; wait")
     handles = roll.call(1)
-    guardian = next(
+    keeper = next(
         pid for pid in children(host.pid) if b"guardian" in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(guardian, number)
+        os.kill(keeper, number)
     host.kill()
     host.wait()
 
     assert all_end(handles, 5.0)
+
+
+def test_without_a_shell_an_interpreter_is_the_guardian(tmp_path: Path) -> None:
+    roll = Roll(tmp_path)
+    host = a_host(
+        tmp_path / "run",
+        f"echo $$ >{roll.path}; exec sleep 1000",
+        top="import failwell.workflow.local.guardian as one; one._SHELL = '/no/shell'",
+    )
+    handles = roll.call(1)
+    keeper = next(
+        pid for pid in children(host.pid) if b"trees.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    handles.append(os.pidfd_open(keeper))
+
+    host.kill()
+    host.wait()
+
+    assert all_end(handles, 5.0)
+
+
+def test_a_guardian_without_a_shell_lets_go_when_the_run_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guardian, "_SHELL", "/no/shell")
+
+    assert worked(tmp_path, sh("echo hi")).output["stdout"] == "hi\n"
 
 
 def test_a_run_that_goes_on_ends_first_what_its_killed_host_left(tmp_path: Path) -> None:
@@ -303,7 +337,7 @@ def test_the_scripts_of_a_run_inside_a_script_end_with_the_outer_one(tmp_path: P
     roll = Roll(tmp_path)
     inner = f"(setsid sh -c 'trap \"\" TERM; echo $$ >{roll.path}; exec sleep 1000' & ) & sleep 1000"
     program = tmp_path / "inner.py"
-    program.write_text(HOST.format(during="", after="pass"))
+    program.write_text(HOST.format(top="", during="", after="pass"))
     path = os.pathsep.join([str(SRC), str(SRC.parent)])
     outer = sh(
         f'exec "{sys.executable}" {program} {tmp_path}/inner "$INNER"',

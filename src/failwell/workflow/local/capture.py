@@ -32,13 +32,19 @@ class Capture:
         self._head = bytearray()
         self._tail = bytearray()
         self._file: int | None = None
+        self._has_file = False
         self._trouble = ""
         self.size = 0
 
     @property
     def file(self) -> str | None:
         """Where all of it lies, if not all of it was kept."""
-        return self._spill if self.size > self._limit else None
+        return self._spill if self._has_file else None
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether there was more than is kept."""
+        return self.size > self._limit
 
     def take(self, chunk: bytes) -> None:
         """Take in what was read."""
@@ -66,8 +72,8 @@ class Capture:
         room = self._limit - self._head_room
         tail = self._tail[-room:] if room else bytearray()
         missing = self.size - len(self._head) - len(tail)
-        why = f"; {self._trouble}" if self._trouble else ""
-        mark = f"\n… [{missing} bytes cut; all of it is in {self._spill}{why}]\n"
+        where = self._trouble or f"all of it is in {self._spill}"
+        mark = f"\n… [{missing} bytes cut; {where}]\n"
         return f"{self._head.decode('utf-8', 'replace')}{mark}{tail.decode('utf-8', 'replace')}"
 
     def end(self, characters: int) -> str:
@@ -91,10 +97,12 @@ class Capture:
         if before <= self._limit:
             self._open()
             self._write(bytes(self._head))
+            self._head += chunk
             self._tail = self._head[self._head_room :]
             del self._head[self._head_room :]
+        else:
+            self._tail += chunk
         self._write(chunk)
-        self._tail += chunk
         # Cut now and then, not with every chunk: that would copy the tail each time.
         if len(self._tail) > 2 * self._limit:
             del self._tail[: len(self._tail) - self._limit]
@@ -105,6 +113,7 @@ class Capture:
             self._file = os.open(
                 self._spill, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
             )
+            self._has_file = True
         except OSError as error:
             self._give_up(error)
 
@@ -118,7 +127,9 @@ class Capture:
 
     def _give_up(self, error: OSError) -> None:
         # A full disk must not end a script that only talks too much; the text says what happened.
-        self._trouble = f"that file ends early: {(error.strerror or 'it cannot be written').lower()}"
+        self._trouble = (
+            f"{self._spill} does not hold all of it: {(error.strerror or 'no reason given').lower()}"
+        )
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -16,8 +16,10 @@ from failwell.workflow.local import trees
 _SCRIPT = """\
 trap '' HUP INT QUIT TERM
 IFS= read -r word && exit 0
-exec "$1" -I -S "$2" "$3" "$4"
+exec "$@"
 """
+_SHELL = "/bin/sh"
+"""Where there is none, an interpreter waits in its place; it takes longer to start and more memory."""
 _PATIENCE = 5.0
 
 
@@ -30,8 +32,9 @@ class Guardian:
         self._free: list[int] = []
         self._used = 0
         ear, self._pipe = os.pipe()
-        shell = "/bin/sh"
-        call = [shell, "-c", _SCRIPT, "guardian", sys.executable, trees.__file__, mark, str(self._table)]
+        end_all = [sys.executable, "-I", "-S", trees.__file__, mark, str(self._table)]
+        has_shell = os.access(_SHELL, os.X_OK)
+        call = [_SHELL, "-c", _SCRIPT, "guardian", *end_all] if has_shell else [*end_all, "guardian"]
         try:
             # A clean environment: a mark in it would make the guardian part of what it guards against.
             self._process = Popen(  # noqa: S603  (our own text, started by its full path)

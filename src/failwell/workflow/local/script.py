@@ -35,9 +35,11 @@ class ScriptExecutor:
 
     async def run(self, request: Request, tools: Tools) -> Worked | Broke:
         """Run one script to its end; a cancellation ends it with all that it started, then is raised."""
-        ward = self._ward(request.run, tools.run_folder)
-        name = ward.next_name()
-        script = _Script(self, request, tools, ward, name)
+        try:
+            ward = self._ward(request.run, tools.run_folder)
+        except OSError as error:
+            return Outcome(request, tools.plan, self._shapes).not_started(error)
+        script = _Script(self, request, tools, ward)
         try:
             return await script.run()
         finally:
@@ -86,11 +88,9 @@ class ScriptExecutor:
 class _Script:
     """One execution of one script."""
 
-    def __init__(
-        self, executor: ScriptExecutor, request: Request, tools: Tools, ward: Ward, name: str
-    ) -> None:
+    def __init__(self, executor: ScriptExecutor, request: Request, tools: Tools, ward: Ward) -> None:
         self._executor, self._request, self._tools, self._ward = executor, request, tools, ward
-        self._name = name
+        self._name = name = ward.next_name()
         self._error = f"{ward.scratch}/{name}.error.json"
         self._usage = f"{ward.scratch}/{name}.usage.json"
         self._is_tidy = True
@@ -159,7 +159,7 @@ class _Script:
         output = output_of(out, err, code)
         if code is None:
             return told.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
-        return told.ended(code, output, raised, err.end(4_000), out.file is not None, usage)
+        return told.ended(code, output, raised, err.end(4_000), out.was_cut, usage)
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request
@@ -174,9 +174,10 @@ class _Script:
         )
 
     def _capture(self, stream: str) -> Capture:
-        limit = self._request.call.get("output_limit")
+        request = self._request
+        limit = request.call.get("output_limit")
         return Capture(
-            f"{self._ward.run_folder}/spill/{self._name}.{stream}",
+            f"{self._ward.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}.{stream}",
             limit=LIMIT if limit is None else limit,
             secrets=self._executor.secrets,
             heard=lambda chunk: self._note(stream, chunk),
@@ -194,6 +195,20 @@ class _Script:
             self._tools.note("node:usage_ignored", {"path": self._request.path, "reason": str(error)})
             return None
         return _usage(cast("dict[str, Any]", told)) if isinstance(told, dict) else None
+
+
+def file_name(path: str) -> str:
+    """A name for files that belong to one execution: another path gives another name."""
+    if path.isascii() and path.isidentifier():
+        return path
+    from urllib.parse import quote
+
+    made = quote(path, safe="[]")
+    if len(made) <= 150:
+        return made
+    from hashlib import blake2b
+
+    return f"{made[:100]}%{blake2b(path.encode(), digest_size=8).hexdigest()}"
 
 
 def _usage(told: dict[str, Any]) -> dict[str, Any] | None:

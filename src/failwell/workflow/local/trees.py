@@ -4,7 +4,8 @@ Three nets, because each has a hole: the process group (left with `setsid`), the
 (broken when a parent ends) and a mark in the environment (which a program may drop). A process
 gets away only by passing all three: a session of its own, no parent left, and an environment wiped.
 
-This file is also run by itself when its host was killed: `trees.py MARK TABLE` ends what is left.
+This file is also run by itself when its host was killed: `trees.py MARK TABLE` ends what is left;
+with a further word it first waits for the host's death, which it sees at the end of its stdin.
 It therefore imports the standard library alone. Where there is no `/proc`, only groups are known.
 """
 
@@ -140,7 +141,12 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _main(mark: str, table: str) -> None:
+def _main(mark: str, table: str, *waiting: str) -> None:
+    if waiting:
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if os.read(0, 1):
+            return
     roots = read_table(table)
     if has_proc():
         sweep(mark, roots, patience=60.0)
@@ -157,4 +163,4 @@ def _main(mark: str, table: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:3])
+    _main(*sys.argv[1:])
