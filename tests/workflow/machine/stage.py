@@ -7,13 +7,14 @@ after, and that state survives JSON.
 import heapq
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from failwell.fault.axes import Category
 from failwell.workflow.failure import failure
 from failwell.workflow.machine.advance import Machine, revived
-from failwell.workflow.machine.commands import Ask, Command, Hush, Idle, Open, Request, Start, Stop, Wake
 from failwell.workflow.machine.commands import Again as MoreToDo
+from failwell.workflow.machine.commands import Ask, Command, Hush, Idle, Open, Request, Start, Stop, Wake
 from failwell.workflow.machine.events import (
     Answered,
     Begin,
@@ -44,9 +45,39 @@ def same(state: State) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def fails(kind: str = "external.x", *, message: str = "m", output: Any = None, **fields: Any) -> Any:
+@dataclass
+class Fails:
     """A leaf's answer: it failed."""
-    return ("failed", kind, message, output, fields)
+
+    kind: str
+    message: str
+    output: Any
+    category: str | None
+    more: dict[str, Any]
+
+
+@dataclass
+class Used:
+    """A leaf's answer: it went well and cost something."""
+
+    output: Any
+    usage: dict[str, Any]
+
+
+def fails(
+    kind: str = "external.x",
+    *,
+    message: str = "m",
+    output: Any = None,
+    category: str | None = None,
+    **more: Any,
+) -> Fails:
+    """A leaf's answer: it failed."""
+    return Fails(kind, message, output, category, {"typed": True, **more})
+
+
+class _EnoughTurns(Exception):
+    pass
 
 
 class Stage:
@@ -78,6 +109,7 @@ class Stage:
         self._timers: dict[str, float] = {}
         self._count = 0
         self._is_careful = is_careful
+        self._turns_left: int | None = None
 
     def begin(self, **inputs: Any) -> "Stage":
         """Start the run and play until nothing is left to happen."""
@@ -97,6 +129,16 @@ class Stage:
             self._feed(event)
         return self
 
+    def play_some(self, turns: int, *events: Event) -> "Stage":
+        """Play, and stop dead after so many turns, as a host that is killed does."""
+        self._turns_left = turns
+        try:
+            return self.play(*events)
+        except _EnoughTurns:
+            return self
+        finally:
+            self._turns_left = None
+
     def feed(self, event: Event) -> list[Command]:
         """One event and nothing more; what it asks for comes back undone."""
         return self._step(event)
@@ -110,12 +152,20 @@ class Stage:
         """Somebody answers a gate."""
         return self.play(Answered(at=self.now, gate=gate, decision=decision, by="ada", **more))
 
-    def crash_and_resume(self, **more: Any) -> "Stage":
+    def crash_and_resume(self) -> "Stage":
         """Forget everything but the facts, and take the run up again."""
+        self._crash()
+        return self.play(Resume(at=self.now))
+
+    def crash_and_resume_for(self, turns: int) -> "Stage":
+        """The same, and stop dead again after so many turns."""
+        self._crash()
+        return self.play_some(turns, Resume(at=self.now))
+
+    def _crash(self) -> None:
         self._agenda, self._timers, self._running = [], {}, set()
         self.state = fold(self.facts)
         self.now += 5
-        return self.play(Resume(at=self.now, **more))
 
     def go_on(self, **more: Any) -> "Stage":
         """A run that ended badly is continued by another one."""
@@ -148,6 +198,10 @@ class Stage:
             self._obey(command)
 
     def _step(self, event: Event) -> list[Command]:
+        if self._turns_left is not None:
+            if not self._turns_left:
+                raise _EnoughTurns
+            self._turns_left -= 1
         before = self.state
         was = same(before) if self._is_careful else ""
         step = self.machine.advance(before, event)
@@ -197,27 +251,22 @@ class Stage:
         self._plan_in(takes, self._event(request, answer, self.now + takes))
 
     def _event(self, request: Request, answer: Any, at: float) -> Event:
-        match answer:
-            case ("failed", str(kind), str(message), output, dict(fields)):
-                category: Any = fields.pop("category", None)
-                usage: Any = fields.pop("usage", None)
-                declared = self.plan.kinds.get(kind)
-                if category is None and declared is not None:
-                    category = declared.category
-                failed = failure(
-                    kind,
-                    message,
-                    category=None if category is None else Category(category),
-                    **{"typed": True, **fields},  # pyright: ignore[reportUnknownArgumentType]
-                )
-                has = output is not None
-                return Failed(
-                    at=at, path=request.path, failure=failed, output=output, has_output=has, usage=usage
-                )
-            case ("used", output, dict(usage)):
-                return Done(at=at, path=request.path, output=output, usage=usage)  # pyright: ignore[reportUnknownArgumentType]
-            case _:
-                return Done(at=at, path=request.path, output=answer)
+        path = request.path
+        if isinstance(answer, Used):
+            return Done(at=at, path=path, output=answer.output, usage=answer.usage)
+        if not isinstance(answer, Fails):
+            return Done(at=at, path=path, output=answer)
+        declared = self.plan.kinds.get(answer.kind)
+        category = answer.category or (None if declared is None else declared.category)
+        failed = failure(
+            answer.kind,
+            answer.message,
+            category=None if category is None else Category(category),
+            **answer.more,
+        )
+        return Failed(
+            at=at, path=path, failure=failed, output=answer.output, has_output=answer.output is not None
+        )
 
     def _plan_in(self, seconds: float, event: Event) -> None:
         self._count += 1

@@ -1,19 +1,24 @@
 """Sub-workflows: failures keep their kind on the way up, and every boundary leaves a frame."""
 
+from typing import Any
+
 import pytest
 
-from failwell.workflow.plan import Plan
+from failwell.workflow.plan import Node, Plan
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import a_for_each, a_plan, a_script, a_set, a_terminate, a_workflow, on_error, to
 
 
-def child(*nodes: object, name: str = "child", **fields: object) -> Plan:
-    return a_plan(*nodes, name=name, file=f"{name}.yaml", **fields)  # pyright: ignore[reportArgumentType]
+def child(*nodes: Node, name: str = "child", **fields: Any) -> Plan:
+    return a_plan(*nodes, name=name, file=f"{name}.yaml", **fields)
 
 
 def test_a_child_gets_its_inputs_and_its_output_is_the_steps() -> None:
     inner = child(a_script("leaf", args=("{{ workflow.input.n }}",)), output={"got": "{{ leaf.output.ok }}"})
-    plan = a_plan(a_workflow("step", path="child.yaml", mapping={"n": "{{ 1 + 1 }}"}), output={"x": "{{ step.output.got }}"})
+    plan = a_plan(
+        a_workflow("step", path="child.yaml", mapping={"n": "{{ 1 + 1 }}"}),
+        output={"x": "{{ step.output.got }}"},
+    )
 
     stage = Stage(plan, others=[inner]).begin()
 
@@ -24,7 +29,9 @@ def test_a_child_gets_its_inputs_and_its_output_is_the_steps() -> None:
 
 @pytest.mark.acceptance("conductor 45")
 def test_a_childs_failure_is_caught_above_by_its_own_kind() -> None:
-    plan = a_plan(a_workflow("step", on_error("external.x", to="rescue"), path="child.yaml"), a_script("rescue"))
+    plan = a_plan(
+        a_workflow("step", on_error("external.x", to="rescue"), path="child.yaml"), a_script("rescue")
+    )
 
     stage = Stage(plan, {"step/leaf": [fails("external.x")]}, others=[child(a_script("leaf"))]).begin()
 
@@ -74,7 +81,9 @@ def test_a_child_that_terminates_itself_has_a_kind_of_its_own() -> None:
 @pytest.mark.acceptance("conductor 58")
 def test_propagate_hands_a_failure_to_the_caller() -> None:
     inner = child(a_script("leaf", on_error(propagate=True), to("more")), a_script("more"))
-    plan = a_plan(a_workflow("step", on_error("external.x", to="rescue"), path="child.yaml"), a_script("rescue"))
+    plan = a_plan(
+        a_workflow("step", on_error("external.x", to="rescue"), path="child.yaml"), a_script("rescue")
+    )
 
     stage = Stage(plan, {"step/leaf": [fails("external.x")]}, others=[inner]).begin()
 
@@ -103,14 +112,18 @@ def test_a_terminated_root_fails_on_purpose() -> None:
 
 
 def test_a_terminate_with_success_puts_out_its_own_template() -> None:
-    plan = a_plan(a_terminate("stop", status="success", reason="done", output_template={"x": "1"}), output={"x": "2"})
+    plan = a_plan(
+        a_terminate("stop", status="success", reason="done", output_template={"x": "1"}), output={"x": "2"}
+    )
 
     assert Stage(plan).begin().state.outputs == {"x": 1}
 
 
 def test_a_child_that_runs_away_fails_as_a_whole() -> None:
     loop = child(a_script("a", to("b")), a_script("b", to("a")))
-    plan = a_plan(a_workflow("step", on_error("subworkflow.failed", to="rescue"), path="child.yaml"), a_script("rescue"))
+    plan = a_plan(
+        a_workflow("step", on_error("subworkflow.failed", to="rescue"), path="child.yaml"), a_script("rescue")
+    )
 
     stage = Stage(plan, others=[loop]).begin()
 

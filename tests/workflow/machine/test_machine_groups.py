@@ -1,32 +1,25 @@
 """Groups: windows, failure modes, repeats of single members, and what is left of the others."""
 
+from typing import Any
+
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.workflow.plan import Again, Limits, Member, NodeRetry, Plan
+from failwell.workflow.plan import Again, Limits, Member, NodeRetry, Plan, Route
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import a_for_each, a_parallel, a_plan, a_script, a_set, a_text, on_error, to
 
 
-def fan(*routes: object, items: int = 5, **fields: object) -> Plan:
-    body = fields.pop("body", None) or a_script("item", args=("{{ x }}", "{{ _index }}"))
-    group = a_for_each("fan", *routes, source="list.output", variable="x", body=body, **fields)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    return a_plan(
-        a_set("list", to("fan"), value=list(range(items))), group, a_script("rescue"), a_script("after")
-    )
+def fan(*routes: Route, items: int = 5, limits: Limits | None = None, **fields: Any) -> Plan:
+    body = a_script("item", args=("{{ x }}", "{{ _index }}"))
+    group = a_for_each("fan", *routes, source="list.output", variable="x", body=body, **fields)
+    first = a_set("list", to("fan"), value=list(range(items)))
+    return a_plan(first, group, a_script("rescue"), a_script("after"), limits=limits or Limits())
 
 
-def pair(*routes: object, **fields: object) -> Plan:
-    group = a_parallel("group", *routes, members=("a", "b", "c"), **fields)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    return a_plan(
-        group,
-        a_script("a"),
-        a_script("b"),
-        a_script("c"),
-        a_script("rescue"),
-        a_script("after"),
-        entry="group",
-    )
+def pair(*routes: Route, **fields: Any) -> Plan:
+    group = a_parallel("group", *routes, members=("a", "b", "c"), **fields)
+    return a_plan(group, *(a_script(name) for name in ("a", "b", "c", "rescue", "after")))
 
 
 def test_members_run_side_by_side_and_their_outputs_stand_by_name() -> None:
@@ -53,12 +46,7 @@ def test_a_window_slides_instead_of_waiting_for_its_slowest_item() -> None:
 
 @pytest.mark.acceptance("relavium 49")
 def test_no_more_leaves_run_at_once_than_the_whole_run_may() -> None:
-    plan = fan()
-    capped = Plan(
-        **{name: getattr(plan, name) for name in Plan.__slots__} | {"limits": Limits(max_parallel=2)}
-    )  # pyright: ignore
-
-    stage = Stage(capped).begin()
+    stage = Stage(fan(limits=Limits(max_parallel=2))).begin()
 
     assert stage.most_at_once == 2
     assert len(stage.ran) == 5
@@ -218,8 +206,6 @@ def test_a_member_whose_condition_does_not_hold_is_skipped_and_the_rest_is_joine
     group = a_parallel(
         "group", to("join"), members=(Member(name="a"), Member(name="inner", when=None), Member(name="b"))
     )
-    from tests.workflow.plans import a_text
-
     group = a_parallel(
         "group",
         to("join"),

@@ -1,23 +1,25 @@
 """What people decide: gates, questions, budgets; and decisions that come late, twice or never."""
 
+from typing import Any
+
 import pytest
 
 from failwell.decision.backoff import Backoff
 from failwell.fault.facts import NotBefore
 from failwell.workflow.failure import moment
 from failwell.workflow.machine.events import Answered
-from failwell.workflow.plan import Again, Limits
-from tests.workflow.machine.stage import Stage, fails
+from failwell.workflow.plan import Again, Limits, Plan
+from tests.workflow.machine.stage import Stage, Used, fails
 from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, on_error, some_questions, to
 
 
-def gate_plan(**fields: object) -> object:
-    gate = a_gate("approve", options={"yes": "ship", "no": "$end"}, **fields)  # pyright: ignore[reportArgumentType]
+def gate_plan(**fields: Any) -> Plan:
+    gate = a_gate("approve", options={"yes": "ship", "no": "$end"}, **fields)
     return a_plan(gate, a_script("ship"))
 
 
 def test_a_gate_waits_and_goes_where_the_answer_leads() -> None:
-    stage = Stage(gate_plan()).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(gate_plan()).begin()
     assert stage.idle is not None
     assert stage.idle.gates == ("approve",)
     assert stage.of("run:paused") == [{"gates": ["approve"], "pending_gate_count": 1}]
@@ -25,12 +27,15 @@ def test_a_gate_waits_and_goes_where_the_answer_leads() -> None:
     stage.answer("approve", "yes", payload={"note": "fine"})
 
     assert stage.ran == ["ship"]
-    assert stage.of("node:completed")[0]["output"] == {"selected": "yes", "additional_input": {"note": "fine"}}
+    assert stage.of("node:completed")[0]["output"] == {
+        "selected": "yes",
+        "additional_input": {"note": "fine"},
+    }
 
 
 @pytest.mark.acceptance("relavium 58")
 def test_a_decision_that_comes_twice_counts_once() -> None:
-    stage = Stage(gate_plan()).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(gate_plan()).begin()
 
     stage.answer("approve", "yes")
     facts = len(stage.facts)
@@ -42,21 +47,21 @@ def test_a_decision_that_comes_twice_counts_once() -> None:
 
 @pytest.mark.acceptance("relavium 57")
 def test_a_gate_that_nobody_answers_in_time_fails_the_run() -> None:
-    stage = Stage(gate_plan(timeout=60.0)).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(gate_plan(timeout=60.0)).begin()
 
     assert stage.of("run:failed")[0]["envelope"]["kind"] == "limit.run_timeout"
 
 
 @pytest.mark.acceptance("relavium 57")
 def test_a_gate_with_an_option_for_that_takes_it_when_the_time_is_up() -> None:
-    stage = Stage(gate_plan(timeout=60.0, timeout_option="yes")).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(gate_plan(timeout=60.0, timeout_option="yes")).begin()
 
     assert stage.of("human_gate:resumed")[0]["decided_by"] == "timeout"
     assert stage.ran == ["ship"]
 
 
 def test_a_rejection_can_fail_the_run() -> None:
-    stage = Stage(gate_plan(reject=("no",))).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(gate_plan(reject=("no",))).begin()
 
     stage.answer("approve", "no")
 
@@ -64,7 +69,9 @@ def test_a_rejection_can_fail_the_run() -> None:
 
 
 def test_questions_are_answered_together() -> None:
-    stage = Stage(a_plan(some_questions("ask", to("after"), texts=("Who?", "Why?")), a_script("after"))).begin()
+    stage = Stage(
+        a_plan(some_questions("ask", to("after"), texts=("Who?", "Why?")), a_script("after"))
+    ).begin()
 
     stage.answer("ask", "answered", payload={"q0": "me", "q1": "so"})
 
@@ -74,18 +81,18 @@ def test_questions_are_answered_together() -> None:
     assert stage.ran == ["after"]
 
 
-def spender(**limits: object) -> object:
+def spender(**limits: Any) -> Plan:
     limits.setdefault("on_exceed", "pause_for_approval")
     nodes = (a_script("a", to("b"), estimate_usd=0.6), a_script("b", estimate_usd=0.6))
-    return a_plan(*nodes, limits=Limits(budget_usd=1.0, **limits))  # pyright: ignore[reportArgumentType]
+    return a_plan(*nodes, limits=Limits(budget_usd=1.0, **limits))
 
 
-def used(cost: float) -> object:
-    return ("used", {"ok": True}, {"cost_usd": cost})
+def used(cost: float) -> Used:
+    return Used({"ok": True}, {"cost_usd": cost})
 
 
 def test_a_budget_pause_asks_and_goes_on_when_approved() -> None:
-    stage = Stage(spender(), {"a": [used(0.6)]}).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(spender(), {"a": [used(0.6)]}).begin()
     assert stage.types[-3:] == ["budget:paused", "human_gate:paused", "run:paused"]
     assert stage.of("budget:paused")[0]["gate"] == stage.of("human_gate:paused")[0]["gate"]
 
@@ -97,7 +104,7 @@ def test_a_budget_pause_asks_and_goes_on_when_approved() -> None:
 
 @pytest.mark.acceptance("relavium 61")
 def test_an_approval_that_was_stored_before_a_crash_is_no_output() -> None:
-    stage = Stage(spender(), {"a": [used(0.6)]}).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(spender(), {"a": [used(0.6)]}).begin()
     stage.feed(Answered(at=stage.now, gate="budget:b", decision="approved", by="ada"))
 
     stage.crash_and_resume()
@@ -107,7 +114,7 @@ def test_an_approval_that_was_stored_before_a_crash_is_no_output() -> None:
 
 
 def test_a_refused_budget_ends_the_run() -> None:
-    stage = Stage(spender(), {"a": [used(0.6)]}).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(spender(), {"a": [used(0.6)]}).begin()
 
     stage.answer("budget:b", "rejected")
 
@@ -116,7 +123,7 @@ def test_a_refused_budget_ends_the_run() -> None:
 
 
 def test_a_budget_may_only_warn_and_does_so_once() -> None:
-    stage = Stage(spender(on_exceed="warn"), {"a": [used(5.0)], "b": [used(5.0)]}).begin()  # pyright: ignore[reportArgumentType]
+    stage = Stage(spender(on_exceed="warn"), {"a": [used(5.0)], "b": [used(5.0)]}).begin()
 
     assert len(stage.of("budget:warning")) == 1
     assert stage.of("budget:warning")[0]["threshold_pct"] == 100

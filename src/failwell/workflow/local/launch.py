@@ -270,7 +270,7 @@ async def _drive(
         asker=settings.asker,
         stays=settings.stays,
         grace=settings.grace,
-        **({} if settings.notes is None else {"notes": settings.notes}),
+        notes=settings.notes or _unheard,
     )
     driver = Driver(Machine(plans), plans, world, state)
     if settings.ready is not None:
@@ -280,6 +280,10 @@ async def _drive(
     finally:
         for executor in dict.fromkeys(settings.executors.values()):
             await executor.close(run, grace=settings.grace)
+
+
+def _unheard(_kind: str, _data: dict[str, Any]) -> None:
+    """Nobody listens."""
 
 
 class _Vault:

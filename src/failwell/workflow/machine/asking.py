@@ -1,7 +1,7 @@
 """What a person decides: gates, questions, and whether a run may spend beyond its budget."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
@@ -148,8 +148,8 @@ def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> No
         )
         fail(turn, task, refused)
         return
-    more: Any = event.payload if isinstance(event.payload, dict) else {}
-    if option.prompt_for and not isinstance(event.payload, dict) and event.payload is not None:
+    more = _named(event.payload)
+    if option.prompt_for and not more and event.payload is not None:
         more = {option.prompt_for: event.payload}
     complete(turn, task, {"selected": option.value, "additional_input": more}, to=option.route)
 
@@ -159,7 +159,7 @@ def _questions_answered(
 ) -> None:
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
-    answers: dict[str, Any] = event.payload if isinstance(event.payload, dict) else {}
+    answers = _named(event.payload)
     items = [{**one, "answer": answers.get(one["id"])} for one in asked.get("questions", [])]
     told = {
         "answers": answers,
@@ -171,6 +171,10 @@ def _questions_answered(
     }
     to = spec.abort_route if event.decision == "aborted" else None
     complete(turn, task, told, to=to)
+
+
+def _named(payload: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
 
 
 def too_late(turn: Turn, task: Task) -> None:

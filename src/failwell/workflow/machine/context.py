@@ -4,7 +4,7 @@ A run can hold a hundred thousand outputs, so nothing is put together before it 
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from failwell.workflow.machine.state import Scope, State
 from failwell.workflow.names import MISSING
@@ -116,4 +116,4 @@ def look_up(reference: str, names: ScopeNames) -> Any:
             value = value[int(step)]  # pyright: ignore[reportUnknownVariableType]
         else:
             return MISSING
-    return value
+    return cast("Any", value)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from failwell.fault.axes import Category
 from failwell.fault.base import Fault
@@ -200,9 +200,9 @@ def _route(
 ) -> Route | Failure | None:
     """The route for a failure; the failure of a route's own condition counts as one more."""
     error = told_error(failure)
-    slot = {"error": error} if output is None else {"error": error, "output": output}
+    slot: dict[str, Any] = {"error": error} if output is None else {"error": error, "output": output}
     if node.type in GROUPS and isinstance(output, dict):
-        slot = {**output, "error": error}
+        slot = {**cast("dict[str, Any]", output), "error": error}
     names = turn.names(task, node, everything=True, error=error, output=output, **{task.node: slot})
     try:
         return error_route(node, failure, names, retries)

@@ -110,7 +110,7 @@ def _spend(state: State, usage: Data | None) -> None:
     state.usage = totals
 
 
-def _node_completed(state: State, at: float, data: Data) -> None:
+def _node_completed(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     task = state.tasks[path]
     _leave(state, task)
@@ -127,7 +127,7 @@ def _node_completed(state: State, at: float, data: Data) -> None:
     scope.remember(task.node)
 
 
-def _node_failed(state: State, at: float, data: Data) -> None:
+def _node_failed(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     task = state.tasks[path]
     _leave(state, task)
@@ -158,7 +158,7 @@ def _settle_member(state: State, task: Task, result: Data) -> None:
         group.failures = (*group.failures, task.index)
 
 
-def _node_retrying(state: State, at: float, data: Data) -> None:
+def _node_retrying(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     _leave(state, task)
     _spend(state, data.get("usage"))
@@ -172,17 +172,17 @@ def _node_retrying(state: State, at: float, data: Data) -> None:
     )
 
 
-def _node_waiting(state: State, at: float, data: Data) -> None:
+def _node_waiting(state: State, _at: float, data: Data) -> None:
     state.tasks[data["path"]] = state.tasks[data["path"]].but(status="waiting", until=data["until"])
 
 
-def _node_skipped(state: State, at: float, data: Data) -> None:
+def _node_skipped(state: State, _at: float, data: Data) -> None:
     parent = data.get("parent")
     if parent is not None and parent in state.groups:
         state.group(parent).results[str(data["index"])] = {"skipped": data["reason"]}
 
 
-def _route_taken(state: State, at: float, data: Data) -> None:
+def _route_taken(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     scope = state.scope(data["scope"])
     failed = state.tasks.get(path)
@@ -194,33 +194,33 @@ def _route_taken(state: State, at: float, data: Data) -> None:
     scope.output = data.get("output")
 
 
-def _group_started(state: State, at: float, data: Data) -> None:
+def _group_started(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     state.groups[path] = Group(path, data["type"], data["keys"], data.get("items"), keyed=data["keyed"])
     state.tasks[path] = state.tasks[path].but(status="group")
 
 
-def _group_stopping(state: State, at: float, data: Data) -> None:
+def _group_stopping(state: State, _at: float, data: Data) -> None:
     state.group(data["path"]).stopping = True
 
 
-def _workflow_opening(state: State, at: float, data: Data) -> None:
+def _workflow_opening(state: State, _at: float, data: Data) -> None:
     state.tasks[data["path"]] = state.tasks[data["path"]].but(status="opening")
 
 
-def _workflow_started(state: State, at: float, data: Data) -> None:
+def _workflow_started(state: State, _at: float, data: Data) -> None:
     path = data["path"]
     state.tasks[path] = state.tasks[path].but(status="child")
     state.scopes[path] = Scope(path, data["file"], data["inputs"], data["entry"], data["depth"])
 
 
-def _workflow_ended(state: State, at: float, data: Data) -> None:
+def _workflow_ended(state: State, _at: float, data: Data) -> None:
     scope = state.scope(data["path"])
     scope.ended = True
     scope.cursor = None
 
 
-def _gate_paused(state: State, at: float, data: Data) -> None:
+def _gate_paused(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     _leave(state, task)
     status = "budget" if data["type"] == "budget" else "gate"
@@ -229,30 +229,30 @@ def _gate_paused(state: State, at: float, data: Data) -> None:
     )
 
 
-def _gate_resumed(state: State, at: float, data: Data) -> None:
+def _gate_resumed(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     approved = task.status == "budget" and data["decision"] == "approved"
     state.tasks[task.path] = task.but(gate=None, until=None, asked=None, approved=task.approved or approved)
     state.paused = False
 
 
-def _budget_paused(state: State, at: float, data: Data) -> None:
+def _budget_paused(state: State, _at: float, _data: Data) -> None:
     """The gate that follows says it all to the state."""
 
 
-def _budget_warning(state: State, at: float, data: Data) -> None:
+def _budget_warning(state: State, _at: float, _data: Data) -> None:
     state.warned = True
 
 
-def _run_paused(state: State, at: float, data: Data) -> None:
+def _run_paused(state: State, _at: float, _data: Data) -> None:
     state.paused = True
 
 
-def _run_cancelling(state: State, at: float, data: Data) -> None:
+def _run_cancelling(state: State, _at: float, data: Data) -> None:
     state.cancel = data
 
 
-def _run_ending(state: State, at: float, data: Data) -> None:
+def _run_ending(state: State, _at: float, data: Data) -> None:
     state.ending = data
 
 

@@ -1,7 +1,7 @@
 """Workflows within workflows: how one opens, and how it hands its end to the one above."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.workflow.check.given import check_inputs
@@ -87,8 +87,8 @@ def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
     names = ScopeNames(turn.state.run, plan, scope, {})
     if plan.output:
         return {name: _put_out(value, names) for name, value in plan.output.items()}
-    last = scope.outputs.get(scope.last) if scope.last is not None else None
-    return last if isinstance(last, dict) else {"result": last}
+    last: Any = scope.outputs.get(scope.last) if scope.last is not None else None
+    return cast("dict[str, Any]", last) if isinstance(last, dict) else {"result": last}
 
 
 def _put_out(value: Any, names: ScopeNames) -> Any:
