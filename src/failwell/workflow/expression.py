@@ -5,16 +5,15 @@ names flattened one level, and over the dotted ones too.
 """
 
 from functools import lru_cache
-from typing import Any
 
-from failwell.workflow.language.compile import Condition, compile_condition
-from failwell.workflow.language.mistakes import Mistake, Sort, located
+from failwell.workflow.engine.environment import Condition, Engine, condition
+from failwell.workflow.engine.mistakes import Mistake
 from failwell.workflow.names import FlatNames, Names
 from failwell.workflow.plan import Template
 from failwell.workflow.template import Parts, fault, is_rendered, render
 
 _FALSE = frozenset({"false", "0", "no", ""})
-_VALUES = frozenset({bool, int, float, str, type(None), list, dict, tuple})
+_ENGINE = Engine()
 
 
 def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Parts | None = None) -> bool:
@@ -24,19 +23,16 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     """
     if is_rendered(when):
         return read_truth(render(when, names, parts))
-    problem: Mistake | None = None
-    value: Any = None
+    problem: Mistake
     try:
-        condition = compiled(when.text)
-        value = condition.value(FlatNames(names, condition.dotted) if flat is None else flat)
-        if type(value) not in _VALUES:
-            problem = Mistake(Sort.RESULT)
-    # Python's own errors quote the data, so each becomes a mistake that does not.
-    except Exception as error:  # noqa: BLE001
-        problem = located(error, 1)
-    if problem is not None:
-        raise fault(problem, when.place)
-    return bool(value)
+        ready = _condition(when.text)
+        return (
+            _ENGINE.render(ready.source, None, FlatNames(names, ready.dotted) if flat is None else flat)
+            == "1"
+        )
+    except Mistake as mistake:
+        problem = mistake
+    raise fault(problem, when.place)
 
 
 def read_truth(text: str) -> bool:
@@ -44,7 +40,11 @@ def read_truth(text: str) -> bool:
     return text.strip().lower() not in _FALSE
 
 
+def check(text: str) -> None:
+    """Compile an expression, to see whether it can be. Raises `Mistake`."""
+    _ENGINE.check(_condition(text).source, None)
+
+
 @lru_cache(maxsize=4096)
-def compiled(text: str) -> Condition:
-    """The condition in `text`, made once. Raises `Mistake`."""
-    return compile_condition(text)
+def _condition(text: str) -> Condition:
+    return condition(text)

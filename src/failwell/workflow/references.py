@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from failwell.workflow.language.mistakes import Mistake
-from failwell.workflow.language.tokens import Token, expression_tokens, template_tokens
+from failwell.workflow.engine.mistakes import Mistake
+from failwell.workflow.engine.tokens import Token, expression_tokens, template_tokens
 from failwell.workflow.plan import Template
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
@@ -18,12 +18,23 @@ SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 _SHAPE = re.compile(r"[^\W\d][\w-]*(?:\.[\w-]+)*\Z")
 _WORDS = frozenset(
     {
-        "and", "as", "block", "call", "context", "do", "elif", "else", "endblock", "endcall", "endfilter", "endfor",
-        "endif", "endmacro", "endset", "endwith", "extends", "false", "False", "filter", "for", "from", "if",
-        "ignore", "import", "in", "include", "is", "macro", "missing", "none", "None", "not", "or", "recursive",
-        "set", "true", "True", "with", "without",
+        "and",
+        "as",
+        "else",
+        "false",
+        "False",
+        "if",
+        "in",
+        "is",
+        "none",
+        "None",
+        "not",
+        "or",
+        "recursive",
+        "true",
+        "True",
     }
-)  # fmt: skip
+)
 _OPENERS = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
 _GIVEN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
 
@@ -60,7 +71,11 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
     if not is_expression and template.is_plain:
         return frozenset()
     try:
-        tags = [expression_tokens(template.text)] if is_expression else list(_tags(template_tokens(template.text)))
+        tags = (
+            [expression_tokens(template.text)]
+            if is_expression
+            else list(_tags(template_tokens(template.text)))
+        )
     except Mistake:
         return frozenset()
     own = _GIVEN.union(*(_own(tag) for tag in tags))
@@ -79,7 +94,7 @@ def _tags(tokens: list[Token]) -> Iterator[list[Token]]:
         if token[0] in {"out", "block"}:
             tag = [token]
         elif token[0] in {"/out", "/block"}:
-            yield [*tag, ("end", None, token[2])]
+            yield [*tag, ("end", None, token[2], token[3], token[3])]
         else:
             tag.append(token)
 
@@ -94,7 +109,7 @@ def _own(tag: list[Token]) -> set[str]:
         return {str(token[1]) for token in tag[after[0] :] if token[0] == "name"} if after else set()
     own: set[str] = set()
     for at in range(2, len(tag) - 1):
-        kind, name, _ = tag[at]
+        kind, name, *_ = tag[at]
         if word == "for" and (kind, name) == ("name", "in"):
             break
         if word == "set" and (kind, name) in {("op", "="), ("op", "|")}:
@@ -111,6 +126,8 @@ def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
     """Path, whether it is guarded here, and whether it is asked for with `is defined`."""
     at = 1 if tag[0][0] == "block" else 0
     if at and len(tag) > 1 and tag[1][0] == "name":
+        if tag[1][1] in {"import", "from", "block", "macro"}:
+            return
         at = 2  # the word that says what the tag is
     while at < len(tag):
         if not _starts(tag, at):
@@ -124,11 +141,13 @@ def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
 
 
 def _starts(tag: list[Token], at: int) -> bool:
-    kind, name, _ = tag[at]
+    kind, name, *_ = tag[at]
     if kind != "name" or name in _WORDS:
         return False
     before = tag[at - 1][1] if at else None
     if before in {".", "|"} or before == "is" or (before == "not" and tag[at - 2][1] == "is"):
+        return False
+    if before in {"with", "without"} and name == "context":
         return False
     # `name=` inside of brackets names an argument; `==` is another token.
     return tag[at + 1][1] != "=" if at + 1 < len(tag) else True
@@ -145,7 +164,9 @@ def _path(tag: list[Token], at: int) -> tuple[tuple[str, ...], int]:
                 return tuple(path), at + 2  # a method
             path.append(str(tag[at + 1][1]))
             at += 2
-        elif tag[at][:2] == ("op", "[") and tag[at + 1][0] in {"str", "int"} and tag[at + 2][:2] == ("op", "]"):
+        elif (
+            tag[at][:2] == ("op", "[") and tag[at + 1][0] in {"str", "int"} and tag[at + 2][:2] == ("op", "]")
+        ):
             path.append(str(tag[at + 1][1]))
             at += 3
         else:

@@ -5,27 +5,25 @@ faults, and none of them quotes the template or the data: they say where the tem
 line of it, and the sort of mistake.
 """
 
-from collections.abc import Callable
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from os import path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from failwell.fault.base import Fault
-from failwell.workflow.language.budget import OUTPUT
-from failwell.workflow.language.compile import Compiled, compile_template
-from failwell.workflow.language.mistakes import LIMITS, TIMEOUTS, Mistake, Sort, located
-from failwell.workflow.language.values import UNDEFINED
+from failwell.workflow.engine.environment import Engine
+from failwell.workflow.engine.mistakes import LIMITS, TIMEOUTS, Mistake, Sort
 from failwell.workflow.names import Names
 from failwell.workflow.plan import Place, Template, Value
 
-_REMEMBERED = 4096
 _LARGEST_PART = 1_000_000
 
 
 class _Failed(Fault):
     """A template could not be evaluated."""
 
-    what: ClassVar[str] = "template"
     sort: str
     file: str | None = None
     line: int | None = None
@@ -117,50 +115,24 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """
     if template.is_plain:
         return template.text
-    problem: Mistake | None = None
-    text = ""
+    problem: Mistake
     try:
-        text = _compiled(template.text, template.folder).render(names, _Reader(template, parts).part)
-        if len(text) > OUTPUT:
-            problem = Mistake(Sort.MEMORY)
-    # Python's own errors quote the data, so each becomes a mistake that does not.
-    except Exception as error:  # noqa: BLE001
-        problem = located(error, 1)
-    if problem is not None:
-        # Raised out here, the fault has no context through which somebody could print the first error.
-        raise fault(problem, template.place)
-    return text
-
-
-def render_native(template: Template, names: Names, parts: Parts | None = None) -> Any:
-    """What `template` gives, with its type kept if it is one `{{ }}` and nothing else.
-
-    `{{ finder.output.files }}` is then the list itself and not its text. A text is given as it is, for
-    the rules of the place it is for (see `coerce`) to read.
-    """
-    if template.is_plain:
-        return template.text
-    problem: Mistake | None = None
-    value: Any = None
-    try:
-        compiled = _compiled(template.text, template.folder)
-        value = compiled.value(names) if compiled.is_whole else UNDEFINED
-    # Python's own errors quote the data, so each becomes a mistake that does not.
-    except Exception as error:  # noqa: BLE001
-        problem = located(error, 1)
-    if problem is not None:
-        raise fault(problem, template.place)
-    return render(template, names, parts) if value is UNDEFINED else value
+        return engine_for(template, parts).render(template.text, template.folder, names)
+    except Mistake as mistake:
+        problem = mistake
+    # Raised out here, the fault has no context through which somebody could print the first error.
+    raise fault(problem, template.place)
 
 
 def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
     """`value` with every template in it rendered to text."""
     if isinstance(value, Template):
         return render(value, names, parts)
-    if isinstance(value, dict):
-        return {key: render_value(part, names, parts) for key, part in value.items()}
+    if isinstance(value, Mapping):
+        held = cast("Mapping[str, Any]", value)
+        return {key: render_value(part, names, parts) for key, part in held.items()}
     if isinstance(value, list | tuple):
-        return [render_value(part, names, parts) for part in value]
+        return [render_value(part, names, parts) for part in cast("list[Any]", value)]
     return value
 
 
@@ -175,16 +147,20 @@ class SyntaxMistake(NamedTuple):
         return f"{self.sort} on line {self.line}"
 
 
-def syntax_mistake(template: Template, *, condition: bool = False) -> SyntaxMistake | None:
+def syntax_mistake(
+    template: Template, *, condition: bool = False, parts: Parts | None = None
+) -> SyntaxMistake | None:
     """What keeps `template` from being read, before it is ever rendered; or nothing.
 
     With `condition`, a text without `{{ }}` is an expression.
     """
     if condition and not is_rendered(template):
-        from failwell.workflow.expression import compiled
+        from failwell.workflow.expression import check
 
-        return _mistake(lambda: compiled(template.text))
-    return None if template.is_plain else _mistake(lambda: _compiled(template.text, template.folder))
+        return _mistake(lambda: check(template.text))
+    if template.is_plain:
+        return None
+    return _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
 
 
 def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
@@ -200,24 +176,30 @@ def is_rendered(when: Template) -> bool:
     return "{{" in when.text and "}}" in when.text
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _compiled(text: str, folder: str | None) -> Compiled:
-    return compile_template(text, folder)
+_ENGINES: OrderedDict[int, tuple[Parts, Engine]] = OrderedDict()
+_PLAIN = Engine()
+_MOST_ENGINES = 16
 
 
-class _Reader:
-    """Gives the parts of one rendering, compiled."""
+def engine_for(template: Template, parts: Parts | None) -> Engine:
+    """The engine that renders `template`: one for all without parts, and one for each source of parts."""
+    if "{%" not in template.text or not _NAMES_PARTS.search(template.text):
+        return _PLAIN
+    if parts is None:
+        if template.folder is None:
+            return _PLAIN
+        parts = _folder_parts(template.folder)
+    if id(parts) not in _ENGINES:
+        # The parts are held beside their engine, so their identity stays theirs.
+        _ENGINES[id(parts)] = (parts, Engine(parts.read))
+        if len(_ENGINES) > _MOST_ENGINES:
+            _ENGINES.popitem(last=False)
+    return _ENGINES[id(parts)][1]
 
-    __slots__ = ("_parts", "_template")
 
-    def __init__(self, template: Template, parts: Parts | None) -> None:
-        self._template = template
-        self._parts = parts
+@lru_cache(maxsize=_MOST_ENGINES)
+def _folder_parts(folder: str) -> FolderParts:
+    return FolderParts(folder)
 
-    def part(self, name: Any, folder: str | None) -> Compiled | None:
-        if type(name) is not str or folder is None:
-            return None
-        if self._parts is None and self._template.folder is not None:
-            self._parts = FolderParts(self._template.folder)
-        found = None if self._parts is None else self._parts.read(name, folder)
-        return None if found is None else _compiled(*found)
+
+_NAMES_PARTS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")

@@ -1,15 +1,15 @@
 """Cuts a template into text and tags, and tags into tokens.
 
-Tokens are `(kind, value, line)`: kinds are `name`, `int`, `float`, `str`, `op`, and between tags `text`,
+Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, `str`, `op`, and between tags `text`,
 `out` and `block` with their ends `/out` and `/block`; the last one is `end`.
 """
 
 import re
 from typing import Any
 
-from failwell.workflow.language.mistakes import Mistake, Sort
+from failwell.workflow.engine.mistakes import Mistake, Sort
 
-Token = tuple[str, Any, int]
+Token = tuple[str, Any, int, int, int]
 
 LONGEST = 1_000_000
 """Characters of a template with its text."""
@@ -19,7 +19,6 @@ LONGEST_EXPRESSION = 100_000
 _START = re.compile(r"\{\{|\{%|\{#")
 _RAW = re.compile(r"\{%([-+]?)\s*raw\s*([-+]?)%\}")
 _RAW_END = re.compile(r"\{%([-+]?)\s*endraw\s*([-+]?)%\}")
-_SPACE = re.compile(r"\s+")
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
@@ -31,6 +30,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_TRIMS = frozenset({"-", "+"})
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -41,19 +41,18 @@ def template_tokens(text: str) -> list[Token]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens: list[Token] = []
-    at, line, strip = 0, 1, False
+    at, line = 0, 1
     while True:
         start = _START.search(text, at)
         chunk = text[at:] if start is None else text[at : start.start()]
         lines = chunk.count("\n")
         if start is None:
-            _add_text(tokens, chunk, line, strip=strip, trim=False)
-            tokens.append(("end", None, line + lines))
+            _add_text(tokens, chunk, line, at)
+            tokens.append(("end", None, line + lines, len(text), len(text)))
             return tokens
-        after = start.end()
-        _add_text(tokens, chunk, line, strip=strip, trim=text[after : after + 1] == "-")
+        _add_text(tokens, chunk, line, at)
         line += lines
-        at, line, strip = _tag(text, start, line, tokens)
+        at, line = _tag(text, start, line, tokens)
 
 
 def expression_tokens(text: str) -> list[Token]:
@@ -61,73 +60,64 @@ def expression_tokens(text: str) -> list[Token]:
     if len(text) > LONGEST_EXPRESSION:
         raise Mistake(Sort.LENGTH)
     tokens: list[Token] = []
-    _, line = _inside(text, 0, 1, None, tokens)
-    tokens.append(("end", None, line))
+    _, _, line = _inside(text, 0, 1, None, tokens)
+    tokens.append(("end", None, line, len(text), len(text)))
     return tokens
 
 
-def _add_text(tokens: list[Token], chunk: str, line: int, *, strip: bool, trim: bool) -> None:
-    if strip:
-        chunk = chunk.lstrip()
-    if trim:
-        chunk = chunk.rstrip()
+def _add_text(tokens: list[Token], chunk: str, line: int, at: int) -> None:
     if chunk:
-        tokens.append(("text", chunk, line))
+        tokens.append(("text", chunk, line, at, at + len(chunk)))
 
 
-def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tuple[int, int, bool]:
+def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tuple[int, int]:
     sign, at = start.group(), start.end()
     if sign == "{#":
         end = text.find("#}", at)
         if end < 0:
             raise Mistake(Sort.SYNTAX, line)
-        line += text.count("\n", at, end)
-        return end + 2, line, text[end - 1] == "-" and end > at
+        return end + 2, line + text.count("\n", at, end)
     if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
-        return _raw(text, raw, line, tokens)
+        end = _RAW_END.search(text, raw.end())
+        if end is None:
+            raise Mistake(Sort.SYNTAX, line)
+        _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
+        return end.end(), line + text.count("\n", raw.start(), end.end())
     kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
-    tokens.append((kind, None, line))
-    if text[at : at + 1] in {"-", "+"} and text[at : at + 1]:
+    if text[at : at + 1] in _TRIMS:
         at += 1
-    at, line = _inside(text, at, line, close, tokens)
-    tokens.append(("/" + kind, None, line))
-    return at, line, text[at - 3] == "-"
+    tokens.append((kind, None, line, start.start(), at))
+    inner_end, at, line = _inside(text, at, line, close, tokens)
+    tokens.append(("/" + kind, None, line, inner_end, at))
+    return at, line
 
 
-def _raw(text: str, raw: re.Match[str], line: int, tokens: list[Token]) -> tuple[int, int, bool]:
-    end = _RAW_END.search(text, raw.end())
-    if end is None:
-        raise Mistake(Sort.SYNTAX, line)
-    inner = text[raw.end() : end.start()]
-    _add_text(tokens, inner, line, strip=raw.group(2) == "-", trim=end.group(1) == "-")
-    return end.end(), line + text.count("\n", raw.start(), end.end()), end.group(2) == "-"
+def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token]) -> tuple[int, int, int]:
+    """Read tokens up to `close`, or to the end of the text where there is none to wait for.
 
-
-def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token]) -> tuple[int, int]:
-    """Read tokens up to `close`, or to the end of the text where there is none to wait for."""
+    Gives where the inner part ends, where the tag does, and the line.
+    """
     open_ones: list[str] = []
     while True:
         if close is not None and not open_ones:
-            here = at + 1 if text[at : at + 1] in {"-", "+"} and text[at : at + 1] else at
-            if text.startswith(close, at) or text.startswith(close, here):
-                return (at if text.startswith(close, at) else here) + len(close), line
+            if text.startswith(close, at):
+                return at, at + 2, line
+            if text[at : at + 1] in _TRIMS and text.startswith(close, at + 1):
+                return at, at + 3, line
         if at >= len(text):
             if close is None and not open_ones:
-                return at, line
+                return at, at, line
             raise Mistake(Sort.SYNTAX, line)
         found = _TOKEN.match(text, at)
         if found is None:
             raise Mistake(Sort.SYNTAX, line)
         kind, piece = str(found.lastgroup), found.group()
         at = found.end()
-        if kind == "space":
-            line += piece.count("\n")
-            continue
-        if kind == "op":
-            _balance(piece, open_ones, line)
-        tokens.append((kind, _value(kind, piece, line), line))
-        if kind == "str":
-            line += piece.count("\n")
+        if kind != "space":
+            if kind == "op":
+                _balance(piece, open_ones, line)
+            tokens.append((kind, _value(kind, piece, line), line, found.start(), at))
+        line += piece.count("\n")
 
 
 def _balance(piece: str, open_ones: list[str], line: int) -> None:

@@ -35,19 +35,3 @@ class Mistake(Exception):
         super().__init__(sort)
         self.sort = sort
         self.line = line
-
-
-def located(error: Exception, line: int) -> Mistake:
-    """`error` as a mistake at `line`, unless it already knows its own line.
-
-    Python's own errors say what they found, so nothing but their class is kept.
-    """
-    if isinstance(error, Mistake):
-        if error.line is None:
-            error.line = line
-        return error
-    if isinstance(error, RecursionError):
-        return Mistake(Sort.DEPTH, line)
-    if isinstance(error, MemoryError):
-        return Mistake(Sort.MEMORY, line)
-    return Mistake(Sort.OPERATION, line)
