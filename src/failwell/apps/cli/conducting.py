@@ -1,0 +1,97 @@
+"""Runs a workflow from the command line to its end: signals, progress, the result, the exit code."""
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from failwell.workflow.local.driver import Driver, Ended
+    from failwell.workflow.local.launch import Settings
+
+Work = Callable[["Settings"], Awaitable["Ended"]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Conductor:
+    """One command's run: who watches it, who answers for it, who stops it."""
+
+    def __init__(self, asked: Namespace) -> None:
+        self.asked = asked
+        self.run = ""
+        self.was_interrupted = False
+        self._driver: Driver | None = None
+        self._main: Any = None
+        self._loop: Any = None
+
+    def conduct(self, work: Work) -> int:
+        """Do `work` with the settings that were asked for, and say how it ended."""
+        from asyncio import run
+
+        from failwell.workflow.local.launch import WorkflowInvalid
+
+        try:
+            ended = run(self._conduct(work))
+        except WorkflowInvalid as invalid:
+            from failwell.apps.cli.refusal import refuse
+
+            return refuse(invalid.mistakes, self.asked)
+        from failwell.apps.cli.run_result import tell_end
+
+        return tell_end(ended, self.run, self.asked, was_interrupted=self.was_interrupted)
+
+    async def _conduct(self, work: Work) -> "Ended":
+        from asyncio import current_task, get_running_loop
+
+        self._main, self._loop = current_task(), get_running_loop()
+        for number in _SIGNALS:
+            self._loop.add_signal_handler(number, self._interrupt, number)
+        from failwell.apps.cli.progress import progress
+
+        with progress(self.asked) as shown:
+            settings = self._settings(shown)
+            try:
+                return await work(settings)
+            finally:
+                settings.store.close()
+                for number in _SIGNALS:
+                    self._loop.remove_signal_handler(number)
+
+    def _settings(self, shown: Any) -> "Settings":
+        from failwell.backends.sqlite.journal import SqliteStore
+        from failwell.journal.folder import state_folder
+        from failwell.workflow.local.launch import Settings
+        from failwell.workflow.local.script import ScriptExecutor
+
+        asked = self.asked
+        folder = state_folder(asked.store)
+        return Settings(
+            store=SqliteStore(folder, durability=asked.durability),
+            folder=folder,
+            executors={"script": ScriptExecutor()},
+            environ=os.environ,
+            allow_outside=asked.allow_outside,
+            watchers=(shown.heard,),
+            notes=shown.noted,
+            stays=asked.wait,
+            ready=self._ready,
+        )
+
+    def _ready(self, driver: "Driver", run: str) -> None:
+        self._driver, self.run = driver, run
+
+    def _interrupt(self, number: int) -> None:
+        """The first time the run is asked to end; the second time it is ended."""
+        from failwell.workflow.machine.events import Cancel
+
+        name = signal.Signals(number).name
+        if self.was_interrupted or self._driver is None:
+            self._main.cancel()
+            return
+        self.was_interrupted = True
+        print(f"{name}: stopping what runs; once more to stop at once", file=sys.stderr)
+        self._driver.tell(Cancel(at=self._driver.now(), reason="interrupted", by=name))
+
+

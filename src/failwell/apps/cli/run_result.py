@@ -1,0 +1,107 @@
+"""How a run's end is told: its result on stdout, anything else on stderr, and the exit code."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.commands import JSON, MARKDOWN
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say
+
+if TYPE_CHECKING:
+    from failwell.workflow.local.driver import Ended
+
+
+def tell_end(ended: "Ended", run: str, asked: Namespace, *, was_interrupted: bool) -> int:
+    """Print what came of a run."""
+    if ended.status == "completed":
+        say(_result(ended.outputs, asked.format))
+        return Exit.DONE
+    if ended.status == "waiting":
+        _tell(_waiting(ended, run), asked)
+        return Exit.WAITING
+    if ended.status == "cancelled":
+        _tell({"message": f"run {run} was cancelled", "next": f"failwell resume {run}", "run": run}, asked)
+        return Exit.INTERRUPTED if was_interrupted else Exit.FAILED
+    return _failed(ended, run, asked)
+
+
+def _result(outputs: Any, form: str) -> str:
+    # Plain ASCII: the result must survive whatever encoding the next program reads with.
+    if form == JSON or not isinstance(outputs, dict):
+        return dumps(outputs, indent=2)
+    told: Mapping[str, Any] = outputs  # pyright: ignore[reportUnknownVariableType]
+    texts = {name: value if isinstance(value, str) else dumps(value) for name, value in told.items()}
+    if form == MARKDOWN:
+        rows = [f"| {name} | {text.replace('|', '&#124;').replace(chr(10), '<br>')} |" for name, text in texts.items()]
+        return "\n".join(["| output | value |", "| --- | --- |", *rows])
+    return "\n".join(f"{name}: {text}" for name, text in texts.items())
+
+
+def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"message": f"run {run} waits", "run": run, "gates": list(ended.gates)}
+    if ended.gates:
+        told["message"] = f"run {run} waits for an answer: {', '.join(ended.gates)}"
+        told["next"] = f"failwell gate respond {run} {ended.gates[0]} VALUE"
+    elif ended.blocked_until is not None:
+        until = datetime.fromtimestamp(ended.blocked_until, UTC).isoformat(timespec="seconds")
+        told["message"] = f"run {run} is blocked until {until}"
+        told["blocked_until"] = until
+        told["next"] = f"failwell resume {run}"
+    return told
+
+
+def _failed(ended: "Ended", run: str, asked: Namespace) -> int:
+    from failwell.workflow.failure import report_of
+
+    assert ended.failure is not None
+    report = report_of(ended.failure)
+    frames = ended.failure["frames"]
+    node = frames[0]["node"] if frames else report.scene.node
+    extras: dict[str, Any] = {"run": run, "node": node, "error_type": ended.error_type}
+    errors_file = ended.state.metadata.get("errors_file")
+    if errors_file:
+        extras["errors_file"] = errors_file
+    form = getattr(asked, "error_format", asked.format)
+    print(_failure(report, ended.failure, extras, form), file=sys.stderr, flush=True)
+    return Exit.HALTED if ended.failure["typed"] else Exit.FAILED
+
+
+def _failure(report: Any, failure: Mapping[str, Any], extras: dict[str, Any], form: str) -> str:
+    details = failure["envelope"]["details"]
+    if form == JSON:
+        from failwell.delivery.agent import agent_json
+
+        return dumps({**agent_json(report), **extras, "details": details, "frames": failure["frames"]})
+    if form == MARKDOWN:
+        from failwell.delivery.agent import agent_markdown
+
+        return agent_markdown(report, **extras).rstrip("\n")
+    from failwell.delivery.text import render_text
+
+    lines = [render_text(report, "user"), ""]
+    where = " ← ".join(_frame(frame) for frame in failure["frames"])
+    lines += [f"node:    {where or extras['node'] or '-'}"]
+    if details:
+        lines.append(f"details: {dumps(details, ensure_ascii=False)[:2000]}")
+    if "errors_file" in extras:
+        lines.append(f"errors:  {extras['errors_file']}")
+    lines.append(f"resume:  failwell resume {extras['run']}")
+    return "\n".join(lines)
+
+
+def _frame(frame: Mapping[str, Any]) -> str:
+    item = f"[{frame['item']}]" if "item" in frame else ""
+    return f"{frame['node']}{item} ({frame['workflow']})"
+
+
+def _tell(told: Mapping[str, Any], asked: Namespace) -> None:
+    if getattr(asked, "error_format", asked.format) == JSON:
+        print(dumps(told), file=sys.stderr, flush=True)
+        return
+    print(told["message"], file=sys.stderr)
+    if "next" in told:
+        print(f"next: {told['next']}", file=sys.stderr, flush=True)
