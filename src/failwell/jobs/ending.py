@@ -18,7 +18,9 @@ _COULD_BE_MEMORY = (1, -6, -11)
 """An uncaught error, an abort, a fault: ends that memory brings about, among other things."""
 _KILLED_BELOW = 137
 """What a shell exits with when the program it ran was killed."""
-_TAIL = 5
+_TAIL = 12
+_OURS = "/jobs/child/"
+"""Frames of the worker's own code, which say nothing about a crash above them."""
 _TOO_OLD = 78
 
 
@@ -45,7 +47,7 @@ class Ending:
     @property
     def tail(self) -> str:
         """Its last words."""
-        return "\n".join(self.stderr[-_TAIL:])
+        return "\n".join([line for line in self.stderr if _OURS not in line][-_TAIL:])
 
 
 def death(capability: str, ending: Ending) -> CapabilityError:
@@ -97,7 +99,7 @@ def _is_for_memory(ending: Ending) -> bool:
         return True
     if ending.code not in _COULD_BE_MEMORY:
         return False
-    said = ending.tail.lower()
+    said = "\n".join(ending.stderr).lower()
     return bool(ending.oom_kills) or any(words in said for words in _OUT_OF_MEMORY)
 
 

@@ -34,9 +34,7 @@ class WorkerStalled(CapabilityTimeoutError, kind="worker.stalled"):
         super().__init__(capability_name, silence)
         self.doing = doing
         self.stderr_tail = stderr_tail
-        self.message = (
-            f"capability {capability_name!r} showed no sign of progress for {silence:.1f} s while it was {doing}"
-        )
+        self.message = f"capability {capability_name!r} showed no sign of progress for {silence:.1f} s while it was {doing}"
 
 
 class WorkerStartFailed(CapabilityInputError, kind="worker.start_failed"):

@@ -9,6 +9,7 @@ Written as TOML by a person:
 
     [env]
     MODEL_DIR = "/models"
+    HF_TOKEN = { secret = true, required = true }
 
     [resources]
     gpu = true
@@ -21,14 +22,22 @@ Written as TOML by a person:
 Every mistake in a manifest is named at once, in one error.
 """
 
-from collections.abc import Mapping
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
 from failwell.fault.frozen import frozen
 
 Schema = Mapping[str, Any]
 """A JSON Schema, of the part of that language that `failwell.jobs.schema` understands."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @frozen
@@ -61,7 +70,7 @@ class Manifest:
     """1–64 letters, digits, `_` and `-`."""
     object: str
     """`module:attribute`."""
-    python: str
+    python: str = sys.executable
     """The interpreter's path."""
     path: tuple[str, ...] = ()
     version: str = ""
@@ -83,3 +92,222 @@ class Manifest:
     """Seconds `cleanup` has before the process is ended."""
     directory: str = "."
     """Where the manifest lies; relative paths in it start there."""
+
+
+def check_instance(instance: str) -> str:
+    """`instance` itself, if it may be the id of one.
+
+    Raises:
+        CapabilityInputError: it may not.
+    """
+    if _NAME.fullmatch(instance) is None:
+        raise CapabilityInputError(
+            f"{instance[:80]!r} cannot be an instance's id: use 1 to 64 letters, digits, `_` and `-`",
+            fields_invalid=["instance"],
+        )
+    return instance
+
+
+def new_instance(name: str) -> str:
+    """An id for a further instance of a capability. It is for this run alone and is never kept."""
+    return check_instance(f"{name[:57]}-{os.urandom(3).hex()}")
+
+
+_BRIEF = re.compile(r".+-[0-9a-f]{6}")
+
+
+def is_brief(name: str, instance: str) -> bool:
+    """Whether `instance` is one that `new_instance` made."""
+    return instance != name and instance.startswith(name[:57]) and _BRIEF.fullmatch(instance) is not None
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """The manifest in a TOML file.
+
+    Raises:
+        CapabilityConfigError: it cannot be read, or something in it is wrong; every such key is named.
+    """
+    from tomllib import TOMLDecodeError, loads
+
+    file = Path(path)
+    try:
+        written = loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CapabilityConfigError(f"the manifest {file} cannot be read: {error}") from error
+    except TOMLDecodeError as error:
+        raise CapabilityConfigError(f"the manifest {file} is not TOML: {error}") from error
+    return parse_manifest(written, str(file.resolve().parent), shown=str(file))
+
+
+def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: str = "manifest") -> Manifest:
+    """The manifest that `written` says; relative paths start at `directory`.
+
+    Raises:
+        CapabilityConfigError: something in it is wrong; every such key is named.
+    """
+    found = _Reading(written)
+    interpreter = _interpreter(found, directory)
+    made = Manifest(
+        name=found.text("name", _is_name, "1 to 64 letters, digits, `_` and `-`", required=True),
+        object=found.text("object", _is_target, "`module:attribute`", required=True),
+        python=interpreter,
+        path=found.texts("path") or (".",),
+        version=found.text("version"),
+        description=found.text("description"),
+        env=_variables(found),
+        inherit=found.texts("inherit"),
+        resources=_resources(found),
+        config=found.table("config"),
+        defaults=found.table("defaults"),
+        concurrency=int(found.number("concurrency", 1, at_least=1, whole=True)),
+        stall_after=found.number("stall_after", 60.0),
+        cancel_grace=found.number("cancel_grace", 3.0, at_least=0),
+        stop_grace=found.number("stop_grace", 5.0, at_least=0),
+        directory=directory,
+    )
+    found.refuse_the_rest()
+    if found.wrong:
+        told = "; ".join(f"`{key}` {what}" for key, what in found.wrong)
+        raise CapabilityConfigError(
+            f"{shown} is not a valid manifest: {told}", fields_invalid=sorted({key for key, _ in found.wrong})
+        )
+    return made
+
+
+class _Reading:
+    """Takes keys out of a table and notes whatever is wrong with them."""
+
+    def __init__(self, written: Mapping[str, Any], prefix: str = "") -> None:
+        self._left = dict(written)
+        self._prefix = prefix
+        self.wrong: list[tuple[str, str]] = []
+
+    def text(
+        self,
+        key: str,
+        fits: Callable[[str], bool] | None = None,
+        form: str = "a text",
+        *,
+        required: bool = False,
+    ) -> str:
+        value = self._left.pop(key, None)
+        if value is None:
+            if required:
+                self._note(key, "is missing")
+            return ""
+        if not isinstance(value, str) or (fits is not None and not fits(value)):
+            self._note(key, f"must be {form}, not {value!r}")
+            return ""
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._left.pop(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[Any]", value)):
+            self._note(key, "must be a list of texts")
+            return ()
+        return tuple(cast("list[str]", value))
+
+    def number(
+        self, key: str, default: float, *, at_least: float | None = None, whole: bool = False
+    ) -> float:
+        value = self._left.pop(key, default)
+        is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not is_number or (value < at_least if at_least is not None else value <= 0):
+            floor = f"at least {at_least}" if at_least is not None else "more than 0"
+            self._note(key, f"must be a {'whole ' if whole else ''}number of {floor}, not {value!r}")
+            return default
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self._left.pop(key, False)
+        if not isinstance(value, bool):
+            self._note(key, "must be true or false")
+            return False
+        return value
+
+    def table(self, key: str) -> Mapping[str, Any] | None:
+        value = self._left.pop(key, None)
+        if value is not None and not isinstance(value, dict):
+            self._note(key, "must be a table")
+            return None
+        return cast("Mapping[str, Any] | None", value)
+
+    def below(self, key: str) -> "_Reading":
+        return _Reading(self.table(key) or {}, f"{key}.")
+
+    def take(self, other: "_Reading") -> None:
+        """Note what is wrong in a table below, too."""
+        other.refuse_the_rest()
+        self.wrong += other.wrong
+
+    def refuse_the_rest(self) -> None:
+        for key in self._left:
+            self._note(key, "is not known")
+        self._left.clear()
+
+    def items(self) -> list[tuple[str, Any]]:
+        held, self._left = list(self._left.items()), {}
+        return held
+
+    def has(self, key: str) -> bool:
+        return key in self._left
+
+    def _note(self, key: str, what: str) -> None:
+        self.note(f"{self._prefix}{key}", what)
+
+    def note(self, key: str, what: str) -> None:
+        self.wrong.append((key, what))
+
+
+def _is_name(value: str) -> bool:
+    return _NAME.fullmatch(value) is not None
+
+
+def _is_target(value: str) -> bool:
+    return _TARGET.fullmatch(value) is not None
+
+
+def _interpreter(found: _Reading, directory: str) -> str:
+    both = found.has("python") and found.has("venv")
+    python, venv = found.text("python"), found.text("venv")
+    if both:
+        found.note("venv", "cannot stand beside `python`: name one of them")
+    if venv:
+        python = str(Path(venv) / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    if not python:
+        return sys.executable
+    if os.sep not in python:
+        from shutil import which
+
+        return which(python) or python
+    # Not resolved: the link to the interpreter is what makes an environment of it.
+    return os.path.join(directory, os.path.expanduser(python))
+
+
+def _resources(found: _Reading) -> Resources:
+    below = found.below("resources")
+    made = Resources(
+        gpu=below.flag("gpu"), accelerators=below.texts("accelerators"), platforms=below.texts("platforms")
+    )
+    found.take(below)
+    return made
+
+
+def _variables(found: _Reading) -> tuple[Variable, ...]:
+    made: list[Variable] = []
+    for name, value in found.below("env").items():
+        if isinstance(value, str):
+            made.append(Variable(name=name, value=value))
+        elif isinstance(value, dict):
+            below = _Reading(cast("dict[str, Any]", value), f"env.{name}.")
+            held = below.text("value") if below.has("value") else None
+            variable = Variable(
+                name=name, value=held, secret=below.flag("secret"), required=below.flag("required")
+            )
+            if variable.secret and held is not None:
+                below.note(f"env.{name}", "is a secret and must not be written into the manifest")
+            found.take(below)
+            made.append(variable)
+        else:
+            found.note(f"env.{name}", "must be a text or a table")
+    return tuple(made)

@@ -62,6 +62,7 @@ class Process:
         ours, theirs = socket.socketpair()
         leash, their_leash = socket.socketpair()
         out, err = os.pipe(), os.pipe()
+        outside: list[Any] = [ours, leash, os.fdopen(out[0], "rb", 0), os.fdopen(err[0], "rb", 0)]
         try:
             # On the event loop's own thread: a process is tied to the thread that started it.
             self._guardian = _spawn(
@@ -71,33 +72,39 @@ class Process:
                 env,
                 cwd,
             )
+            self._watch_guardian()
+            await self._connect(outside)
         except BaseException:
-            for fd in (out[0], err[0]):
-                os.close(fd)
-            ours.close()
-            leash.close()
+            # Without its leash the guardian ends by itself.
+            for end in outside:
+                end.close()
+            self._line.is_lost = True
             raise
         finally:
             theirs.close()
             their_leash.close()
             os.close(out[1])
             os.close(err[1])
-        self._watch_guardian()
-        for sock, channel in ((ours, self._line), (leash, self._leash)):
-            sock.setblocking(False)
-            transport, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=sock)
+
+    async def _connect(self, outside: list[Any]) -> None:
+        while outside:
+            end = outside[0]
+            if len(outside) > 2:
+                channel = self._line if len(outside) == 4 else self._leash
+                end.setblocking(False)  # noqa: FBT003  (the socket's own way)
+                transport, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=end)
+            else:
+                lines = Lines(self._heard_out if len(outside) == 2 else self._heard_err)
+                transport, _ = await self._loop.connect_read_pipe(lambda made=lines: made, end)
             self._transports.append(transport)
-        await self._read(out[0], "stdout")
-        await self._read(err[0], "stderr")
+            outside.pop(0)
 
-    async def _read(self, fd: int, name: Literal["stdout", "stderr"]) -> None:
-        def heard(line: str) -> None:
-            if name == "stderr":
-                self.stderr.append(line)
-            self._on_output(name, line)
+    def _heard_out(self, line: str) -> None:
+        self._on_output("stdout", line)
 
-        transport, _ = await self._loop.connect_read_pipe(lambda: Lines(heard), os.fdopen(fd, "rb", 0))
-        self._transports.append(transport)
+    def _heard_err(self, line: str) -> None:
+        self.stderr.append(line)
+        self._on_output("stderr", line)
 
     @property
     def is_started(self) -> bool:

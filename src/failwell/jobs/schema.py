@@ -7,6 +7,7 @@ than half understood.
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from math import isfinite
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError
@@ -38,9 +39,7 @@ Wrong = tuple[str, str]
 """A field's place, and what is wrong with it."""
 
 
-def validate(
-    schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True
-) -> dict[str, Any]:
+def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True) -> dict[str, Any]:
     """`config` with the schema's defaults.
 
     Args:
@@ -153,7 +152,7 @@ def _check(schema: Any, value: Any, place: str, root: Schema) -> Iterator[Wrong]
 
 
 def _number(held: Mapping[str, Any], value: float, place: str) -> Iterator[Wrong]:
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  (the one value that is not itself)
+    if not isfinite(value):
         yield place, "must be a finite number"
         return
     if "minimum" in held and value < held["minimum"]:
@@ -210,7 +209,10 @@ def _combined(held: Mapping[str, Any], value: Any, place: str, root: Schema) -> 
             continue
         fits = sum(1 for below in held[word] if not list(_check(below, value, place, root)))
         if fits == 0 or (word == "oneOf" and fits > 1):
-            yield place, f"fits {'none' if fits == 0 else 'more than one'} of its allowed forms: {_shown(value)}"
+            yield (
+                place,
+                f"fits {'none' if fits == 0 else 'more than one'} of its allowed forms: {_shown(value)}",
+            )
 
 
 def _referred(pointer: str, root: Schema) -> Any:
@@ -239,7 +241,9 @@ def _same(one: Any, other: Any) -> bool:
 
 def _types(wanted: Any) -> str:
     names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
-    return " or ".join(f"{'an' if name[0] in 'aeiou' else 'a'} {name}" if name != "null" else name for name in names)
+    return " or ".join(
+        f"{'an' if name[0] in 'aeiou' else 'a'} {name}" if name != "null" else name for name in names
+    )
 
 
 def _shown(value: Any) -> str:

@@ -75,7 +75,9 @@ class Startup:
             f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
             capability_name=name,
         )
-        fault.__cause__ = revive(cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None))
+        fault.__cause__ = revive(
+            cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
+        )
         return fault
 
     async def during(self, doing: str, work: Awaitable[_T]) -> _T:

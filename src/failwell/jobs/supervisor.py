@@ -202,10 +202,19 @@ class SupervisedWorker:
         try:
             await startup.spawn(env)
             process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
-            self._tell(Started(instance=self._instance, generation=self._generation, pid=process.pid or 0, session=session))
+            self._tell(
+                Started(
+                    instance=self._instance,
+                    generation=self._generation,
+                    pid=process.pid or 0,
+                    session=session,
+                )
+            )
             self._about = await startup.load(self._load_frame())
             schema = manifest.config if manifest.config is not None else self._about.get("schema")
-            config = validate(schema or {}, {**(manifest.defaults or {}), **self._asked_config}, name=manifest.name)
+            config = validate(
+                schema or {}, {**(manifest.defaults or {}), **self._asked_config}, name=manifest.name
+            )
             await startup.during("being initialised", self._lifecycle("initialize", config))
         except BaseException as error:
             await self._abort_start(process, error)
@@ -282,7 +291,9 @@ class SupervisedWorker:
         assert wake is not None
         taken = 0
         try:
-            self._send_call(job, {"action": action, "arguments": arguments, "stream": True, "window": _WINDOW})
+            self._send_call(
+                job, {"action": action, "arguments": arguments, "stream": True, "window": _WINDOW}
+            )
             while True:
                 while items:
                     yield items.popleft()

@@ -48,7 +48,7 @@ class Telling:
         for listener in list(self._listeners):
             try:
                 listener(event)
-            except Exception:  # a listener must not break what it listens to
+            except Exception:  # noqa: BLE001  (a listener must not break what it listens to)
                 _log.exception("a listener of worker %s failed", self._instance)
 
     def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:

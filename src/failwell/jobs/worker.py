@@ -147,9 +147,7 @@ class Quarantined:
     report: ErrorReport
 
 
-WorkerEvent = (
-    Started | Ready | Progress | Used | Pulse | Logged | CancelPhased | Died | Quarantined
-)
+WorkerEvent = Started | Ready | Progress | Used | Pulse | Logged | CancelPhased | Died | Quarantined
 Listener = Callable[[WorkerEvent], None]
 """Told synchronously on the event loop; must return at once. What it raises is recorded and passed over."""
 

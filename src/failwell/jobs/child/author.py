@@ -209,7 +209,9 @@ def heartbeat(message: str = "working", interval: float = 0.5) -> Iterator[None]
             thread.join()
 
 
-def capability(*, name: str | None = None, version: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def capability(
+    *, name: str | None = None, version: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Mark a function as a capability and name it."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,11 +6,11 @@ import sys
 TOO_OLD = 78
 
 
-def boot():
+def boot() -> None:
     """Load this folder as a package of its own name and hand over to the guardian."""
     here = os.path.dirname(os.path.abspath(__file__))
-    if sys.version_info < (3, 11):
-        sys.stderr.write(
+    if sys.version_info < (3, 11):  # noqa: UP036  (it is what this file is for)
+        sys.stderr.write(  # an old Python has no f-strings
             "a worker needs Python 3.11 or newer, and %s is %d.%d\n"
             % (sys.executable, sys.version_info[0], sys.version_info[1])
         )

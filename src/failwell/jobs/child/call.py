@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from .wire import Line
 
@@ -32,9 +31,7 @@ class Call:
         """Tell the host how far this call is; `None` repeats the fraction that was told last."""
         if fraction is not None:
             told = float(fraction)
-            if told != told:  # noqa: PLR0124  (the one value that is not itself)
-                told = -1.0
-            self._fraction = -1.0 if told < 0 else min(1.0, told)
+            self._fraction = min(1.0, told) if told >= 0 else -1.0
         _signs[0] += 1
         self._line.send(
             {"type": "progress", "job": self.job, "fraction": self._fraction, "message": str(message)[:2000]}

@@ -30,7 +30,9 @@ def config_class(capability: object) -> type | None:
     except Exception:  # noqa: BLE001  (a hint that cannot be resolved names no dataclass)
         return None
     hints.pop("return", None)
-    return next((one for one in hints.values() if isinstance(one, type) and dataclasses.is_dataclass(one)), None)
+    return next(
+        (one for one in hints.values() if isinstance(one, type) and dataclasses.is_dataclass(one)), None
+    )
 
 
 def schema_of(capability: object) -> dict[str, Any] | None:

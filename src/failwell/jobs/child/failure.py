@@ -29,7 +29,7 @@ def told(error: BaseException, policy: str) -> dict[str, Any]:
         if made is not None:
             return {"report": made, "measured": measured}
     except Exception:  # noqa: BLE001  (an installed failwell of another version may refuse; the facts still travel)
-        pass
+        return {"exception": _facts(error, 0, set()), "measured": measured}
     return {"exception": _facts(error, 0, set()), "measured": measured}
 
 
@@ -75,7 +75,9 @@ def _facts(error: BaseException, level: int, seen: set[int]) -> dict[str, Any]:
             made["below"] = {"via": via, **_facts(below, level + 1, seen)}
         if isinstance(error, BaseExceptionGroup):
             made["members"] = [
-                _facts(one, level + 1, seen) for one in error.exceptions[:_MOST_MEMBERS] if id(one) not in seen
+                _facts(one, level + 1, seen)
+                for one in error.exceptions[:_MOST_MEMBERS]
+                if id(one) not in seen
             ]
     return made
 
@@ -102,7 +104,7 @@ def _asked(holder: object, name: str) -> Any:
 
 
 def _plain(value: object, level: int = 0) -> Any:
-    if isinstance(value, bool | int) or (isinstance(value, float) and value == value and abs(value) < 1e300):
+    if isinstance(value, bool | int) or (isinstance(value, float) and abs(value) < 1e300):
         return value if not isinstance(value, int) or abs(value) < 2**63 else None
     if isinstance(value, str):
         return value[:_LONGEST]
@@ -177,7 +179,11 @@ def _gpu() -> dict[str, float]:
         free, total = cuda.mem_get_info()
         return {"gpu_free_mb": free / 1048576, "gpu_total_mb": total / 1048576}
     mps = getattr(torch, "mps", None)
-    if mps is not None and getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available():
+    if (
+        mps is not None
+        and getattr(torch.backends, "mps", None) is not None
+        and torch.backends.mps.is_available()
+    ):
         most, held = mps.recommended_max_memory(), mps.driver_allocated_memory()
         return {"gpu_free_mb": max(0.0, (most - held) / 1048576), "gpu_total_mb": most / 1048576}
     jax = sys.modules.get("jax")

@@ -12,8 +12,8 @@ import socket
 import sys
 import time
 
-from .wire import Line
 from .tree import descendants
+from .wire import Line
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -23,7 +23,7 @@ _LONGEST_REAPING = 5.0
 def guard(line_fd: int, leash_fd: int) -> None:
     """Fork the worker and watch over it; returns in neither process."""
     leash = socket.socket(fileno=leash_fd)
-    leash.set_inheritable(False)
+    os.set_inheritable(leash_fd, False)
     os.set_inheritable(line_fd, False)
     prctl = _prctl()
     if prctl is not None:

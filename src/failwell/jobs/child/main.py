@@ -4,7 +4,6 @@ The main thread is the first lane, because some libraries work nowhere else. One
 cancel reaches a call that is computing; another is the pulse.
 """
 
-import asyncio
 import contextvars
 import faulthandler
 import inspect
@@ -120,7 +119,7 @@ class _Worker:
     # -------------------------------------------------------------- the lanes
 
     def _lane(self) -> None:
-        runner: asyncio.Runner | None = None
+        runner: Any = None
         while True:
             frame, call = self._inbox.get()
             if frame is None:
@@ -129,6 +128,9 @@ class _Worker:
             try:
                 made = self._perform(frame, call)
                 if inspect.iscoroutine(made) or hasattr(made, "__aiter__"):
+                    # Loading it takes longer than starting the interpreter; few capabilities need it.
+                    import asyncio
+
                     runner = runner or asyncio.Runner()
                     made = runner.run(self._awaited(made, frame, call), context=contextvars.copy_context())
                 elif frame.get("stream"):
@@ -169,6 +171,8 @@ class _Worker:
         return hook()
 
     async def _awaited(self, made: Any, frame: dict[str, Any], call: Call) -> Any:
+        import asyncio
+
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
         remove = call.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
@@ -177,7 +181,9 @@ class _Worker:
                 count = 0
                 async for item in made:
                     await asyncio.to_thread(call.wait_for_room)
-                    self._line.write(frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder))
+                    self._line.write(
+                        frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder)
+                    )
                     count += 1
                 return count
             result = await made
@@ -186,7 +192,9 @@ class _Worker:
         return self._items([result], frame, call) if frame.get("stream") else result
 
     def _items(self, made: Any, frame: dict[str, Any], call: Call) -> int:
-        plain = isinstance(made, str | bytes | dict) or not hasattr(made, "__iter__") or isinstance(made, list)
+        plain = (
+            isinstance(made, str | bytes | dict) or not hasattr(made, "__iter__") or isinstance(made, list)
+        )
         count = 0
         for item in [made] if plain else made:
             call.wait_for_room()
@@ -219,7 +227,9 @@ class _Worker:
             try:
                 made = hook()
                 if inspect.iscoroutine(made):
-                    asyncio.run(made)
+                    from asyncio import run
+
+                    run(made)
             except Exception as error:  # noqa: BLE001  (the end is near either way; the host is told what went wrong)
                 print(f"cleanup failed: {type(error).__name__}: {error}", file=sys.stderr)
         for stream in self._streams:

@@ -7,7 +7,6 @@ host reads, so it is never lost and can never stand on the protocol's channel.
 import io
 import logging
 import sys
-from typing import Any
 
 from .author import current
 from .wire import Line
@@ -104,7 +103,6 @@ class FrameLog(logging.Handler):
 def capture(line: Line) -> tuple[Captured, Captured]:
     """Put our streams in place of Python's own, and listen to the root logger."""
     streams = (Captured(line, "stdout"), Captured(line, "stderr"))
-    stream: Any
     sys.stdout, sys.stderr = streams  # type: ignore[assignment]
     root = logging.getLogger()
     root.addHandler(FrameLog(line))

@@ -23,6 +23,7 @@ class Pulse(threading.Thread):
         self._line = line
         self._interval = interval
         self._in_flight = in_flight
+        self._guardian = os.getppid()
         self._bytes = 0
         self._busy = 0
         self._peak = 0.0
@@ -44,7 +45,8 @@ class Pulse(threading.Thread):
         if moved - self._bytes > _NOISE:
             self._busy += 1
         self._bytes = moved
-        pids = [os.getpid(), *_below(os.getpid())]
+        # From the guardian down: what the worker's descendants orphaned is counted as well.
+        pids = _below(self._guardian) or [os.getpid()]
         rss = sum(resident_mb(pid) for pid in pids)
         self._peak = max(self._peak, rss)
         return {

@@ -111,7 +111,9 @@ class Subject:
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            raise BadCall(f"`{action}` cannot take these arguments: {error}", _misfits(signature, arguments)) from None
+            raise BadCall(
+                f"`{action}` cannot take these arguments: {error}", _misfits(signature, arguments)
+            ) from None
 
     def hook(self, name: str) -> Callable[..., Any] | None:
         """A lifecycle method, if the capability has it."""
@@ -173,12 +175,16 @@ class Subject:
 
 
 def _is_function(found: object) -> bool:
-    return inspect.isroutine(found) or (callable(found) and not isinstance(found, type) and not hasattr(found, "execute"))
+    return inspect.isroutine(found) or (
+        callable(found) and not isinstance(found, type) and not hasattr(found, "execute")
+    )
 
 
 def _misfits(signature: inspect.Signature, arguments: dict[str, Any]) -> list[str]:
     named = [
-        one for one in signature.parameters.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        one
+        for one in signature.parameters.values()
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
     ]
     takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
     names = {one.name for one in named}

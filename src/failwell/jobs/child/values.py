@@ -1,9 +1,8 @@
 """Results on their way out: JSON as it is, bytes as files, anything else named and refused."""
 
 import json
+import math
 import os
-import secrets
-from dataclasses import dataclass
 from typing import Any
 
 from .wire import TooLarge, encoded
@@ -15,14 +14,6 @@ class Unsendable(Exception):
     """A result cannot cross to the host. No repeat makes it cross."""
 
 
-@dataclass(frozen=True)
-class Saved:
-    """A file in the run folder, on its way to the host."""
-
-    path: str
-    size: int
-
-
 def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
     """A frame with a result in it, as bytes.
 
@@ -32,7 +23,9 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
     try:
         return encoded(frame)
     except TooLarge as error:
-        raise Unsendable(f"the result is {error}; return it as bytes, or save it and return the path") from None
+        raise Unsendable(
+            f"the result is {error}; return it as bytes, or save it and return the path"
+        ) from None
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
         pass
     sent = _sendable(frame.get("value"), "result", folder, 0)
@@ -54,10 +47,10 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
         return {key: _sendable(one, f"{place}[{key!r}]", folder, depth + 1) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_sendable(one, f"{place}[{index}]", folder, depth + 1) for index, one in enumerate(value)]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         raise Unsendable(f"{place} is {value}, which JSON cannot say; return None or a text instead")
     try:
-        json.dumps(value, allow_nan=False).encode()
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         raise Unsendable(
             f"{place} is a {_named(value)}, which JSON cannot say; return plain values or bytes"
@@ -73,7 +66,7 @@ def _named(value: object) -> str:
 def _saved(content: bytes, place: str, folder: str | None) -> dict[str, Any]:
     if folder is None:
         raise Unsendable(f"{place} is bytes, and this worker was given no folder for files")
-    path = os.path.join(folder, f"{secrets.token_hex(12)}.bin")
+    path = os.path.join(folder, f"{os.urandom(12).hex()}.bin")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     return {"$file": {"path": path, "size": len(content)}}

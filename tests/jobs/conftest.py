@@ -1,0 +1,44 @@
+"""Every test of workers leaves the process as it found it: no child, no thread, no descriptor more."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from failwell.jobs.child.tree import descendants
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    processes, threads, files = set(descendants(os.getpid())), set(threading.enumerate()), _descriptors()
+
+    yield
+
+    gc.collect()
+    assert set(descendants(os.getpid())) <= processes
+    assert {one for one in threading.enumerate() if one.is_alive()} <= threads
+    assert _descriptors() <= files
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that has nothing installed, failwell least of all."""
+    place = tmp_path_factory.mktemp("bare") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    return str(place / "bin" / "python")
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> str:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    return str(folder)

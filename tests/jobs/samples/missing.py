@@ -1,0 +1,5 @@
+# pyright: basic
+import a_module_that_nobody_has  # noqa: F401
+
+
+class Never: ...
