@@ -6,7 +6,18 @@ import pytest
 
 from failwell.workflow.plan import Node, Plan
 from tests.workflow.machine.stage import Stage, fails
-from tests.workflow.plans import a_for_each, a_plan, a_script, a_set, a_terminate, a_workflow, on_error, to
+from tests.workflow.plans import (
+    a_for_each,
+    a_plan,
+    a_script,
+    a_set,
+    a_terminate,
+    a_workflow,
+    an_input,
+    on_error,
+    some_inputs,
+    to,
+)
 
 
 def child(*nodes: Node, name: str = "child", **fields: Any) -> Plan:
@@ -14,7 +25,8 @@ def child(*nodes: Node, name: str = "child", **fields: Any) -> Plan:
 
 
 def test_a_child_gets_its_inputs_and_its_output_is_the_steps() -> None:
-    inner = child(a_script("leaf", args=("{{ workflow.input.n }}",)), output={"got": "{{ leaf.output.ok }}"})
+    leaf = a_script("leaf", args=("{{ workflow.input.n }}",))
+    inner = child(leaf, output={"got": "{{ leaf.output.ok }}"}, inputs=some_inputs(an_input("n", "number")))
     plan = a_plan(
         a_workflow("step", path="child.yaml", mapping={"n": "{{ 1 + 1 }}"}),
         output={"x": "{{ step.output.got }}"},
