@@ -41,13 +41,17 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
+        Command("validate", "say everything that is wrong with workflow files", "validate"),
+        Command("show", "draw the graph of a workflow", "show"),
+        Command("run", "run a workflow file", "run", (JSON, TEXT, MARKDOWN)),
+        Command("resume", "take a run up where it was left", "resume", (JSON, TEXT, MARKDOWN)),
         Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
         Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
         Command("explain", "explain a kind: cause, remedy, example", "explain"),
         Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
         Command("runs", "list and show recorded runs, follow, export and prune them", "runs"),
         Command("doctor", "say whether the errors of the installed SDKs are known", "doctor"),
-        Command("schema", "print the JSON Schema of a report or a problem document", "schema", (JSON,)),
+        Command("schema", "print the JSON Schema of a report, a problem or a workflow file", "schema", (JSON,)),
         Command("helpers", "find the files with which scripts raise typed errors", "raisers", (TEXT, JSON)),
         Command("lab", "run a local server that fails the way providers fail", "lab"),
         Command("completion", "print a completion script for a shell", "completion", (TEXT,)),

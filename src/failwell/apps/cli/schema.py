@@ -1,23 +1,34 @@
-"""`failwell schema`: print the JSON Schema that ships with the package."""
+"""`failwell schema`: print the JSON Schema of a report, a problem document or a workflow file."""
 
 from argparse import ArgumentParser, Namespace
 
 from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.output import say
+from failwell.apps.cli.output import say, say_json
 
 FILES = {"report": "error-v1.json", "problem": "problem-v1.json"}
+WORKFLOW = "workflow"
+"""Its schema is made from the tables that workflow files are read by."""
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare which schema."""
-    parser.usage = "%(prog)s [report|problem] [options]"
+    parser.usage = "%(prog)s [report|problem|workflow] [options]"
     parser.add_argument(
-        "document", nargs="?", default="report", choices=list(FILES), help="whose schema (default: report)"
+        "document",
+        nargs="?",
+        default="report",
+        choices=[*FILES, WORKFLOW],
+        help="whose schema (default: report); `workflow` is for editors",
     )
 
 
 def run(asked: Namespace) -> int:
-    """Print it as it is shipped."""
+    """Print it."""
+    if asked.document == WORKFLOW:
+        from failwell.workflow.compile.schema import workflow_schema
+
+        say_json(workflow_schema())
+        return Exit.DONE
     from importlib.resources import files
 
     say((files("failwell.report") / "schema" / FILES[asked.document]).read_text(encoding="utf-8"))

@@ -1,0 +1,182 @@
+"""Where a run can come, and what has surely happened by then.
+
+Every node has up to three vertices: it starts, it succeeded, it failed. That something lies on every
+path to a vertex then also says how it ended: whoever is dominated by "`a` succeeded" finds `a.output`
+there, because a later failure of `a` on the way would have its own path around that vertex.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from failwell.workflow.check.dominators import Dominators
+from failwell.workflow.graph import is_same_step
+from failwell.workflow.plan import (
+    END,
+    ForEachSpec,
+    GateSpec,
+    Node,
+    ParallelSpec,
+    Plan,
+    QuestionsSpec,
+    Route,
+    TerminateSpec,
+)
+
+Moment = Literal["start", "success", "failure"]
+
+
+class Flow:
+    """The control flow of one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.owner: dict[str, str] = {}
+        """Member or body → the group directly around it."""
+        self._plan = plan
+        for node in plan.nodes.values():
+            self._own(node)
+        self._start: dict[str, int] = {}
+        self._success: dict[str, int] = {}
+        self._failure: dict[str, int] = {}
+        self._ends: list[list[int]] = []
+        self._before: dict[str, set[str]] = {}
+        self._number(plan)
+        self._names = self._by_vertex()
+        entry = self._start.get(self.outermost(plan.entry))
+        self._tree = Dominators(self._ends, self._final if entry is None else entry)
+
+    def outermost(self, name: str) -> str:
+        """The group that runs `name`, the outermost of several, or `name` itself."""
+        seen = {name}
+        while (around := self.owner.get(name)) is not None and around not in seen:
+            seen.add(around)
+            name = around
+        return name
+
+    def unreachable(self) -> Iterator[str]:
+        """Nodes that no run comes to, in the order of the file. Members stand for nothing here."""
+        for name, vertex in self._start.items():
+            if not self._tree.reaches(vertex):
+                yield name
+
+    def reaches(self, name: str | None, moment: Moment = "start") -> bool:
+        """Whether a run can come to this moment of `name`; of `None`, to the end."""
+        vertex = self._vertex(name, moment)
+        return vertex is not None and self._tree.reaches(vertex)
+
+    def is_sure(self, early: str, how: Moment, late: str | None, moment: Moment = "start") -> bool:
+        """Whether `early` has surely ended in the way `how` when `late` is at `moment`."""
+        first, second = self._vertex(early, how), self._vertex(late, moment)
+        return first is not None and second is not None and self._tree.dominates(first, second)
+
+    def is_possible(self, early: str, how: Moment) -> bool:
+        """Whether `early` can end in the way `how` and the run go on."""
+        vertex = self._vertex(early, how)
+        return vertex is not None and self._tree.reaches(vertex)
+
+    def just_before(self, name: str) -> set[str]:
+        """The nodes that a run may come from when it comes to `name`."""
+        if name not in self._before:
+            vertex = self._vertex(name, "start")
+            found = () if vertex is None else self._tree.predecessors(vertex)
+            self._before[name] = {self._names[one] for one in found}
+        return self._before[name]
+
+    def fewest_steps(self) -> int | None:
+        """How many nodes the shortest run takes; `None` if no run comes to its end."""
+        entry = self._start.get(self.outermost(self._plan.entry))
+        if entry is None:
+            return None
+        starts = set(self._start.values())
+        steps = {entry: 1}
+        near, far = [entry], list[int]()
+        # Entering a node costs a step and leaving it none, so two lists take the place of a queue.
+        while near or far:
+            if not near:
+                near, far = far, []
+            vertex = near.pop()
+            if vertex == self._final:
+                return steps[vertex]
+            for target in self._ends[vertex]:
+                cost = steps[vertex] + (target in starts)
+                if cost < steps.get(target, cost + 1):
+                    steps[target] = cost
+                    (far if target in starts else near).append(target)
+        return None
+
+    def _own(self, node: Node) -> None:
+        spec = node.spec
+        if isinstance(spec, ParallelSpec):
+            for member in spec.members:
+                self.owner.setdefault(member.name, node.name)
+        elif isinstance(spec, ForEachSpec):
+            # A body that only bears the name of another node is a mistake; it must not hide that one.
+            if is_same_step(self._plan.nodes.get(spec.body.name), spec.body):
+                self.owner.setdefault(spec.body.name, node.name)
+            self._own(spec.body)
+
+    def _number(self, plan: Plan) -> None:
+        ends = self._ends
+        ends.append([])
+        self._final = 0
+        for name, node in plan.nodes.items():
+            if name in self.owner:
+                continue
+            self._start[name] = len(ends)
+            ends.append([])
+            if any(route.on_error is not None for route in node.routes):
+                self._success[name] = len(ends)
+                self._failure[name] = len(ends) + 1
+                ends[-1] += [len(ends), len(ends) + 1]
+                ends += [[], []]
+            else:
+                self._success[name] = self._start[name]
+        for name in self._start:
+            self._connect(plan.nodes[name])
+
+    def _connect(self, node: Node) -> None:
+        success = self._ends[self._success[node.name]]
+        failure = self._failure.get(node.name)
+        has_way_out = False
+        for route in node.routes:
+            target = self._target(route)
+            if route.on_error is None:
+                has_way_out = True
+                if target is not None:
+                    success.append(target)
+            elif failure is not None and target is not None:
+                self._ends[failure].append(target)
+        spec = node.spec
+        if isinstance(spec, GateSpec):
+            success += (
+                vertex for option in spec.options if (vertex := self._named(option.route)) is not None
+            )
+        elif isinstance(spec, TerminateSpec):
+            if spec.status == "success" and spec.output_template is None:
+                success.append(self._final)
+        elif not has_way_out:
+            success.append(self._final)
+        if isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
+            vertex = self._named(spec.abort_route)
+            success += () if vertex is None else (vertex,)
+
+    def _target(self, route: Route) -> int | None:
+        if route.to is None:
+            return None
+        # What such a route gives takes the place of the workflow's own output.
+        return None if route.to == END and route.output else self._named(route.to)
+
+    def _named(self, target: str) -> int | None:
+        return self._final if target == END else self._start.get(target)
+
+    def _by_vertex(self) -> dict[int, str]:
+        return {
+            vertex: name
+            for table in (self._start, self._success, self._failure)
+            for name, vertex in table.items()
+        }
+
+    def _vertex(self, name: str | None, moment: Moment) -> int | None:
+        if name is None:
+            return self._final
+        table = {"start": self._start, "success": self._success, "failure": self._failure}[moment]
+        return table.get(name)

@@ -1,0 +1,96 @@
+"""Every name that a run goes to exists, and may be gone to."""
+
+from collections.abc import Iterator
+
+from failwell.workflow.check.look import Look, choices, error, warning
+from failwell.workflow.mistakes import Mistake
+from failwell.workflow.plan import END, GateSpec, Node, Place, QuestionsSpec
+
+
+def targets(look: Look) -> Iterator[Mistake]:
+    """Entry point, routes, options of gates, ways out of questions; and nodes that nothing leads to."""
+    plan = look.plan
+    if plan.entry == END:
+        yield error(None, "the entry point is `$end`, so nothing would run", path="workflow.entry_point")
+    else:
+        yield from _target(look, plan.entry, None, "workflow.entry_point", "the entry point")
+    for node in plan.nodes.values():
+        if node.name in look.flow.owner:
+            continue
+        yield from _routes(look, node)
+        spec = node.spec
+        if isinstance(spec, GateSpec):
+            yield from _gate(look, node, spec)
+        elif isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
+            path = f"{node.name}.abort_route"
+            yield from _target(look, spec.abort_route, node.place, path, f"the abort route of `{node.name}`")
+    yield from _unreachable(look)
+
+
+def _routes(look: Look, node: Node) -> Iterator[Mistake]:
+    for index, route in enumerate(node.routes):
+        if route.to is not None and (route.to not in look.plan.nodes or route.to in look.flow.owner):
+            path = f"{node.name}.routes[{index}].to"
+            yield from _target(look, route.to, route.place or node.place, path, f"a route of `{node.name}`")
+
+
+def _gate(look: Look, node: Node, spec: GateSpec) -> Iterator[Mistake]:
+    values: dict[str, int] = {}
+    for index, option in enumerate(spec.options):
+        path = f"{node.name}.options[{index}]"
+        where = option.label.place or node.place
+        what = f"option `{option.value}` of `{node.name}`"
+        yield from _target(look, option.route, where, f"{path}.route", what)
+        if option.value in values:
+            yield error(
+                where, f"two options of `{node.name}` have the value `{option.value}`", path=f"{path}.value"
+            )
+        values.setdefault(option.value, index)
+    chosen = [(f"{node.name}.timeout_option", spec.timeout_option)] if spec.timeout_option is not None else []
+    chosen += [(f"{node.name}.on_reject", value) for value in spec.reject]
+    for path, value in chosen:
+        if value not in values:
+            hint = choices(look.near(value, values, node.name), values, "use the value of one of its options")
+            yield error(
+                node.place, f"`{node.name}` offers no option with the value `{value}`", path=path, hint=hint
+            )
+    if spec.timeout_option is not None and spec.timeout is None:
+        yield warning(
+            node.place,
+            f"`{node.name}` names what happens when its time is up, but has no timeout",
+            path=f"{node.name}.timeout_option",
+            hint="add a `timeout`",
+        )
+
+
+def _target(look: Look, target: str, place: Place | None, path: str, what: str) -> Iterator[Mistake]:
+    plan = look.plan
+    if target == END:
+        return
+    around = look.flow.owner.get(target)
+    if target in plan.nodes and around is None:
+        return
+    if around is not None:
+        inside = "the body" if target in look.bodies and target not in plan.nodes else "a member"
+        yield error(
+            place,
+            f"{what} leads to `{target}`, which is {inside} of `{around}` and runs only there",
+            path=path,
+            hint=f"lead to `{look.flow.outermost(target)}`",
+        )
+        return
+    near = look.near(target, plan.nodes, "nodes")
+    hint = choices(near, (*plan.nodes, END), "add a step with that name, or write `$end`")
+    yield error(place, f"{what} leads to `{target}`, and no step has that name", path=path, hint=hint)
+
+
+def _unreachable(look: Look) -> Iterator[Mistake]:
+    if look.plan.entry not in look.plan.nodes:
+        return
+    for name in look.flow.unreachable():
+        yield warning(
+            look.plan.nodes[name].place,
+            f"nothing leads to `{name}`",
+            path=name,
+            hint=f"give a step a route `to: {name}`, or take it out",
+        )

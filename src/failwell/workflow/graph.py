@@ -1,0 +1,230 @@
+"""A plan as a graph: nodes, clusters, and every way from one to another with what it is for.
+
+The pictures, the data of `failwell show` and whoever else wants to look at the shape of a workflow
+read this. The checks walk the plan itself.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from failwell.decision.backoff import Backoff
+from failwell.fault.frozen import frozen
+from failwell.workflow.plan import (
+    END,
+    ForEachSpec,
+    GateSpec,
+    Node,
+    ParallelSpec,
+    Plan,
+    QuestionsSpec,
+    Route,
+    Selector,
+    TerminateSpec,
+    WorkflowSpec,
+)
+
+HALT = "$halt"
+"""Where a `halt` route leads."""
+CALLER = "$caller"
+"""Where a `propagate` route leads."""
+ENDS = {END: "end", HALT: "halt", CALLER: "caller"}
+"""The places where a run leaves the graph, and what they are called in a picture."""
+
+Way = Literal["success", "when", "option", "error", "retry", "halt", "propagate"]
+FAILING: frozenset[str] = frozenset({"error", "retry", "propagate"})
+"""Ways that only a failure takes. A `halt` may be one too; its label says so."""
+
+
+@frozen
+class Spot:
+    """One node of the graph."""
+
+    id: str
+    """The node's name; that of a `for_each` body stands behind its group's, as in `fan/one`."""
+    name: str
+    type: str
+    group: str | None = None
+    """The id of the group around it."""
+    note: str = ""
+    """What it does, in a few words."""
+
+
+@frozen
+class Edge:
+    """One way out of a node."""
+
+    source: str
+    target: str
+    """The id of a node, or one of `ENDS`."""
+    way: Way
+    label: str = ""
+    is_failing: bool = False
+    """Whether only a failure takes it."""
+
+
+@frozen
+class Graph:
+    """The shape of one workflow."""
+
+    name: str
+    entry: str
+    spots: tuple[Spot, ...]
+    edges: tuple[Edge, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph as JSON: `nodes` and `edges`, both by id."""
+        return {
+            "workflow": self.name,
+            "entry": self.entry,
+            "nodes": [
+                {"id": spot.id, "name": spot.name, "type": spot.type, "group": spot.group, "note": spot.note}
+                for spot in self.spots
+            ],
+            "edges": [
+                {
+                    "id": f"{edge.source}#{number}",
+                    "source": edge.source,
+                    "target": edge.target,
+                    "way": edge.way,
+                    "label": edge.label,
+                    "on_error": edge.is_failing,
+                }
+                for number, edge in enumerate(self.edges)
+            ],
+        }
+
+
+def graph(plan: Plan) -> Graph:
+    """The graph of `plan`. Targets that do not exist are left out; the checks name them."""
+    owner = _owners(plan)
+    spots: list[Spot] = []
+    edges: list[Edge] = []
+    for node in plan.nodes.values():
+        group = owner.get(node.name)
+        if group == _LOOPED:
+            continue
+        spots += _spots(node, node.name, group)
+        if group is None:
+            edges += (
+                edge
+                for edge in _edges(node)
+                if edge.target in ENDS or (edge.target in plan.nodes and owner.get(edge.target) is None)
+            )
+    return Graph(name=plan.name, entry=plan.entry, spots=tuple(spots), edges=tuple(edges))
+
+
+def is_same_step(listed: Node | None, body: Node) -> bool:
+    """Whether the body of a loop is the step that is `listed` under its name, or has that name alone."""
+    return listed is None or listed is body or (body.place is not None and listed.place == body.place)
+
+
+_LOOPED = "$looped"
+"""In place of a group: the step is listed, and a loop runs it by its name, so it stands there."""
+
+
+def _owners(plan: Plan) -> dict[str, str]:
+    """Member → group, without the circles that groups may close by mistake."""
+    owner: dict[str, str] = {}
+    for node in plan.nodes.values():
+        spec = node.spec
+        while isinstance(spec, ForEachSpec):
+            if spec.body.name in plan.nodes and is_same_step(plan.nodes[spec.body.name], spec.body):
+                owner[spec.body.name] = _LOOPED
+            spec = spec.body.spec
+    for node in plan.nodes.values():
+        if isinstance(node.spec, ParallelSpec):
+            for member in node.spec.members:
+                owner.setdefault(member.name, node.name)
+    clear: set[str] = set()
+    for name in list(owner):
+        trail: set[str] = set()
+        at = name
+        while at in owner and at not in clear and at not in trail:
+            trail.add(at)
+            at = owner[at]
+        if at in trail:
+            del owner[at]
+        clear |= trail
+    return owner
+
+
+def selector_words(selector: Selector) -> str:
+    """What an error route is for, in as few words as a picture has room for."""
+    if selector.any:
+        return "any error"
+    parts = (
+        selector.kinds,
+        tuple(f"{prefix}*" for prefix in selector.prefixes),
+        selector.categories,
+        selector.certainties,
+        selector.blames,
+    )
+    return " + ".join(" | ".join(part) for part in parts if part)
+
+
+def _spots(node: Node, at: str, group: str | None) -> Iterator[Spot]:
+    yield Spot(id=at, name=node.name, type=node.type, group=group, note=_note(node))
+    if isinstance(node.spec, ForEachSpec):
+        body = node.spec.body
+        yield from _spots(body, f"{at}/{body.name}", at)
+
+
+def _note(node: Node) -> str:
+    spec = node.spec
+    if isinstance(spec, ForEachSpec):
+        return f"{spec.variable} in {spec.source}"
+    if isinstance(spec, WorkflowSpec):
+        return spec.path.text
+    if isinstance(spec, TerminateSpec):
+        return spec.status
+    return node.description
+
+
+def _edges(node: Node) -> Iterator[Edge]:
+    for route in node.routes:
+        yield _edge(node, route)
+    spec = node.spec
+    if isinstance(spec, GateSpec):
+        for option in spec.options:
+            yield Edge(source=node.name, target=option.route, way="option", label=option.value)
+    elif isinstance(spec, TerminateSpec):
+        yield Edge(
+            source=node.name,
+            target=END if spec.status == "success" else HALT,
+            way="success",
+            label=spec.status,
+        )
+    elif all(route.on_error is not None for route in node.routes):
+        yield Edge(source=node.name, target=END, way="success")
+    if isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
+        yield Edge(source=node.name, target=spec.abort_route, way="option", label="abort")
+
+
+def _edge(node: Node, route: Route) -> Edge:
+    failing = route.on_error is not None
+    words = [] if route.on_error is None else [selector_words(route.on_error)]
+    if route.when is not None:
+        words.append(f"when {_condition(route.when.text)}")
+    target, way = route.to or END, "error" if failing else "success" if route.when is None else "when"
+    if route.again is not None:
+        target, way = node.name, "retry"
+        words.append(f"retry ×{route.again.most}{_pace(route.again.backoff)}")
+    elif route.halt is not None:
+        target, way = HALT, "halt"
+        words.append("halt")
+    elif route.propagate:
+        target, way = CALLER, "propagate"
+        words.append("propagate")
+    return Edge(source=node.name, target=target, way=way, label=", ".join(words), is_failing=failing)
+
+
+def _pace(backoff: Backoff) -> str:
+    return f" after {backoff.first:g} s" if backoff.first else ""
+
+
+def _condition(text: str) -> str:
+    """A condition without the braces around all of it."""
+    plain = " ".join(text.split())
+    inner = plain.removeprefix("{{").removesuffix("}}")
+    whole = len(inner) == len(plain) - 4 and "{{" not in inner and "}}" not in inner
+    return inner.strip("-").strip() if whole else plain

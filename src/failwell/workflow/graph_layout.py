@@ -1,0 +1,413 @@
+"""Where everything stands in a picture of a graph: boxes in layers, ways between them, their labels.
+
+The classic recipe: turn the edges that go back, put every node below what leads to it, give each long
+edge a place in every layer it crosses, order the layers so that few edges cross, then pull everything
+towards its neighbours. Every second layer holds labels only, so no label ever lies on a box. In a large
+graph a far jump is drawn as a signpost beside its source; that keeps the work linear and the eye calm.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from failwell.workflow.graph import ENDS, Edge, Graph, Spot
+
+CHAR = 0.602
+"""Width of a letter of a fixed-width font, as a share of its size."""
+NAME_SIZE = 13
+LABEL_SIZE = 11
+NODE_HEIGHT = 46
+PAD = 12
+HEAD = 30
+"""Height of a group's heading."""
+GAP = 26
+"""Between two things in a layer."""
+MOST_MEMBERS = 12
+"""Members of a group that are drawn; the rest is counted."""
+LONGEST_NAME = 30
+LABEL_COLUMNS = 30
+_LARGE = 60
+_FAR = 6
+"""Layers that an edge of a large graph may cross."""
+
+
+@dataclass(slots=True)
+class Box:
+    """A rectangle: a node, a group with boxes inside, an end, or a signpost to somewhere far away."""
+
+    id: str
+    title: str
+    type: str
+    note: str = ""
+    width: float = 0
+    height: float = NODE_HEIGHT
+    x: float = 0
+    y: float = 0
+    inside: list["Box"] = field(default_factory=list["Box"])
+    loops: list[Edge] = field(default_factory=list[Edge])
+    """Ways back to itself, drawn beside it."""
+
+    @property
+    def reach(self) -> float:
+        """Room to the right that its loops and their labels take."""
+        widest = max((text_width(line) for loop in self.loops for line in wrapped(loop.label)), default=-40.0)
+        return widest + 40 if self.loops else 0.0
+
+
+@dataclass(slots=True)
+class Line:
+    """One way, as points from its source to its target."""
+
+    edge: Edge
+    points: list[tuple[float, float]]
+    label: list[str]
+    label_at: tuple[float, float]
+
+
+@dataclass(slots=True)
+class Layout:
+    """A whole picture."""
+
+    boxes: list[Box]
+    lines: list[Line]
+    width: float
+    height: float
+    entry: tuple[float, float] | None
+    """The middle of the upper side of the first node."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """One thing in a layer: a box, or a point that an edge goes through."""
+
+    rank: int
+    width: float
+    height: float
+    anchor: float
+    """From its left side to where edges meet it."""
+    box: Box | None = None
+    above: list["_Place"] = field(default_factory=list["_Place"])
+    below: list["_Place"] = field(default_factory=list["_Place"])
+    x: float = 0
+    """Of the anchor."""
+    y: float = 0
+    band: tuple[float, float] = (0, 0)
+    """Where its layer begins and ends. Nothing of another thing lies there in its column."""
+    order: float = 0
+
+
+def text_width(text: str, size: float = LABEL_SIZE) -> float:
+    """How wide `text` is drawn."""
+    return len(text) * size * CHAR
+
+
+def shortened(text: str, most: int = LONGEST_NAME) -> str:
+    """`text`, cut with a visible mark if it is too long to draw."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def wrapped(label: str) -> list[str]:
+    """A label in at most three short lines."""
+    from textwrap import wrap
+
+    lines = wrap(label, LABEL_COLUMNS, break_long_words=True, break_on_hyphens=False)
+    return lines if len(lines) <= 3 else [*lines[:2], shortened(f"{lines[2]} …", LABEL_COLUMNS)]
+
+
+def layout(graph: Graph) -> Layout:
+    """Find a place for everything in `graph`."""
+    boxes = _boxes(graph)
+    edges = _straight(graph, boxes)
+    ranks, edges = _ranks(boxes, edges, graph.entry)
+    places = {
+        name: _Place(
+            rank=ranks[name], width=box.width + box.reach, height=box.height, anchor=box.width / 2, box=box
+        )
+        for name, box in boxes.items()
+    }
+    chains = [_chain(edge, places) for edge in edges]
+    layers = _layers([*places.values(), *(place for chain in chains for place in chain[1:-1])])
+    _untangle(layers)
+    _pull(layers)
+    width, height = _settle(layers)
+    lines = _lines(edges, chains)
+    entry = places.get(graph.entry)
+    start = None if entry is None or entry.box is None else (entry.x, entry.y)
+    return Layout(list(boxes.values()), lines, width, height, start)
+
+
+def _boxes(graph: Graph) -> dict[str, Box]:
+    inside: dict[str, list[Spot]] = {}
+    for spot in graph.spots:
+        if spot.group is not None:
+            inside.setdefault(spot.group, []).append(spot)
+    boxes = {spot.id: _box(spot, inside, set()) for spot in graph.spots if spot.group is None}
+    ends = [edge.target for edge in graph.edges if edge.target in ENDS]
+    for end in ENDS:
+        count = ends.count(end)
+        if count > 0 and (end == "$end" or count == 1) and len(boxes) < _LARGE:
+            boxes[end] = _end(end, end)
+    return boxes
+
+
+def _end(at: str, end: str) -> Box:
+    title = ENDS[end]
+    return Box(id=at, title=title, type=end, width=text_width(title, NAME_SIZE) + 30, height=26)
+
+
+def _box(spot: Spot, inside: dict[str, list[Spot]], around: set[str]) -> Box:
+    title = shortened(spot.name)
+    members = [one for one in inside.get(spot.id, ()) if one.id not in around]
+    box = Box(id=spot.id, title=title, type=spot.type, note=spot.note)
+    box.width = max(104.0, text_width(title, NAME_SIZE) + 2 * PAD + 8, text_width(spot.type) + 2 * PAD + 8)
+    if not members:
+        return box
+    box.inside = [_box(one, inside, around | {spot.id}) for one in members[:MOST_MEMBERS]]
+    if len(members) > MOST_MEMBERS:
+        more = f"{len(members) - MOST_MEMBERS} more"
+        box.inside.append(Box(id=f"{spot.id}…", title=more, type="more", width=104))
+    _fill(box, f"{spot.type} {spot.note}".strip())
+    return box
+
+
+def _fill(box: Box, heading: str) -> None:
+    """Put the boxes inside a group into rows of three."""
+    top: float = HEAD + 14
+    widest: float = max(
+        text_width(shortened(heading, 48)) + 24, text_width(box.title, NAME_SIZE) + 24, box.width
+    )
+    for first in range(0, len(box.inside), 3):
+        left: float = PAD
+        row = box.inside[first : first + 3]
+        for one in row:
+            one.x, one.y = left, top
+            left += one.width + PAD
+        widest = max(widest, left)
+        top += max(one.height for one in row) + PAD
+    box.width, box.height = widest, top
+
+
+def _straight(graph: Graph, boxes: dict[str, Box]) -> list[Edge]:
+    """The edges between two boxes; loops are left with their box, ends that several share are split."""
+    edges: list[Edge] = []
+    for edge in graph.edges:
+        if edge.source not in boxes:
+            continue
+        if edge.target == edge.source:
+            boxes[edge.source].loops.append(edge)
+            continue
+        target = edge.target
+        if target in ENDS and target not in boxes:
+            target = f"{edge.source}{target}"
+            boxes.setdefault(target, _end(target, edge.target))
+        if target in boxes:
+            edges.append(_led(edge, target))
+    return edges
+
+
+def _led(edge: Edge, target: str) -> Edge:
+    return edge if target == edge.target else Edge(
+        source=edge.source, target=target, way=edge.way, label=edge.label, is_failing=edge.is_failing
+    )  # fmt: skip
+
+
+def _ranks(boxes: dict[str, Box], edges: list[Edge], entry: str) -> tuple[dict[str, int], list[Edge]]:
+    """The layer of every box, even numbers only, and the edges, far ones led to signposts."""
+    ranks = _longest(boxes, edges, entry)
+    if len(boxes) > _LARGE:
+        edges = [_signposted(edge, boxes, ranks) for edge in edges]
+    elif "$end" in ranks:
+        ranks["$end"] = (
+            max(ranks.values()) if max(ranks.values()) == ranks["$end"] else max(ranks.values()) + 2
+        )
+    return ranks, edges
+
+
+def _signposted(edge: Edge, boxes: dict[str, Box], ranks: dict[str, int]) -> Edge:
+    if abs(ranks[edge.target] - ranks[edge.source]) <= 2 * _FAR:
+        return edge
+    at = f"{edge.source}→{edge.target}"
+    if at not in boxes:
+        title = f"→ {boxes[edge.target].title}"
+        boxes[at] = Box(
+            id=at, title=title, type="signpost", width=text_width(title, NAME_SIZE) + 24, height=26
+        )
+        ranks[at] = ranks[edge.source] + 2
+    return _led(edge, at)
+
+
+def _longest(boxes: dict[str, Box], edges: list[Edge], entry: str) -> dict[str, int]:
+    """Below everything that leads to it, edges that close a circle left aside."""
+    after: dict[str, list[str]] = {name: [] for name in boxes}
+    for edge in edges:
+        after[edge.source].append(edge.target)
+    order: list[str] = []
+    state: dict[str, int] = {}
+    forward: dict[str, list[str]] = {name: [] for name in boxes}
+    for root in ([entry] if entry in boxes else []) + list(boxes):
+        if root in state:
+            continue
+        state[root] = 1
+        waiting = [(root, iter(after[root]))]
+        while waiting:
+            name, rest = waiting[-1]
+            for target in rest:
+                known = state.get(target)
+                if known != 1:
+                    forward[name].append(target)
+                if known is None:
+                    state[target] = 1
+                    waiting.append((target, iter(after[target])))
+                    break
+            else:
+                state[name] = 2
+                order.append(name)
+                waiting.pop()
+    ranks = dict.fromkeys(boxes, 0)
+    for name in reversed(order):
+        for target in forward[name]:
+            ranks[target] = max(ranks[target], ranks[name] + 2)
+    return ranks
+
+
+def _chain(edge: Edge, places: dict[str, _Place]) -> list[_Place]:
+    """The places that an edge goes through, from the upper end to the lower one."""
+    source, target = places[edge.source], places[edge.target]
+    upper, lower = (source, target) if source.rank < target.rank else (target, source)
+    labelled = source.rank + 1 if upper is source else source.rank - 1
+    lines = wrapped(edge.label)
+    chain = [upper]
+    for rank in range(upper.rank + 1, lower.rank):
+        width, height = 8.0, 0.0
+        if rank == labelled and lines:
+            width, height = max(text_width(line) for line in lines) + 14, 15.0 * len(lines) + 6
+        chain.append(_Place(rank=rank, width=width, height=height, anchor=width / 2))
+    chain.append(lower)
+    for one, other in pairwise(chain):
+        one.below.append(other)
+        other.above.append(one)
+    return chain
+
+
+def _layers(places: list[_Place]) -> list[list[_Place]]:
+    layers: list[list[_Place]] = [[] for _ in range(max((place.rank for place in places), default=-1) + 1)]
+    for place in places:
+        layers[place.rank].append(place)
+    for layer in layers:
+        for index, place in enumerate(layer):
+            place.order = index
+    return layers
+
+
+def _untangle(layers: list[list[_Place]]) -> None:
+    """Order each layer by where its neighbours stand, down and up a few times."""
+    rounds = 8 if sum(map(len, layers)) < 3000 else 2
+    for turn in range(rounds):
+        down = turn % 2 == 0
+        for layer in layers[1:] if down else reversed(layers[:-1]):
+            for place in layer:
+                near = place.above if down else place.below
+                if near:
+                    place.order = sum(one.order for one in near) / len(near)
+            layer.sort(key=lambda place: place.order)
+            for index, place in enumerate(layer):
+                place.order = index
+
+
+def _pull(layers: list[list[_Place]]) -> None:
+    """Move everything towards its neighbours without changing the order."""
+    for layer in layers:
+        left = 0.0
+        for place in layer:
+            place.x = left + place.anchor
+            left += place.width + GAP
+    rounds = 40 if sum(map(len, layers)) < 3000 else 4
+    for turn in range(rounds):
+        down = turn % 2 == 0
+        # At last both sides are looked at, so that what pulls up and what pulls down agree.
+        both = turn >= rounds // 2
+        for layer in layers if down else reversed(layers):
+            _shift(layer, [_wish(place, above=down or both, below=both or not down) for place in layer])
+
+
+def _wish(place: _Place, *, above: bool, below: bool) -> float:
+    total = weight = 0.0
+    for near in (place.above if above else ()), (place.below if below else ()):
+        for one in near:
+            # Long edges should be straight, so what lies between two points of one counts most.
+            pull = 8.0 if place.box is None and one.box is None else 2.0 if place.box is None else 1.0
+            total += pull * one.x
+            weight += pull
+    return total / weight if weight else place.x
+
+
+def _shift(layer: Sequence[_Place], wishes: list[float]) -> None:
+    # Two packings that keep the order, one from each side; their middle keeps it as well.
+    left: list[float] = []
+    for place, wish in zip(layer, wishes, strict=True):
+        edge = wish - place.anchor
+        if left:
+            before = layer[len(left) - 1]
+            edge = max(edge, left[-1] + before.width + GAP)
+        left.append(edge)
+    right: list[float] = [0.0] * len(layer)
+    for index in range(len(layer) - 1, -1, -1):
+        place = layer[index]
+        edge = wishes[index] - place.anchor
+        if index + 1 < len(layer):
+            edge = min(edge, right[index + 1] - place.width - GAP)
+        right[index] = edge
+    for index, place in enumerate(layer):
+        place.x = (left[index] + right[index]) / 2 + place.anchor
+
+
+def _settle(layers: list[list[_Place]]) -> tuple[float, float]:
+    """Give the layers their heights and bring everything into the picture."""
+    leftmost = min((place.x - place.anchor for layer in layers for place in layer), default=0.0)
+    widest = 0.0
+    top = 0.0
+    for rank, layer in enumerate(layers):
+        height = max((place.height for place in layer), default=0.0)
+        for place in layer:
+            place.x -= leftmost
+            place.band = (top, top + height)
+            place.y = top + (height - place.height) / 2
+            widest = max(widest, place.x - place.anchor + place.width)
+            if place.box is not None:
+                place.box.x, place.box.y = place.x - place.anchor, place.y
+        top += height + (20 if rank % 2 == 0 else 22)
+    return widest, top - 20 if layers else 0.0
+
+
+def _lines(edges: list[Edge], chains: list[list[_Place]]) -> list[Line]:
+    ports = _ports(chains)
+    lines: list[Line] = []
+    for number, (edge, chain) in enumerate(zip(edges, chains, strict=True)):
+        upper, lower = chain[0], chain[-1]
+        out, into = ports[number, False], ports[number, True]
+        points = [(out, upper.y + upper.height), (out, upper.band[1])]
+        for place in chain[1:-1]:
+            points += [(place.x, edge_of_band) for edge_of_band in place.band]
+        points += [(into, lower.band[0]), (into, lower.y)]
+        labelled = next((place for place in chain[1:-1] if place.height), None)
+        at = (0.0, 0.0) if labelled is None else (labelled.x, labelled.y + labelled.height / 2)
+        backwards = upper.box is not None and upper.box.id == edge.target
+        lines.append(Line(edge, points[::-1] if backwards else points, wrapped(edge.label), at))
+    return lines
+
+
+def _ports(chains: list[list[_Place]]) -> dict[tuple[int, bool], float]:
+    """Where along a box's side each edge meets it: in the order of where the edges come from."""
+    sides: dict[tuple[int, bool], list[tuple[float, int]]] = {}
+    owners: dict[int, _Place] = {}
+    for number, chain in enumerate(chains):
+        for place, near, is_top in ((chain[0], chain[1], False), (chain[-1], chain[-2], True)):
+            owners[id(place)] = place
+            sides.setdefault((id(place), is_top), []).append((near.x, number))
+    found: dict[tuple[int, bool], float] = {}
+    for (owner, is_top), met in sides.items():
+        place = owners[owner]
+        span = place.anchor * 2
+        for index, (_, number) in enumerate(sorted(met)):
+            found[number, is_top] = place.x - place.anchor + span * (index + 1) / (len(met) + 1)
+    return found
