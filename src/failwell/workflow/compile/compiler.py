@@ -29,24 +29,27 @@ class Compiled:
     """Places whose text came from environment variables and must not be quoted."""
 
 
-def compile_file(path: str, *, environ: Mapping[str, str], allow_outside: bool = False) -> Compiled:
+def compile_file(
+    path: str | os.PathLike[str], *, environ: Mapping[str, str], allow_outside: bool = False
+) -> Compiled:
     """The workflow file at `path`; `environ` gives the variables it may name.
 
     Raises:
         Validation: there is no such file, or it may not be read.
     """
+    file = os.fspath(path)
 
     def source(on: Reading) -> Loaded:
         try:
-            return load(path, on, environ, allow_outside=allow_outside)
+            return load(file, on, environ, allow_outside=allow_outside)
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise unreadable(file, error) from None
         except Refused as refused:
             from failwell.fault.classes import Validation
 
             raise Validation(kind=refused.kind, message=refused.message) from None
 
-    return _compiled(source, path)
+    return _compiled(source, file)
 
 
 def compile_text(
@@ -55,11 +58,15 @@ def compile_text(
     file: str = "workflow.yaml",
     environ: Mapping[str, str] | None = None,
     allow_outside: bool = False,
+    held: Mapping[str, str] | None = None,
 ) -> Compiled:
-    """A workflow that is at hand as text; `file` is its name, and where its includes start from."""
+    """A workflow that is at hand as text; `file` is its name, and where its includes start from.
+
+    With `held` (path → text, such as a run has recorded) includes come from there and not from disk.
+    """
 
     def source(on: Reading) -> Loaded:
-        return load_text(text, file, on, environ or {}, allow_outside=allow_outside)
+        return load_text(text, file, on, environ or {}, allow_outside=allow_outside, held=held)
 
     return _compiled(source, file)
 

@@ -27,6 +27,8 @@ from failwell.workflow.source.tree import Item, Path, is_map
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
 _STEP = Step()
+MOST_NESTED = 20
+"""Groups that name each other as bodies."""
 
 _GROUP: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
@@ -115,12 +117,15 @@ class Body:
         assert isinstance(on, Reading)
         name = item.value
         quoted = "" if item.veiled else f" `{name[:100]}`"
+        if len(on.within) >= MOST_NESTED:
+            on.wrong(item, at, f"more than {MOST_NESTED} groups run each other", hint="use a sub-workflow")
+            return WRONG
         if name in on.within:
             on.wrong(item, at, f"the group{quoted} runs itself for each item", hint="name another step")
             return WRONG
         section, found = on.steps.get(name, ("", item))
         if not section:
-            near = "" if item.veiled else nearest(name, on.steps)
+            near = "" if item.veiled else nearest(name, on.plain_names)
             hint = f"did you mean `{near}`?" if near else "add it under `agents`, or write its keys here"
             on.wrong(item, at, f"there is no step{quoted}", hint=hint)
             return WRONG

@@ -34,7 +34,9 @@ def _pattern(value: str, item: Item, at: Path, on: Problems) -> Any:
     try:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        on.wrong(item, at, "`pattern` is not a regular expression", hint=str(error)[:100])
+        on.wrong(
+            item, at, "`pattern` is not a regular expression", hint="" if item.veiled else str(error)[:100]
+        )
         return WRONG
     return value
 

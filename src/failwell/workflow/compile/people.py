@@ -67,7 +67,7 @@ def gate(got: Mapping[str, Any]) -> GateSpec:
 def check_gate(got: Mapping[str, Any], item: Item, at: Path, on: Problems) -> None:
     """Whether the values that a gate names are among its options."""
     values = [option.value for option in got["options"]]
-    known = f"the values are {', '.join(values)}"
+    known = _known(item)
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
@@ -85,8 +85,14 @@ def check_gate(got: Mapping[str, Any], item: Item, at: Path, on: Problems) -> No
     _check_rejections(got, seen, item, at, on)
 
 
+def _known(item: Item) -> str:
+    """The values of a gate's options, as far as they stand in the file."""
+    held = [option.value["value"] for option in item.value["options"].value]
+    return f"the values are {', '.join(one.value if not one.veiled else '…' for one in held)}"
+
+
 def _check_rejections(got: Mapping[str, Any], seen: set[str], item: Item, at: Path, on: Problems) -> None:
-    known = f"the values are {', '.join(sorted(seen))}"
+    known = _known(item)
     for index, value in enumerate(got.get("reject_values", ())):
         if value not in seen:
             where = item.value["reject_values"].value[index]
@@ -179,5 +185,5 @@ def check_questions(got: Mapping[str, Any], item: Item, at: Path, on: Problems) 
         if name in seen:
             where = item.value["questions"].value[index]
             path = ((at, "questions"), index)
-            on.wrong(where, path, f"two questions have the id `{name}`", hint="give each its own")
+            on.wrong(where, path, "two questions have the same id", hint="give each its own")
         seen.add(name)

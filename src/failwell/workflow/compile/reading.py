@@ -13,6 +13,8 @@ class Reading(Problems):
         super().__init__()
         self.steps: dict[str, tuple[str, Item]] = {}
         """Name → section and item, the first of each name."""
+        self.plain_names: list[str] = []
+        """Those names that stand in the file itself and may be suggested."""
         self.within: list[str] = []
         """Names of the bodies that are being read, to see a circle."""
 
@@ -26,3 +28,5 @@ class Reading(Problems):
                 name = entry.value.get("name") if is_map(entry.value) else None
                 if name is not None and type(name.value) is str:
                     self.steps.setdefault(name.value, (section, entry))
+                    if not name.veiled:
+                        self.plain_names.append(name.value)

@@ -78,8 +78,8 @@ class Shape:
             on.left_out += 1
             return
         said = self.elsewhere.get(key)
-        near = nearest(key, self.keys)
-        if said is None or (near and near != key and key not in self.elsewhere):
+        if said is None:
+            near = nearest(key, self.keys)
             said = f"did you mean `{near}`?" if near else f"its keys are {', '.join(sorted(self.keys))}"
         on.add(f"{self.name} has no key `{key[:100]}`", item.key_place(key), (at, key), hint=said)
 

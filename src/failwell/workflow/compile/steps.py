@@ -327,6 +327,9 @@ def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> s
     kind = written.value
     if type(kind) is str and (kind in _KEYS or kind in also):
         return kind
+    if on.is_full:
+        on.left_out += 1
+        return ""
     if type(kind) is str and kind in ("parallel", "for_each"):
         hint = f"put it under the top-level key `{kind}`"
     else:

@@ -223,7 +223,7 @@ class Choice:
                 return value
             if self.templated and ("{{" in value or "{%" in value):
                 return template_of(item)
-        near = "" if item.veiled or type(value) is not str else nearest(value, self.words)
+        near = "" if item.veiled or on.is_full or type(value) is not str else nearest(value, self.words)
         on.wrong(
             item,
             at,

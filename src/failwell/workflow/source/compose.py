@@ -18,6 +18,8 @@ DEEPEST = 100
 HEAVIEST = 1_000_000
 """Items in the whole tree, those behind aliases counted every time."""
 
+_FLATTEN = "flatten it, or split the file"
+
 Include = Callable[[str, Item, Path], Item | None]
 
 
@@ -189,14 +191,18 @@ class _Composer:
     def weigh(self, parent: Item, child: Item) -> None:
         """Count a child into its parent."""
         parent.weight += child.weight
+        if child.height >= parent.height:
+            parent.height = child.height + 1
+            if parent.height > DEEPEST:
+                self.refuse(child, f"nesting is deeper than {DEEPEST} levels", _FLATTEN)
         if parent.weight > HEAVIEST:
-            self.problems.add(
-                f"the file unfolds to more than {HEAVIEST:,} values",
-                child.place,
-                self.path(None),
-                hint="use fewer aliases and included files, or split the workflow",
-            )
-            raise _Stop
+            hint = "use fewer aliases and included files, or split the workflow"
+            self.refuse(child, f"the file unfolds to more than {HEAVIEST:,} values", hint)
+
+    def refuse(self, item: Item, message: str, hint: str) -> NoReturn:
+        """Give up on the file because of one value in it."""
+        self.problems.add(message, item.place, self.path(None), hint=hint)
+        raise _Stop
 
     def key(self, event: Any, mark: Any) -> str:
         """The key of a mapping, after a look at how it is written."""

@@ -12,6 +12,8 @@ from failwell.workflow.source.tree import Item, Path
 from failwell.workflow.source.variables import expand
 
 MOST_FILES = 1_000
+MOST_NESTED = 20
+"""Files that include each other in a row."""
 MOST_BYTES = 16 * 1024 * 1024
 """Of all files together."""
 _YAML = (".yaml", ".yml", ".json")
@@ -36,12 +38,15 @@ class Loader:
         environ: Mapping[str, str],
         *,
         project: str | None = None,
+        held: Mapping[str, str] | None = None,
         pure: bool = False,
     ) -> None:
         self.problems = problems
         self.environ = environ
         self.project = project
         """`None` lets includes come from anywhere."""
+        self.held = held
+        """Texts by path, as they were recorded; with them nothing is read from disk."""
         self.pure = pure
         self.files: dict[str, tuple[str, str]] = {}
         self.size = 0
@@ -100,6 +105,8 @@ class Loader:
             return f"`{name}` lies outside the project", hint, "validation.path_denied"
         if os.path.realpath(shown) in self._reading:
             return f"`{name}` includes itself", "remove one of the includes in the circle", shape
+        if len(self._reading) > MOST_NESTED:
+            return f"more than {MOST_NESTED} files include each other in a row", "include it higher up", shape
         if len(self.files) >= MOST_FILES or self.size > MOST_BYTES:
             return (
                 f"more than {MOST_FILES:,} files or {MOST_BYTES:,} bytes are included",
@@ -109,7 +116,7 @@ class Loader:
         return None
 
     def _read(self, file: str, tag: Item, at: Path) -> Item | None:
-        content = read(file, "the file" if tag.veiled else file)
+        content = self._content(file, "the file" if tag.veiled else file)
         self.files[file] = (content.digest, content.text)
         self.size += content.size
         folder = os.path.dirname(file) or "."  # noqa: PTH120
@@ -123,6 +130,13 @@ class Loader:
         if tree is not None:
             self._made[real] = tree
         return tree
+
+    def _content(self, file: str, name: str) -> Text:
+        if self.held is None:
+            return read(file, name)
+        if file not in self.held:
+            raise FileNotFoundError(file)
+        return recorded(self.held[file])
 
     def _text(self, text: str, file: str, folder: str, at: Path) -> Item:
         """A file that is a text, such as a prompt."""
@@ -178,11 +192,18 @@ def load_text(
     environ: Mapping[str, str],
     *,
     allow_outside: bool = False,
+    held: Mapping[str, str] | None = None,
     pure: bool = False,
 ) -> Loaded:
-    """The tree of a workflow that is at hand as text; `file` is where its includes start from."""
-    project = None if allow_outside else project_of(file)
+    """The tree of a workflow that is at hand as text; `file` is where its includes start from.
+
+    With `held`, includes are taken from these texts by path, and nothing is read from disk.
+    """
+    project = None if allow_outside or held is not None else project_of(file)
+    return Loader(problems, environ, project=project, held=held, pure=pure).root(recorded(text), file)
+
+
+def recorded(text: str) -> Text:
+    """A text as if it had been read from a file."""
     content = text.encode("utf-8", "surrogatepass")
-    loader = Loader(problems, environ, project=project, pure=pure)
-    held = Text(text=text.removeprefix("\ufeff"), digest=sha256(content).hexdigest(), size=len(content))
-    return loader.root(held, file)
+    return Text(text=text.removeprefix("\ufeff"), digest=sha256(content).hexdigest(), size=len(content))

@@ -19,7 +19,7 @@ def is_list(value: object) -> bool:
 class Item:
     """One value of a file. `value` is a scalar, a list of items, or a dict of items by key."""
 
-    __slots__ = ("column", "file", "folder", "keys", "line", "value", "veiled", "weight")
+    __slots__ = ("column", "file", "folder", "height", "keys", "line", "value", "veiled", "weight")
 
     def __init__(self, value: Any, line: int, column: int, file: str, folder: str | None = None) -> None:
         self.value = value
@@ -33,6 +33,8 @@ class Item:
         """Line and column of each key of a mapping."""
         self.veiled = False
         """Whether the value came from an environment variable and must not be quoted."""
+        self.height = 1
+        """How many levels it has, those behind aliases and in included files counted."""
         self.weight = 1
         """How many items it holds, aliases and included files counted as often as they are used."""
 

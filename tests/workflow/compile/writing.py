@@ -1,0 +1,53 @@
+"""Workflow files for tests: a whole one around the part that matters."""
+
+from textwrap import dedent, indent
+
+from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.mistakes import Mistake
+from failwell.workflow.plan import Node, Plan
+
+HEAD = "workflow: {name: demo, entry_point: work}\n"
+
+
+def with_step(step: str) -> str:
+    """A file whose one step is `step`, its keys written from column 1 on."""
+    body = indent(dedent(step).strip(), "    ")
+    return f"{HEAD}agents:\n  - {body[4:]}\n"
+
+
+def with_route(route: str, more: str = "") -> str:
+    """A file whose script `work` has the one route `route`, written in flow style."""
+    return with_step(f"name: work\ntype: script\ncommand: run\n{more}routes:\n  - {route}\n")
+
+
+def compiled(text: str, **environ: str) -> Compiled:
+    """The file as it is read, with nothing but `environ` for variables."""
+    return compile_text(text, file="flow.yaml", environ=environ)
+
+
+def plan_of(text: str, **environ: str) -> Plan:
+    """The plan of a file in which nothing is wrong."""
+    done = compiled(text, **environ)
+    assert done.mistakes == ()
+    assert done.plan is not None
+    return done.plan
+
+
+def node_of(step: str, **environ: str) -> Node:
+    """The one node of a file with one step."""
+    (node,) = plan_of(with_step(step), **environ).nodes.values()
+    return node
+
+
+def mistakes_in(text: str, **environ: str) -> list[Mistake]:
+    """What is wrong in a file, which then has no plan."""
+    done = compiled(text, **environ)
+    assert done.plan is None
+    assert done.mistakes
+    return list(done.mistakes)
+
+
+def the_mistake(text: str, **environ: str) -> Mistake:
+    """The one mistake in a file."""
+    (mistake,) = mistakes_in(text, **environ)
+    return mistake
