@@ -18,7 +18,7 @@ from failwell.fault.registry import kind
 from failwell.journal.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
 from failwell.report.describe import describe
 from tests.backends.children import ROOT, finish, start
-from tests.journal.building import a_fact, a_run
+from tests.journal.building import a_fact, a_run, completed
 
 FILLER = """
 import sys
@@ -247,6 +247,20 @@ def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
     )
 
     assert done.stdout.strip() == "set()"
+
+
+def test_pruning_gives_space_back_and_leaves_what_stays_readable(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path)) as store:
+        a_run(store, "old", *[a_fact(pad="x" * 4_000)] * 1_000, completed())
+        a_run(store, "new", *[a_fact(pad="y" * 400)] * 10)
+        with closing(SqliteStore(tmp_path)) as other:
+            other.append("new", [a_fact()])
+            store.prune()
+            size = store.path.stat().st_size
+
+            assert other.append("new", [a_fact()])[0].seq == 12
+        assert [event.seq for event in store.read("new")] == list(range(13))
+    assert size < 200_000
 
 
 def test_a_fault_for_want_of_space_names_what_frees_some(tmp_path: Path) -> None:

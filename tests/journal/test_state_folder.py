@@ -93,6 +93,13 @@ def test_the_environment_can_name_a_run(variable: str) -> None:
         new_run_id(1.0, {variable: "../ci"})
 
 
+def test_a_run_started_by_a_script_of_a_run_gets_an_id_of_its_own() -> None:
+    inside = {"FAILWELL_RUN_ID": "outer", "FAILWELL_IDEMPOTENCY_KEY": "outer/build/1.1"}
+
+    assert new_run_id(1.0, inside) != "outer"
+    assert new_run_id(1.0, {**inside, "FAILWELL_RUN_ID": "chosen"}) == "chosen"
+
+
 def test_our_own_variable_comes_first() -> None:
     assert new_run_id(1.0, {"CONDUCTOR_RUN_ID": "theirs", "FAILWELL_RUN_ID": "ours"}) == "ours"
 

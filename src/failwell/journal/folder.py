@@ -90,7 +90,9 @@ def new_run_id(now: float, environ: Mapping[str, str] | None = None) -> str:
     """
     known = os.environ if environ is None else environ
     for variable in _ID_VARIABLES:
-        if named := known.get(variable):
+        named = known.get(variable)
+        # A script is told the id of the run it belongs to; a run that it starts is another one.
+        if named and not known.get("FAILWELL_IDEMPOTENCY_KEY", "").startswith(f"{named}/"):
             return checked_id(named)
     from datetime import UTC, datetime
 

@@ -19,12 +19,9 @@ class Interrupted(Fault, kind="internal.unknown"):
     """The process that ran the workflow ended without a word."""
 
     run: str
-    pid: int | None = None
-    host: str | None = None
 
     def summary(self) -> str:
-        who = "the process" if self.pid is None else f"process {self.pid}"
-        return f"{who} that ran `{self.run}` ended without a word"
+        return f"the process that ran `{self.run}` ended without a word"
 
 
 @frozen
@@ -90,7 +87,7 @@ def reconcile_all(
 
 
 def _failed(run: Run) -> dict[str, Any]:
-    report = describe(Interrupted(run=run.id, pid=run.pid, host=run.host))
+    report = describe(Interrupted(run=run.id))
     frames: list[Any] = []
     envelope = {"kind": report.kind, "message": report.message, "details": dict(report.details)}
     failure = {"envelope": envelope, "report": report.to_dict(), "typed": False, "frames": frames}

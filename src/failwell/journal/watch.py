@@ -13,6 +13,7 @@ from pathlib import Path
 from select import select
 from typing import Self
 
+from failwell.journal.faults import StoreUnavailable
 from failwell.journal.folder import make_private
 from failwell.runtime.suppress import suppress
 
@@ -38,10 +39,11 @@ class Watch:
     def __enter__(self) -> Self:
         if not hasattr(socket, "AF_UNIX"):
             return self
-        with suppress(OSError, reason="without a socket the follower polls"):
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_NONBLOCK", 0))
+        with suppress(OSError, StoreUnavailable, reason="without a socket the follower polls"):
+            make_private(self._folder)
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            made.settimeout(0.0)
             try:
-                make_private(self._folder)
                 with _address(self._folder, self._name) as address:
                     made.bind(address)
                     (self._folder / self._name).chmod(0o600)

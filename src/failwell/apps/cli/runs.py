@@ -185,7 +185,7 @@ def what(run: "Run", status: str) -> str:
     if status == "parked":
         return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
     if status == "interrupted":
-        return f"process {run.pid} is gone"
+        return "its process is gone"
     where = f" in {run.node}" if run.node else ""
     return f"{run.kind}{where}" if run.kind else run.message or ""
 

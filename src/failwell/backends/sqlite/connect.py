@@ -13,6 +13,7 @@ from failwell.journal.lock import alone
 Durability = Literal["normal", "full"]
 """`normal` outlives the death of the process; `full` outlives the loss of power too, for a disk flush a commit."""
 
+_LOG_BYTES = 16 * 1024 * 1024
 BUSY_SECONDS = 5.0
 """How long a statement waits for another process before it gives up, unless somebody says otherwise."""
 
@@ -33,7 +34,7 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
         )
         try:
             _prepare(made, path, durability)
-        except BaseException:
+        except BaseException:  # whatever it was, an open file would stay behind
             made.close()
             raise
     return made
@@ -55,6 +56,8 @@ def _make_file(path: Path) -> None:
 def _prepare(made: sqlite3.Connection, path: Path, durability: Durability) -> None:
     made.execute("PRAGMA foreign_keys = ON")
     made.execute(f"PRAGMA synchronous = {durability.upper()}")
+    # After a burst the log is cut back to this, instead of keeping the size that it once had.
+    made.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     latest = migrations()[-1].number
     found = version_of(made)
     if found > latest:

@@ -30,6 +30,8 @@ _PAGE = 256
 """Events that are read at a time: nothing stays open while the reader thinks."""
 _ONE_STATEMENT = 8
 """Up to so many facts one INSERT is faster than a transaction around several."""
+_MANY_PAGES = 256
+"""A megabyte: less is not worth rewriting the file for."""
 _ROWS = "INSERT INTO events (id, type, at, data) VALUES "
 _INSERT = [_ROWS + ",".join(["(?,?,?,?)"] * n) for n in range(_ONE_STATEMENT + 1)]
 _STANDING = "status, ended, blocked_until, gates, kind, message, node"
@@ -187,10 +189,22 @@ class SqliteStore:
             key = self._key(run)
             span = (key << 32, (key + 1) << 32)
             count = connection.execute("DELETE FROM events WHERE id >= ? AND id < ?", span).rowcount
+            digests = connection.execute("SELECT digest FROM run_sources WHERE run = ?", (key,)).fetchall()
             connection.execute("DELETE FROM runs WHERE key = ?", (key,))
-            connection.execute("DELETE FROM sources WHERE digest NOT IN (SELECT digest FROM run_sources)")
+            connection.executemany(
+                "DELETE FROM sources WHERE digest = ?1"
+                " AND NOT EXISTS (SELECT 1 FROM run_sources WHERE digest = ?1)",
+                digests,
+            )
             self._streams.pop(run, None)
         return count
+
+    def compact(self) -> None:
+        """Give space back to the disk if much of the file lies empty."""
+        free, pages = (self._rows(f"PRAGMA {name}", ())[0][0] for name in ("freelist_count", "page_count"))
+        if free > _MANY_PAGES and free * 4 > pages:
+            self._rows("VACUUM", ())
+            self._rows("PRAGMA wal_checkpoint(TRUNCATE)", ())
 
     def close(self) -> None:
         with self._turn, typed(self.path):
@@ -291,7 +305,7 @@ class SqliteStore:
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # whatever it was, half a transaction must not stay open
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise

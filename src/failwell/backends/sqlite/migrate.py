@@ -53,7 +53,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Migratio
                     connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # whatever it was, half a step must not stay
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

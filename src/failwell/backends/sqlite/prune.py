@@ -9,10 +9,12 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
+from failwell.fault.base import Fault
 from failwell.journal.faults import Locked, UnknownRun
 from failwell.journal.folder import run_folder
 from failwell.journal.status import ENDED
 from failwell.journal.store import Pruned
+from failwell.runtime.suppress import suppress
 
 if TYPE_CHECKING:
     from failwell.backends.sqlite.journal import SqliteStore
@@ -43,6 +45,9 @@ def prune(
         except UnknownRun:
             # Somebody else pruned it this moment; taking its lock made the folder again.
             _remove(folder)
+    if gone and not dry_run:
+        with suppress(Fault, reason="the runs are gone; the space they took is used again later"):
+            store.compact()
     return Pruned(runs=tuple(gone), events=events, kept_live=tuple(live))
 
 
