@@ -1,6 +1,7 @@
 """The acceptance table: which test shows which item, read from the marks on the tests.
 
-Items are listed in `docs/acceptance-items.toml`. A test claims them with
+Items are listed in `docs/acceptance-items.toml`; one that must wait for a part of the project that is
+not there yet is listed under `[waiting]` with what it waits for. A test claims items with
 `@pytest.mark.acceptance("pipelex 7", ...)`. The marks are read from the syntax tree, so
 nothing is imported and a broken test module still counts as what it claims.
 """
@@ -9,7 +10,7 @@ import argparse
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +39,16 @@ def read_items(root: Path) -> Items:
     """Every listed item, in the order of the file."""
     listed = tomllib.loads((root / "docs/acceptance-items.toml").read_text(encoding="utf-8"))
     return {
-        f"{system} {number}": words for system, items in listed.items() for number, words in items.items()
+        f"{system} {number}": words
+        for system, items in listed.items()
+        if system != "waiting"
+        for number, words in items.items()
     }
+
+
+def read_waiting(root: Path) -> Items:
+    """The items that cannot be shown yet, each with what it waits for."""
+    return tomllib.loads((root / "docs/acceptance-items.toml").read_text(encoding="utf-8")).get("waiting", {})
 
 
 def read_marks(root: Path) -> list[Mark]:
@@ -51,11 +60,14 @@ def read_marks(root: Path) -> list[Mark]:
     ]
 
 
-def problems(items: Items, marks: Sequence[Mark]) -> list[str]:
+def problems(items: Items, marks: Sequence[Mark], waiting: Collection[str] = ()) -> list[str]:
     """What is wrong with the table: one line each, empty if nothing is."""
     shown = {mark.item for mark in marks if mark.collected}
+    missing = [item for item in items if item not in shown and item not in waiting]
     return [
-        *(f"{item} has no test: {words}" for item, words in items.items() if item not in shown),
+        *(f"{item} has no test: {items[item]}" for item in missing),
+        *(f"{item} waits for nothing: a test shows it" for item in waiting if item in shown),
+        *(f"{item} is waited for and not listed" for item in waiting if item not in items),
         *(
             f"{mark.test} claims `{mark.item}`, which is not listed"
             for mark in marks
@@ -71,7 +83,7 @@ def problems(items: Items, marks: Sequence[Mark]) -> list[str]:
 
 def acceptance_page(root: Path = ROOT) -> str:
     """The table as Markdown: system, item, what it asks for, the tests that show it."""
-    items, marks = read_items(root), read_marks(root)
+    items, marks, waiting = read_items(root), read_marks(root), read_waiting(root)
     lines = [
         "# Acceptance",
         "",
@@ -85,7 +97,8 @@ def acceptance_page(root: Path = ROOT) -> str:
             name, number = item.split()
             if name == system:
                 tests = [f"`{mark.test}`" for mark in marks if mark.item == item]
-                lines.append(f"| {number} | {words} | {'<br>'.join(tests) or 'no test'} |")
+                unshown = f"waits for {waiting[item]}" if item in waiting else "no test"
+                lines.append(f"| {number} | {words} | {'<br>'.join(tests) or unshown} |")
     return "\n".join(lines) + "\n"
 
 
@@ -101,15 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
 
     try:
-        items, marks = read_items(asked.root), read_marks(asked.root)
+        items, marks, waiting = read_items(asked.root), read_marks(asked.root), read_waiting(asked.root)
     except BadMark as bad:
         print(f"error: {bad}", file=sys.stderr)
         return 1
-    wrong = problems(items, marks)
+    wrong = problems(items, marks, waiting)
     for line in wrong:
         print(line, file=sys.stderr if asked.check else sys.stdout)
     shown = {mark.item for mark in marks if mark.collected} & items.keys()
-    print(f"acceptance: {len(shown)} of {len(items)} items are shown by {len({m.test for m in marks})} tests")
+    later = f", {len(waiting)} wait" if waiting else ""
+    print(f"acceptance: {len(shown)} of {len(items)} items are shown by {len({m.test for m in marks})} tests{later}")
     return 1 if wrong and asked.check else 0
 
 
