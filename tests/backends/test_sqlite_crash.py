@@ -54,6 +54,14 @@ for number in range(int(sys.argv[2])):
 store.append("r1", [("run:completed", 2.0, {})])
 """
 
+PASSER_BY = """
+import sys
+from failwell.backends.sqlite.journal import SqliteStore
+store = SqliteStore(sys.argv[1])
+print(store.run("r1").events)
+store.close()
+"""
+
 
 @pytest.fixture
 def store(tmp_path: Path):
@@ -188,3 +196,16 @@ def test_a_writer_that_was_overtaken_goes_on_with_the_right_number(store: Sqlite
             store.append("r1", [a_fact()])
 
     assert taken == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_opening_the_journal_twice_does_not_let_another_process_take_the_log_away(store: SqliteStore) -> None:
+    a_run(store)
+    SqliteStore(store.folder).close()
+    before = (store.folder / "journal.db-wal").stat().st_ino
+    finish(start(PASSER_BY, store.folder))
+
+    store.append("r1", [a_fact()])
+
+    # Whoever closes last removes the log; a process that finds our lock gone would take itself for the last.
+    assert (store.folder / "journal.db-wal").stat().st_ino == before
+    assert finish(start(PASSER_BY, store.folder)).strip() == "2"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from failwell.backends.sqlite.checkpoint import EVERY, Checkpointer
 from failwell.backends.sqlite.journal import SqliteStore
 from failwell.backends.sqlite.migrate import Migration, migrate, migrations, statements, version_of
 from failwell.backends.sqlite.trouble import trouble
@@ -23,6 +24,7 @@ from tests.journal.building import a_fact, a_run, completed
 FILLER = """
 import sys
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
+from failwell.backends.sqlite.checkpoint import EVERY, Checkpointer
 from failwell.backends.sqlite.journal import SqliteStore
 store = SqliteStore(sys.argv[1])
 store.create("r1", at=1.0, facts=[("run:started", 1.0, {})])
@@ -247,6 +249,22 @@ def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
     )
 
     assert done.stdout.strip() == "set()"
+
+
+def test_what_was_written_moves_from_the_log_into_the_database_by_itself(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path)) as store:
+        a_run(store, "r1", *[a_fact(pad="x" * 400)] * 500)
+        before = store.path.stat().st_size
+        moving = Checkpointer(store.path)
+
+        moving.count(EVERY - 1)
+        moving.close()
+        too_early = store.path.stat().st_size
+        moving.count(1)
+        moving.close()
+
+        assert too_early == before
+        assert store.path.stat().st_size > before + 200_000
 
 
 def test_pruning_gives_space_back_and_leaves_what_stays_readable(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
+from failwell.backends.sqlite.checkpoint import SECOND_NET
 from failwell.backends.sqlite.migrate import migrate, migrations, newer, version_of
 from failwell.backends.sqlite.trouble import typed
 from failwell.journal.folder import make_private, refused
@@ -41,16 +42,34 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
 
 
 def _make_file(path: Path) -> None:
+    """See to it that the file is there and private; SQLite gives the files beside it the same bits.
+
+    The file is never opened here: closing it would drop the locks that this process holds on it through
+    SQLite (https://www.sqlite.org/howtocorrupt.html, 2.2), so it is made elsewhere and moved into place.
+    """
     try:
-        # SQLite gives the files beside it the bits that this one has.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        try:
-            if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
-                os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
+        if not path.exists():
+            draft = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            try:
+                _link(draft, path)
+            finally:
+                draft.unlink()
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(0o600)
     except OSError as error:
         raise refused(error, path) from error
+
+
+def _link(draft: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        # Another process was faster.
+        return
+    except OSError:
+        # A file system without links. Nobody can have the file open yet, so it may be made in place.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def _prepare(made: sqlite3.Connection, path: Path, durability: Durability) -> None:
@@ -58,6 +77,7 @@ def _prepare(made: sqlite3.Connection, path: Path, durability: Durability) -> No
     made.execute(f"PRAGMA synchronous = {durability.upper()}")
     # After a burst the log is cut back to this, instead of keeping the size that it once had.
     made.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    made.execute(f"PRAGMA wal_autocheckpoint = {SECOND_NET}")
     latest = migrations()[-1].number
     found = version_of(made)
     if found > latest:

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, cast
 
+from failwell.backends.sqlite.checkpoint import Checkpointer
 from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
 from failwell.backends.sqlite.listing import COLUMNS, listed, read_run, storable
 from failwell.backends.sqlite.prune import prune
@@ -64,6 +65,7 @@ class SqliteStore:
         self._turn = RLock()
         self._streams: dict[str, _Stream] = {}
         self._bells: dict[str, Bell] = {}
+        self._checkpointer = Checkpointer(self.path)
 
     def create(
         self,
@@ -114,6 +116,7 @@ class SqliteStore:
             if bell is None:
                 bell = self._bells[run] = Bell(run_folder(self.folder, run))
             bell.ring()
+            self._checkpointer.count(len(events))
         return events
 
     def read(self, run: str, after: int = -1, limit: int | None = None) -> Iterator[Event]:
@@ -208,6 +211,7 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._turn, typed(self.path):
+            self._checkpointer.close()
             for bell in self._bells.values():
                 bell.close()
             self._bells.clear()
