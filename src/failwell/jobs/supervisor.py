@@ -367,6 +367,9 @@ class SupervisedWorker:
 
     def _abandon(self, flight: Flight) -> None:
         """Nobody waits for this call any more; it is stopped like one that was cancelled."""
+        if flight.answer.cancelled():
+            # Whoever went away took the future along; the worker still owes an answer.
+            flight.answer = asyncio.get_running_loop().create_future()
         self._wish(flight, "cancel")
 
     async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:

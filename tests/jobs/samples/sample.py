@@ -203,8 +203,9 @@ class Sample:
         number = 0
         while True:
             number += 1
-            with open(path, "w") as file:
+            with open(f"{path}.draft", "w") as file:
                 file.write(str(number))
+            os.replace(f"{path}.draft", path)
             yield number
 
     # deaths

@@ -1,0 +1,218 @@
+"""Configurations: checked on the host, every bad field named, applied without a restart."""
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from failwell.capability import CapabilityConfigError
+from failwell.jobs.child.tree import descendants
+from failwell.jobs.schema import config_hash, unknown_keys, validate
+from failwell.jobs.supervisor import SupervisedWorker
+from tests.jobs.workers import a_manifest, a_worker, failure, run
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "title": "SampleConfig",
+    "properties": {
+        "model": {"type": "string", "enum": ["small", "large"], "default": "small"},
+        "beam": {"type": "integer", "minimum": 1, "maximum": 16, "default": 4},
+        "name": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2, "uniqueItems": True},
+        "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "deep": {"type": "object", "properties": {"x": {"type": "number", "exclusiveMinimum": 0, "default": 1}}},
+        "speed": {"$ref": "#/$defs/speed"},
+    },
+    "additionalProperties": False,
+    "$defs": {"speed": {"type": "number", "exclusiveMaximum": 10, "multipleOf": 0.5}},
+}
+
+
+def refusal(config: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> CapabilityConfigError:
+    with pytest.raises(CapabilityConfigError) as caught:
+        validate(schema, config, name="sample")
+    return caught.value
+
+
+def test_defaults_are_filled_in_and_nothing_that_was_given_is_changed() -> None:
+    given_ = {"beam": 2, "deep": {}}
+
+    made = validate(SCHEMA, given_, name="sample")
+
+    assert made == {"model": "small", "beam": 2, "deep": {"x": 1}}
+    assert given_ == {"beam": 2, "deep": {}}
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_unknown_keys_are_all_named() -> None:
+    error = refusal({"modle": "small", "beem": 3, "beam": 3})
+
+    assert error.fields_invalid == ["beem", "modle"]
+    assert error.config_class_name == "SampleConfig"
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_lenient_checking_leaves_unknown_keys_out_and_says_which() -> None:
+    given_ = {"modle": 1, "beam": 3}
+
+    assert validate(SCHEMA, given_, name="sample", strict=False) == {"model": "small", "beam": 3}
+    assert unknown_keys(SCHEMA, given_) == ["modle"]
+
+
+@pytest.mark.acceptance("cjm-substrate 54")
+@pytest.mark.parametrize(
+    ("config", "field", "words"),
+    [
+        ({"model": "huge"}, "model", "must be one of 'small', 'large', not 'huge'"),
+        ({"model": 3}, "model", "must be a string, not 3"),
+        ({"beam": 0}, "beam", "at least 1"),
+        ({"beam": 17}, "beam", "at most 16"),
+        ({"beam": True}, "beam", "must be an integer, not True"),
+        ({"beam": 2.5}, "beam", "must be an integer"),
+        ({"name": "x"}, "name", "at least 2 characters"),
+        ({"name": "abcde"}, "name", "at most 4 characters"),
+        ({"name": "AB"}, "name", "must match"),
+        ({"tags": ["a", 2]}, "tags[1]", "must be a string"),
+        ({"tags": ["a", "a"]}, "tags", "the same item twice"),
+        ({"tags": ["a", "b", "c"]}, "tags", "at most 2 items"),
+        ({"size": "big"}, "size", "fits none"),
+        ({"deep": {"x": 0}}, "deep.x", "more than 0"),
+        ({"deep": []}, "deep", "must be an object"),
+        ({"speed": 10}, "speed", "less than 10"),
+        ({"speed": 0.3}, "speed", "multiple of 0.5"),
+        ({"speed": float("nan")}, "speed", "finite"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_allowed(config: dict[str, Any], field: str, words: str) -> None:
+    error = refusal(config)
+
+    assert error.fields_invalid == [field]
+    assert words in str(error)
+
+
+@pytest.mark.acceptance("cjm-substrate 54")
+def test_every_bad_field_is_named_at_once() -> None:
+    error = refusal({"model": "huge", "beam": 99, "extra": 1, "deep": {"x": -1}})
+
+    assert error.fields_invalid == ["beam", "deep.x", "extra", "model"]
+
+
+def test_a_missing_required_field_is_named() -> None:
+    error = refusal({}, {"type": "object", "properties": {"a": {}}, "required": ["a"]})
+
+    assert error.fields_invalid == ["a"]
+
+
+def test_a_schema_that_asks_for_more_than_is_understood_is_refused() -> None:
+    error = refusal({}, {"properties": {"a": {"if": {}, "then": {}}}, "patternProperties": {}})
+
+    assert error.fields_invalid == ["if", "patternProperties", "then"]
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=6))
+def test_the_hash_of_a_configuration_does_not_depend_on_the_order_of_its_keys(config: dict[str, Any]) -> None:
+    assert config_hash(config) == config_hash(dict(reversed(list(config.items()))))
+
+
+# ------------------------------------------------------------------ on a worker
+
+
+def test_a_dataclass_is_its_own_schema_and_arrives_as_one() -> None:
+    async def work() -> Any:
+        async with a_worker("sample:Configured", config={"beam": 8}) as (worker, _):
+            return await worker.call("one"), dict(worker.config), worker.about["schema"]
+
+    seen, config, schema = run(work())
+
+    assert (seen["model"], seen["beam"], seen["type"]) == ("small", 8, "Config")
+    assert config == {"model": "small", "beam": 8, "language": None, "temperature": 0.0}
+    assert schema["properties"]["beam"] == {"type": "integer", "minimum": 1, "maximum": 16, "default": 4}
+
+
+@pytest.mark.acceptance("cjm-substrate 53", "cjm-substrate 54")
+@pytest.mark.parametrize("declared", [True, False], ids=["in the manifest", "by the capability"])
+def test_a_bad_configuration_starts_nothing_that_stays(declared: bool) -> None:
+    schema = {"properties": {"beam": {"type": "integer", "maximum": 16}}} if declared else None
+
+    worker = SupervisedWorker(
+        a_manifest("sample:Configured", config=schema), config={"beam": 99, "colour": "red"}
+    )
+
+    async def work() -> Any:
+        return await failure(worker.start()), descendants(os.getpid())
+
+    fault, left = run(work())
+
+    assert isinstance(fault, CapabilityConfigError)
+    assert fault.fields_invalid == ["beam", "colour"]
+    assert left == []
+
+
+@pytest.mark.acceptance("cjm-substrate 55")
+def test_a_changed_field_releases_only_what_was_made_from_it_and_restarts_nothing() -> None:
+    async def work() -> Any:
+        async with a_worker("sample:Configured") as (worker, _):
+            await worker.start()
+            pid = worker.pid
+            await worker.reconfigure({"beam": 8})
+            other = await worker.call("one")
+            await worker.reconfigure({"beam": 8, "model": "large"})
+            trigger = await worker.call("two")
+            return other, trigger, pid == worker.pid, dict(worker.config)
+
+    other, trigger, same, config = run(work())
+
+    assert (other["released"], other["beam"]) == ([], 8)
+    assert (trigger["released"], trigger["model"], trigger["initialised"]) == (["small"], "large", 1)
+    assert same
+    assert config["model"] == "large"
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_a_bad_change_changes_nothing() -> None:
+    async def work() -> Any:
+        async with a_worker("sample:Configured", config={"beam": 2}) as (worker, _):
+            await worker.start()
+            fault = await failure(worker.reconfigure({"beam": 0, "nope": 1}))
+            return fault, dict(worker.config), await worker.call("one")
+
+    fault, config, seen = run(work())
+
+    assert isinstance(fault, CapabilityConfigError)
+    assert fault.fields_invalid == ["beam", "nope"]
+    assert (config["beam"], seen["beam"]) == (2, 2)
+
+
+def test_a_changed_configuration_survives_the_process() -> None:
+    async def work() -> Any:
+        async with a_worker("sample:Configured") as (worker, _):
+            await worker.start()
+            await worker.reconfigure({"beam": 3})
+            await worker.restart()
+            return (await worker.call("one"))["beam"]
+
+    assert run(work()) == 3
+
+
+def test_the_capabilitys_hooks_are_called_when_their_time_comes() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            await worker.prefetch()
+            await worker.enabled(False)
+            await worker.enabled(True)
+            released = await worker.release()
+            return released, await worker.call("one", action="lived")
+
+    assert run(work()) == (True, ["initialize", "prefetch", "disable", "enable", "release"])
+
+
+def test_a_capability_that_cannot_release_says_so() -> None:
+    async def work() -> Any:
+        async with a_worker("sample:double") as (worker, _):
+            cold = await worker.release()
+            await worker.start()
+            return cold, await worker.release()
+
+    assert run(work()) == (False, False)
