@@ -27,6 +27,7 @@ MOST_MEMBERS = 12
 LONGEST_NAME = 30
 LABEL_COLUMNS = 30
 _LARGE = 60
+_SPINE = 100.0
 _FAR = 6
 """Layers that an edge of a large graph may cross."""
 
@@ -86,8 +87,11 @@ class _Place:
     anchor: float
     """From its left side to where edges meet it."""
     box: Box | None = None
-    above: list["_Place"] = field(default_factory=list["_Place"])
-    below: list["_Place"] = field(default_factory=list["_Place"])
+    weight: float = 1
+    """How much it counts that it stands where it wants to."""
+    above: list[tuple["_Place", float]] = field(default_factory=list[tuple["_Place", float]])
+    """What it is tied to in the layer above, and how strongly."""
+    below: list[tuple["_Place", float]] = field(default_factory=list[tuple["_Place", float]])
     x: float = 0
     """Of the anchor."""
     y: float = 0
@@ -121,7 +125,12 @@ def layout(graph: Graph) -> Layout:
     ranks, edges = _ranks(boxes, edges, graph.entry)
     places = {
         name: _Place(
-            rank=ranks[name], width=box.width + box.reach, height=box.height, anchor=box.width / 2, box=box
+            rank=ranks[name],
+            width=box.width + box.reach,
+            height=box.height,
+            anchor=box.width / 2,
+            weight=1.0 if box.type in (*ENDS, "signpost") else _SPINE,
+            box=box,
         )
         for name, box in boxes.items()
     }
@@ -276,16 +285,20 @@ def _chain(edge: Edge, places: dict[str, _Place]) -> list[_Place]:
     upper, lower = (source, target) if source.rank < target.rank else (target, source)
     labelled = source.rank + 1 if upper is source else source.rank - 1
     lines = wrapped(edge.label)
+    # The way of success is the spine of the picture and stands straight; failures lead away from it.
+    strength = _SPINE if edge.way == "success" and target.weight > 1 else 1.0
     chain = [upper]
     for rank in range(upper.rank + 1, lower.rank):
         width, height = 8.0, 0.0
         if rank == labelled and lines:
             width, height = max(text_width(line) for line in lines) + 14, 15.0 * len(lines) + 6
-        chain.append(_Place(rank=rank, width=width, height=height, anchor=width / 2))
+        chain.append(_Place(rank=rank, width=width, height=height, anchor=width / 2, weight=strength))
     chain.append(lower)
     for one, other in pairwise(chain):
-        one.below.append(other)
-        other.above.append(one)
+        # Long edges should be straight, so what lies between two points of one counts most.
+        pull = strength * (8.0 if one.box is None and other.box is None else 1.0)
+        one.below.append((other, pull))
+        other.above.append((one, pull))
     return chain
 
 
@@ -308,7 +321,7 @@ def _untangle(layers: list[list[_Place]]) -> None:
             for place in layer:
                 near = place.above if down else place.below
                 if near:
-                    place.order = sum(one.order for one in near) / len(near)
+                    place.order = sum(one.order for one, _ in near) / len(near)
             layer.sort(key=lambda place: place.order)
             for index, place in enumerate(layer):
                 place.order = index
@@ -331,34 +344,31 @@ def _pull(layers: list[list[_Place]]) -> None:
 
 
 def _wish(place: _Place, *, above: bool, below: bool) -> float:
-    total = weight = 0.0
-    for near in (place.above if above else ()), (place.below if below else ()):
-        for one in near:
-            # Long edges should be straight, so what lies between two points of one counts most.
-            pull = 8.0 if place.box is None and one.box is None else 2.0 if place.box is None else 1.0
-            total += pull * one.x
-            weight += pull
-    return total / weight if weight else place.x
+    near = [*(place.above if above else ()), *(place.below if below else ())]
+    weight = sum(pull for _, pull in near)
+    return sum(pull * one.x for one, pull in near) / weight if weight else place.x
 
 
 def _shift(layer: Sequence[_Place], wishes: list[float]) -> None:
-    # Two packings that keep the order, one from each side; their middle keeps it as well.
-    left: list[float] = []
+    """Bring everything as near to its wish as the order allows: least squares, by merging what collides."""
+    # Blocks of things that touch: how many, their weight, and where their left side wants to be.
+    blocks: list[tuple[int, float, float]] = []
+    offset = 0.0
     for place, wish in zip(layer, wishes, strict=True):
-        edge = wish - place.anchor
-        if left:
-            before = layer[len(left) - 1]
-            edge = max(edge, left[-1] + before.width + GAP)
-        left.append(edge)
-    right: list[float] = [0.0] * len(layer)
-    for index in range(len(layer) - 1, -1, -1):
-        place = layer[index]
-        edge = wishes[index] - place.anchor
-        if index + 1 < len(layer):
-            edge = min(edge, right[index + 1] - place.width - GAP)
-        right[index] = edge
-    for index, place in enumerate(layer):
-        place.x = (left[index] + right[index]) / 2 + place.anchor
+        count, weight, want = 1, place.weight, wish - place.anchor - offset
+        while blocks and blocks[-1][2] >= want:
+            others, heavier, wanted = blocks.pop()
+            want = (want * weight + wanted * heavier) / (weight + heavier)
+            count, weight = count + others, weight + heavier
+        blocks.append((count, weight, want))
+        offset += place.width + GAP
+    offset = 0.0
+    waiting = iter(layer)
+    for count, _, left in blocks:
+        for _ in range(count):
+            place = next(waiting)
+            place.x = left + offset + place.anchor
+            offset += place.width + GAP
 
 
 def _settle(layers: list[list[_Place]]) -> tuple[float, float]:

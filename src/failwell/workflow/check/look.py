@@ -1,10 +1,12 @@
 """What every rule looks at, and the two ways it speaks: an error or a warning."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from failwell.workflow.check.flow import Flow
+from failwell.workflow.check.raisable import Raisable, Universe
+from failwell.workflow.check.simple import simple_references
 from failwell.workflow.check.texts import Text, loop_names, texts_of_node, texts_of_workflow
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import ForEachSpec, Member, Node, ParallelSpec, Place, Plan
@@ -59,7 +61,8 @@ class Look:
         self.flow = Flow(plan)
         self.near = Near()
         self._members: dict[str, dict[str, Member]] = {}
-        self._syntax: dict[tuple[str, str | None, bool], str | None] = {}
+        self._universes: dict[tuple[Raisable, tuple[str, ...]], Universe] = {}
+        self._texts_read: dict[tuple[str, str | None, bool], tuple[Collection[Reference], str | None]] = {}
 
     @cached_property
     def bodies(self) -> dict[str, str]:
@@ -94,11 +97,7 @@ class Look:
     @cached_property
     def uses(self) -> list[Use]:
         """Every template that is not plain, with what it refers to. One that cannot be parsed is left out."""
-        return [
-            Use(text, found)
-            for text in self.texts
-            if self.syntax_mistake(text) is None and (found := self._references(text))
-        ]
+        return [Use(text, found) for text in self.texts if (found := self._read(text)[0])]
 
     @cached_property
     def texts(self) -> list[Text]:
@@ -118,14 +117,32 @@ class Look:
 
     def syntax_mistake(self, text: Text) -> str | None:
         """What keeps a text from being read, in words without a piece of it."""
-        key = (text.template.text, text.template.folder, text.is_condition)
-        if key not in self._syntax:
-            found = syntax_mistake(text.template, condition=text.is_condition)
-            self._syntax[key] = None if found is None else str(found)
-        return self._syntax[key]
+        return self._read(text)[1]
 
-    def _references(self, text: Text) -> Collection[Reference]:
-        return references(text.template, condition=text.is_condition)
+    def _read(self, text: Text) -> tuple[Collection[Reference], str | None]:
+        """What a text refers to, and what is wrong with it. Each text is read once."""
+        template, condition = text.template, text.is_condition
+        key = (template.text, template.folder, condition)
+        found = self._texts_read.get(key)
+        if found is None:
+            simple = None if condition and template.is_plain else simple_references(template.text)
+            if simple is not None:
+                found = (simple, None)
+            else:
+                wrong = syntax_mistake(template, condition=condition)
+                found = (
+                    (references(template, condition=condition), None) if wrong is None else ((), str(wrong))
+                )
+            self._texts_read[key] = found
+        return found
+
+    def universe(self, can: Raisable, named: Iterable[str]) -> Universe:
+        """Every kind that can come out of a node that can raise this and whose routes name those."""
+        key = (can, tuple(named))
+        found = self._universes.get(key)
+        if found is None:
+            found = self._universes[key] = Universe(can, key[1], self.plan.kinds)
+        return found
 
     def member(self, group: str, spec: ParallelSpec, name: str) -> Member | None:
         """The member of a group that is called `name`."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from failwell.fault.registry import is_owned
 from failwell.workflow.check.kinds import kinds_of_route
 from failwell.workflow.check.look import Look, error, warning
-from failwell.workflow.check.raisable import Raisable, Universe, raisable
+from failwell.workflow.check.raisable import Raisable, raisable
 from failwell.workflow.mistakes import Mistake
-from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Plan, Route, TerminateSpec
+from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Route, TerminateSpec
 
 
 def routes(look: Look) -> Iterator[Mistake]:
@@ -74,13 +74,13 @@ def _failure(look: Look, node: Node) -> Iterator[Mistake]:
         yield from _error_routes(look, node, ways, can)
     if look.as_root:
         yield from _propagated(node, ways)
-        yield from _nobody(look.plan, node, ways, can)
+        yield from _nobody(look, node, ways, can)
     yield from _raises(look, node, can)
 
 
 def _error_routes(look: Look, node: Node, ways: list[tuple[int, Route]], can: Raisable) -> Iterator[Mistake]:
     named = [kind for _, route in ways if route.on_error is not None for kind in route.on_error.kinds]
-    universe = Universe(can, named, look.plan.kinds)
+    universe = look.universe(can, named)
     left = universe.kinds
     """What still comes to the next route that is no repeat."""
     fresh = universe.kinds
@@ -148,11 +148,11 @@ def _propagated(node: Node, ways: list[tuple[int, Route]]) -> Iterator[Mistake]:
             )
 
 
-def _nobody(plan: Plan, node: Node, ways: list[tuple[int, Route]], can: Raisable) -> Iterator[Mistake]:
+def _nobody(look: Look, node: Node, ways: list[tuple[int, Route]], can: Raisable) -> Iterator[Mistake]:
     """Declared kinds that no route takes. In a sub-workflow they go to the caller, and that is fine."""
     if not can.authored:
         return
-    universe = Universe(can, (), plan.kinds)
+    universe = look.universe(can, ())
     open_kinds = set(can.authored)
     for _, route in ways:
         if route.on_error is not None:
