@@ -149,6 +149,7 @@ def test_no_handle_is_left_open(tmp_path: Path) -> None:
     for number in range(3):
         worked(tmp_path / str(number), sh("echo hi", stdin="x"))
         broke(tmp_path / str(number), sh("sleep 1000", timeout=0.01))
+        broke(tmp_path / str(number), sh("yes | head -c 3000; sleep 1000", timeout=0.1, output_limit=10))
         broke(tmp_path / str(number), sh("true", working_dir="/nowhere", stdin="x"))
 
     assert handles() == before

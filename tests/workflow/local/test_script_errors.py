@@ -66,6 +66,20 @@ def test_a_wait_that_the_script_knows_of_reaches_the_report(tmp_path: Path) -> N
     assert done.failure["report"]["not_before"]["after"] == 30.0
 
 
+def test_a_time_that_the_script_names_is_measured_from_its_end(tmp_path: Path) -> None:
+    text = (
+        "import datetime, json, os, time\n"
+        "at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=100)\n"
+        "wire = {'kind': 'a.b', 'message': 'm', 'details': {'retry_after': at.isoformat()}}\n"
+        "time.sleep(0.5)\n"
+        "open(os.environ['FAILWELL_ERROR_OUT'], 'w').write(json.dumps(wire))"
+    )
+
+    done = broke(tmp_path, python(text))
+
+    assert 90 < done.failure["report"]["not_before"]["after"] < 99.6
+
+
 @pytest.mark.acceptance("conductor 10")
 def test_the_author_cannot_send_the_error_file_elsewhere(tmp_path: Path) -> None:
     elsewhere = {"FAILWELL_ERROR_OUT": "/elsewhere", "CONDUCTOR_ERROR_OUT": "/elsewhere", "OWN": "kept"}

@@ -41,6 +41,7 @@ class Guardian:
                 call, stdin=ear, stdout=DEVNULL, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
             )
         except BaseException:
+            # Whatever came between, no handle stays open for nobody.
             os.close(self._pipe)
             os.close(self._slots)
             raise

@@ -204,22 +204,23 @@ async def end_tree(
 
     found = left()
     if grace > 0:
-        trees.send(found, signal.SIGTERM)
+        trees.send(signal.SIGTERM, found, groups)
         # A stopped process cannot act on a request.
-        trees.send(found, signal.SIGCONT)
+        trees.send(signal.SIGCONT, found, groups)
     ends, pause = loop.time() + grace, 0.002
     while found and loop.time() < ends:
         await asyncio.sleep(min(pause, max(0.0, ends - loop.time())))
         pause = min(2 * pause, 0.05)
         found = left()
     ends, pause = loop.time() + _CONFIRM, 0.002
-    while found and loop.time() < ends:
-        # Over and over, because whoever is missed by one look may have had a child meanwhile.
-        trees.send(found, signal.SIGKILL)
+    while True:
+        # Even if nobody was seen, and over and over: one look may miss who has a child and ends meanwhile.
+        trees.send(signal.SIGKILL, found, groups)
+        found = left()
+        if not found or loop.time() > ends:
+            return {abs(pid) for pid in found}
         await asyncio.sleep(pause)
         pause = min(2 * pause, 0.05)
-        found = left()
-    return {abs(pid) for pid in found}
 
 
 async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:

@@ -7,6 +7,7 @@ guessed from exit codes or from what a script prints: only its error file says w
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from errno import ENOTSUP
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
@@ -81,6 +82,8 @@ class ScriptExecutor:
     def _ward(self, run: str, folder: Path) -> Ward:
         ward = self._wards.get(run)
         if ward is None:
+            if os.name != "posix":
+                raise OSError(ENOTSUP, "scripts can be run on POSIX systems only")
             ward = self._wards[run] = Ward(folder)
         return ward
 
@@ -95,7 +98,6 @@ class _Script:
         self._usage = f"{ward.scratch}/{name}.usage.json"
         self._is_tidy = True
         self._timeout: float | None = request.call.get("timeout")
-        self._now = datetime.now(UTC)
 
     async def run(self) -> Worked | Broke:
         call = self._request.call
@@ -105,6 +107,14 @@ class _Script:
             env[variable] = self._tools.secret(reference)
             self._executor.secret(env[variable])
         out, err = self._capture("stdout"), self._capture("stderr")
+        try:
+            return await self._run(env, out, err)
+        finally:
+            out.close()
+            err.close()
+
+    async def _run(self, env: dict[str, str], out: Capture, err: Capture) -> Worked | Broke:
+        call = self._request.call
         told = Outcome(self._request, self._tools.plan, self._executor.shapes)
         try:
             process = Process(
@@ -123,6 +133,7 @@ class _Script:
         try:
             has_ended = await process.ended(self._timeout)
         except BaseException:
+            # Cancelled, interrupted or broken: in no case does the script live on without us.
             self._is_tidy = False
             await unbroken(self._stop(process))
             raise
@@ -152,7 +163,7 @@ class _Script:
     ) -> Worked | Broke:
         raised: Envelope | Malformed | None
         try:
-            raised = read_file(_left_in(self._error), self._now)
+            raised = read_file(_left_in(self._error), datetime.now(UTC))
         except Malformed as error:
             raised = error
         usage = self._usage_told()

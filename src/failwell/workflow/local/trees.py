@@ -84,9 +84,13 @@ def tree(
     return found - {os.getpid(), 1}
 
 
-def send(pids: Iterable[int], number: int) -> None:
-    """Send a signal to each; one that is gone or not ours to signal is passed over."""
-    for pid in pids:
+def send(number: int, pids: Iterable[int], groups: Iterable[int] = ()) -> None:
+    """Send a signal to each; one that is gone or not ours to signal is passed over.
+
+    Groups are signalled as such, because one who has a child and ends, again and again, is never
+    where he was seen; the system catches him all the same.
+    """
+    for pid in (*(-group for group in groups), *pids):
         try:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):
@@ -99,7 +103,7 @@ def sweep(mark: str, roots: Iterable[tuple[int, int | None]], *, patience: float
     groups = [pid for pid, started in held if started is None]
     ends = time.monotonic() + patience
     while left := tree(mark, groups=groups, roots=held):
-        send(left, signal.SIGKILL)
+        send(signal.SIGKILL, left, groups)
         if time.monotonic() > ends:
             return left
         time.sleep(0.005)  # noqa: TID251  (the host is gone or ends with this; nobody else waits)
@@ -151,11 +155,7 @@ def _main(mark: str, table: str, *waiting: str) -> None:
     if has_proc():
         sweep(mark, roots, patience=60.0)
     else:
-        for pid, _ in roots:
-            try:
-                os.killpg(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+        send(signal.SIGKILL, (), [pid for pid, _ in roots])
     from shutil import rmtree
 
     # The folder of the table belongs to the scripts alone, and none of them is left to use it.

@@ -23,7 +23,7 @@ class Ward:
         self.run_folder = run_folder
         _bury(run_folder)
         self._mark = token_hex(8)
-        self.scratch = run_folder / f"{_SCRATCH}{self._mark}"
+        self.scratch = run_folder / f"{_SCRATCH}{self._mark}-{_host(os.getpid())}"
         self.scratch.mkdir(mode=0o700, parents=True)
         self._count = 0
         self._guardian = Guardian(f"{self._mark}.", self.scratch)
@@ -93,8 +93,17 @@ def _bury(run_folder: Path) -> None:
     """End what an earlier host of this run left behind, if its guardian died with it.
 
     By their mark alone: numbers that were written down before a restart of the machine are others' now.
+    A host that is alive is left in peace; it looks after its own.
     """
     for old in run_folder.glob(f"{_SCRATCH}*"):
-        if trees.has_proc():
-            trees.sweep(f"{old.name.removeprefix(_SCRATCH)}.", (), patience=5.0)
+        mark, _, host = old.name.removeprefix(_SCRATCH).partition("-")
+        if not trees.has_proc() or host == _host(int(host.partition("-")[0])):
+            continue
+        trees.sweep(f"{mark}.", (), patience=5.0)
         rmtree(old, ignore_errors=True)
+
+
+def _host(pid: int) -> str:
+    """A name for a process that no later one with the same number has."""
+    seen = trees.look(pid)
+    return f"{pid}-{0 if seen is None else seen.started}"
