@@ -44,8 +44,8 @@ class Watch:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             made.settimeout(0.0)
             try:
-                with _address(self._folder, self._name) as address:
-                    made.bind(address)
+                with address(self._folder, self._name) as path:
+                    made.bind(path)
                     (self._folder / self._name).chmod(0o600)
             except OSError:
                 made.close()
@@ -135,8 +135,8 @@ class Bell:
 
     def _wake(self, sender: socket.socket, name: str) -> None:
         try:
-            with _address(self._folder, name) as address:
-                sender.sendto(b"!", address)
+            with address(self._folder, name) as path:
+                sender.sendto(b"!", path)
         except BlockingIOError:
             # Its box is full: it has been woken and has not looked yet.
             return
@@ -147,7 +147,7 @@ class Bell:
 
 
 @contextmanager
-def _address(folder: Path, name: str) -> Generator[str]:
+def address(folder: Path, name: str) -> Generator[str]:
     """The address of a socket in `folder`, by a detour where the path is too long for one."""
     direct = os.fspath(folder / name)
     if len(os.fsencode(direct)) <= _LONGEST:

@@ -43,8 +43,10 @@ COMMANDS: dict[str, Command] = {
     for command in (
         Command("validate", "say everything that is wrong with workflow files", "validate"),
         Command("show", "draw the graph of a workflow", "show"),
-        Command("run", "run a workflow file", "run", (JSON, TEXT, MARKDOWN)),
-        Command("resume", "take a run up where it was left", "resume", (JSON, TEXT, MARKDOWN)),
+        Command("run", "run a workflow file", "run"),
+        Command("resume", "take a run up where it was left", "resume"),
+        Command("gate", "list and answer the questions that runs wait with", "gate"),
+        Command("stop", "ask a run that is going on to end", "stop"),
         Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
         Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
         Command("explain", "explain a kind: cause, remedy, example", "explain"),

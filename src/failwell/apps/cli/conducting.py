@@ -4,7 +4,9 @@ import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,11 +78,27 @@ class Conductor:
             watchers=(shown.heard,),
             notes=shown.noted,
             stays=asked.wait,
-            ready=self._ready,
+            asker=self._asker(shown),
+            around=self._around,
         )
 
-    def _ready(self, driver: "Driver", run: str) -> None:
+    def _asker(self, shown: Any) -> Any:
+        from failwell.apps.cli import terminal_gates as gates
+
+        if self.asked.skip_gates:
+            return gates.first_option
+        if self.asked.no_input or not gates.can_ask():
+            return None
+        return gates.Terminal(shown.pause, shown.go_on).ask
+
+    @asynccontextmanager
+    async def _around(self, driver: "Driver", run: str, folder: Path) -> AsyncGenerator[None]:
+        """While the run goes on, others can knock at its door."""
+        from failwell.workflow.local.control import listening
+
         self._driver, self.run = driver, run
+        async with listening(driver, folder):
+            yield
 
     def _interrupt(self, number: int) -> None:
         """The first time the run is asked to end; the second time it is ended."""

@@ -35,6 +35,12 @@ class Plain:
         if words is not None:
             print(f"{event.data['path']}: {words}", file=sys.stderr)
 
+    def pause(self) -> None:
+        """Make room for a question."""
+
+    def go_on(self) -> None:
+        """The question was answered."""
+
     def noted(self, kind: str, data: dict[str, Any]) -> None:
         """Hear what is not worth a place in the journal."""
 

@@ -31,14 +31,14 @@ def tell_end(ended: "Ended", run: str, asked: Namespace, *, was_interrupted: boo
 
 def _result(outputs: Any, form: str) -> str:
     # Plain ASCII: the result must survive whatever encoding the next program reads with.
-    if form == JSON or not isinstance(outputs, dict):
+    if form != MARKDOWN or not isinstance(outputs, dict):
         return dumps(outputs, indent=2)
     told: Mapping[str, Any] = outputs  # pyright: ignore[reportUnknownVariableType]
-    texts = {name: value if isinstance(value, str) else dumps(value) for name, value in told.items()}
-    if form == MARKDOWN:
-        rows = [f"| {name} | {text.replace('|', '&#124;').replace(chr(10), '<br>')} |" for name, text in texts.items()]
-        return "\n".join(["| output | value |", "| --- | --- |", *rows])
-    return "\n".join(f"{name}: {text}" for name, text in texts.items())
+    rows: list[str] = []
+    for name, value in told.items():
+        text = value if isinstance(value, str) else dumps(value)
+        rows.append(f"| {name} | {text.strip().replace('|', '&#124;').replace(chr(10), '<br>')} |")
+    return "\n".join(["| output | value |", "| --- | --- |", *rows])
 
 
 def _waiting(ended: "Ended", run: str) -> dict[str, Any]:

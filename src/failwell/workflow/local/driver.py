@@ -56,8 +56,19 @@ FIRST_SNAPSHOT = 2_000
 
 Watcher = Callable[[Entry], None]
 Notes = Callable[[str, dict[str, Any]], None]
-Asker = Callable[[str, Mapping[str, Any]], Awaitable["Answered | None"]]
+Asker = Callable[[str, Mapping[str, Any]], Awaitable["Said | None"]]
+"""Puts a question (gate, and what was asked) to whoever is there; `None` if nobody answers here."""
 Opener = Callable[[str, str], Awaitable[Plan]]
+
+
+@frozen
+class Said:
+    """What somebody answered."""
+
+    decision: str
+    by: str
+    payload: Any = None
+    comment: str = ""
 
 
 @frozen
@@ -190,6 +201,8 @@ class Driver:
         for event in events:
             if event.type in ("run:failed", "notification"):
                 self._put_down(event)
+            elif event.type == "human_gate:resumed":
+                self._stop_asking(event.data["gate"])
             self._tell_watchers(event)
         if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
             self._keep()
@@ -333,9 +346,28 @@ class Driver:
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.world.asker is not None
-        answered = await self.world.asker(gate, question)
+        said = await self.world.asker(gate, question)
         self._questions.pop(gate, None)
-        self._put(answered if answered is not None else Tick(at=self.now()))
+        if said is None:
+            self._put(Tick(at=self.now()))
+            return
+        self._put(
+            Answered(
+                at=self.now(),
+                gate=gate,
+                decision=said.decision,
+                by=said.by,
+                payload=said.payload,
+                comment=said.comment,
+                luck=self.world.luck(),
+            )
+        )
+
+    def _stop_asking(self, gate: str) -> None:
+        """The first answer counts; whoever is still being asked is let off."""
+        question = self._questions.pop(gate, None)
+        if question is not None:
+            question.cancel()
 
     def _stop(self, path: str) -> None:
         work = self._work.get(path)

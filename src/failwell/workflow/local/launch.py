@@ -5,7 +5,8 @@ files it was made from are compared with those on disk before a step of it runs 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ class NothingToResume(Fault, kind="session.no_snapshot"):
         return f"run `{self.run}` is {self.status}; there is nothing to go on with"
 
 
+@asynccontextmanager
+async def _nothing_around(_driver: Driver, _run: str, _folder: Path) -> AsyncGenerator[None]:
+    yield
+
+
 @frozen
 class Settings:
     """How runs are run here."""
@@ -85,8 +91,8 @@ class Settings:
     asker: Asker | None = None
     stays: bool = False
     grace: float = 2.0
-    ready: Callable[[Driver, str], Any] | None = None
-    """Told of the driver and the run's name before anything happens, to cancel it or hand answers in."""
+    around: Callable[[Driver, str, Path], AbstractAsyncContextManager[None]] = _nothing_around
+    """Entered with the driver, the run's name and its folder while the run goes on, to let others speak to it."""
 
     @property
     def available(self) -> frozenset[str]:
@@ -273,10 +279,9 @@ async def _drive(
         notes=settings.notes or _unheard,
     )
     driver = Driver(Machine(plans), plans, world, state)
-    if settings.ready is not None:
-        settings.ready(driver, run)
     try:
-        return await driver.drive(first)
+        async with settings.around(driver, run, world.run_folder):
+            return await driver.drive(first)
     finally:
         for executor in dict.fromkeys(settings.executors.values()):
             await executor.close(run, grace=settings.grace)

@@ -179,10 +179,17 @@ def _pick_up(turn: Turn) -> None:
 
 
 def _gate_again(turn: Turn, task: Task) -> None:
-    if task.gate is None:
-        # It was decided, and the process ended before anything came of that.
-        if task.status == "budget":
-            start_again(turn, task, because="approval")
+    told = (task.asked or {}).get("answer")
+    if told is not None:
+        decided = Answered(
+            at=turn.at,
+            gate=told["gate"],
+            decision=told["decision"],
+            by=told["decided_by"],
+            payload=told.get("payload"),
+            comment=told.get("comment", ""),
+        )
+        answer(turn, decided)
         return
     ask_again(turn, task)
     if task.until is not None:

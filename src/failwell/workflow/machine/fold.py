@@ -229,6 +229,12 @@ def _gate_paused(state: State, _at: float, data: Data) -> None:
     )
 
 
+def _gate_answered(state: State, _at: float, data: Data) -> None:
+    """Somebody decided while nobody drove the run; it is acted on when the run is taken up."""
+    task = state.tasks[data["path"]]
+    state.tasks[task.path] = task.but(asked={**(task.asked or {}), "answer": data})
+
+
 def _gate_resumed(state: State, _at: float, data: Data) -> None:
     task = state.tasks[data["path"]]
     approved = task.status == "budget" and data["decision"] == "approved"
@@ -336,6 +342,7 @@ _DOES: dict[str, Callable[[State, float, Data], None]] = {
     "workflow:started": _workflow_started,
     "workflow:ended": _workflow_ended,
     "human_gate:paused": _gate_paused,
+    "human_gate:answered": _gate_answered,
     "human_gate:resumed": _gate_resumed,
     "budget:paused": _budget_paused,
     "budget:warning": _budget_warning,

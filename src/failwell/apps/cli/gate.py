@@ -1,0 +1,136 @@
+"""`failwell gate`: list the questions that runs wait with, and answer them."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.commands import JSON, MARKDOWN
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.runs_find import add_store, find_run, journal
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.journal.store import Run, Store
+
+_ACTIONS = ("list", "respond")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what can be done with gates."""
+    parser.usage = (
+        "%(prog)s [list] [RUN] [options]\n"
+        "       %(prog)s respond RUN GATE VALUE [--comment TEXT] [--payload JSON] [--resume] [options]"
+    )
+    parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="an id, the beginning of one, or `last`")
+    parser.add_argument("gate", nargs="?", metavar="GATE", help="the gate, as `gate list` names it")
+    parser.add_argument("value", nargs="?", metavar="VALUE", help="the chosen option's value")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="a remark that is kept with the answer")
+    parser.add_argument("--payload", metavar="JSON", help="more input, or the answers of a questions step by id")
+    parser.add_argument("--by", metavar="NAME", help="who answers (default: the user)")
+    add_store(parser)
+    parser.epilog = "An answer to a run that nobody drives is kept, and counts when the run is resumed."
+
+
+def run(asked: Namespace) -> int:
+    """List or respond."""
+    if asked.action == "list":
+        return _list(asked)
+    missing = next((name for name in ("run", "gate", "value") if getattr(asked, name) is None), None)
+    if missing is not None:
+        raise wrong(f"missing {missing.upper()}", see="failwell gate --help")
+    return _respond(asked)
+
+
+def _list(asked: Namespace) -> int:
+    rows: list[dict[str, Any]] = []
+    with journal(asked) as store:
+        if store is not None:
+            runs = [find_run(store, asked.run)] if asked.run else store.runs(statuses=("waiting", "running", "parked"))
+            rows = [row for one in runs for row in _open(store, one)]
+    if asked.format == JSON:
+        say_json(rows)
+    elif asked.format == MARKDOWN:
+        lines = [f"| {row['run']} | {row['id']} | {row['prompt']} | {', '.join(row['values'])} |" for row in rows]
+        say("\n".join(["| run | gate | asks | answers |", "| --- | --- | --- | --- |", *lines]))
+    else:
+        lines = [f"{row['run']}  {row['id']}  {row['prompt']}  [{' | '.join(row['values'])}]" for row in rows]
+        say("\n".join(lines) or "no gate is open")
+    return Exit.DONE
+
+
+def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
+    from failwell.workflow.local.control import gates_in
+    from failwell.workflow.local.launch import restored
+
+    return [
+        {
+            "id": gate,
+            "run": one.id,
+            "type": asked.get("type"),
+            "prompt": asked.get("prompt", ""),
+            "values": [option["value"] for option in asked.get("options", ())],
+            "questions": asked.get("questions", []),
+            "assignee": asked.get("assignee"),
+            "answered": "answer" in asked,
+        }
+        for gate, asked in gates_in(restored(store, one.id).tasks.values()).items()
+    ]
+
+
+def _respond(asked: Namespace) -> int:
+    from failwell.apps.cli.terminal_gates import whoever
+    from failwell.journal.folder import run_folder, state_folder
+    from failwell.workflow.local.control import say as say_to
+
+    answer: dict[str, Any] = {
+        "gate": asked.gate,
+        "decision": asked.value,
+        "by": asked.by or whoever(),
+        "comment": asked.comment,
+    }
+    if asked.payload is not None:
+        answer["payload"] = _payload(asked.payload)
+    with journal(asked) as store:
+        found = find_run(store, asked.run)
+        assert store is not None
+        reply = say_to(run_folder(state_folder(asked.store), found.id), {"do": "answer", **answer})
+        if reply is None:
+            _keep(store, found, answer)
+            told = {"id": asked.gate, "run": found.id, "decision": asked.value, "next": f"failwell resume {found.id}"}
+        elif not reply["ok"]:
+            raise wrong(reply["error"], see=f"failwell gate list {found.id}")
+        else:
+            told = {"id": asked.gate, "run": found.id, "decision": asked.value}
+    if asked.format == JSON:
+        say_json(told)
+    else:
+        say(f"answered `{asked.gate}` of run {told['run']} with `{asked.value}`")
+        if "next" in told:
+            say(f"next: {told['next']}")
+    return Exit.DONE
+
+
+def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
+    """Record the answer for whoever resumes the run."""
+    from failwell.runtime.clock import SYSTEM_CLOCK
+    from failwell.workflow.local.control import gates_in, refusal
+    from failwell.workflow.local.launch import restored
+
+    with store.lock(found.id):
+        tasks = restored(store, found.id).tasks.values()
+        problem = refusal(gates_in(tasks), answer["gate"], answer["decision"])
+        if problem is not None:
+            raise wrong(problem, see=f"failwell gate list {found.id}")
+        task = next(one for one in tasks if one.gate == answer["gate"])
+        data = {"path": task.path, "gate": answer["gate"], "decision": answer["decision"], "decided_by": answer["by"]}
+        data |= {name: answer[name] for name in ("payload", "comment") if answer.get(name)}
+        store.append(found.id, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
+
+
+def _payload(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise wrong(f"`--payload` is not JSON: {error}", see="failwell gate --help") from None

@@ -1,0 +1,159 @@
+"""Asks at the terminal what a gate wants to know. Questions go to stderr: stdout is for the result."""
+
+import getpass
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.output import is_terminal
+
+if TYPE_CHECKING:
+    from failwell.workflow.local.driver import Said
+
+_END = "."
+
+
+def can_ask() -> bool:
+    """Whether a person sits there to be asked."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def whoever() -> str:
+    """The name that an answer is recorded under."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+async def first_option(_gate: str, question: Mapping[str, Any]) -> "Said | None":
+    """What `--skip-gates` answers: the first option, or the default of each question."""
+    from failwell.workflow.local.driver import Said
+
+    if question.get("type") == "questions":
+        defaults = {one["id"]: one.get("default") for one in question["questions"]}
+        return Said(decision="answered", by="--skip-gates", payload=defaults)
+    return Said(decision=question["options"][0]["value"], by="--skip-gates")
+
+
+class Terminal:
+    """Asks one question after the other; `pause` and `go_on` clear the way and give it back."""
+
+    def __init__(self, pause: Any, go_on: Any) -> None:
+        self._pause = pause
+        self._go_on = go_on
+        self._turn: Any = None
+
+    async def ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
+        """Ask; `None` when the input has ended."""
+        from asyncio import Lock
+
+        self._turn = self._turn or Lock()
+        async with self._turn:
+            self._pause()
+            try:
+                return await self._ask(gate, question)
+            finally:
+                self._go_on()
+
+    async def _ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
+        from failwell.workflow.local.driver import Said
+
+        _say(f"\n? {question.get('prompt') or gate}")
+        if question.get("type") == "questions":
+            return await self._questions(question)
+        options = question["options"]
+        for number, option in enumerate(options, 1):
+            _say(f"  {number}. {option['label']} ({option['value']})")
+        while True:
+            line = await _line("choose: ")
+            if line is None:
+                return None
+            chosen = _chosen(line.strip(), options)
+            if chosen is None:
+                _say(f"  write a number from 1 to {len(options)}, or a value")
+                continue
+            payload = None
+            if chosen.get("prompt_for"):
+                text = await _text(f"{chosen['prompt_for']}: ", several=bool(chosen.get("multiline")))
+                if text is None:
+                    return None
+                payload = {chosen["prompt_for"]: text}
+            return Said(decision=chosen["value"], by=whoever(), payload=payload)
+
+    async def _questions(self, question: Mapping[str, Any]) -> "Said | None":
+        from failwell.workflow.local.driver import Said
+
+        answers: dict[str, Any] = {}
+        for one in question["questions"]:
+            answer = await _one(one)
+            if answer is _NOBODY:
+                return None
+            answers[one["id"]] = answer
+        return Said(decision="answered", by=whoever(), payload=answers)
+
+
+_NOBODY = object()
+
+
+async def _one(question: Mapping[str, Any]) -> Any:
+    _say(f"  {question['text']}")
+    if question.get("hint"):
+        _say(f"  ({question['hint']})")
+    choices = [str(choice) for choice in question.get("choices") or ()]
+    for number, choice in enumerate(choices, 1):
+        _say(f"    {number}. {choice}")
+    default = question.get("default")
+    while True:
+        line = await _line(f"  [{default}] " if default is not None else "  ")
+        if line is None:
+            return _NOBODY
+        text = line.strip()
+        if not text and default is not None:
+            return default
+        if text.isdecimal() and choices and 1 <= int(text) <= len(choices):
+            return choices[int(text) - 1]
+        if text and (not choices or text in choices):
+            return text
+        if not text and not question.get("required", True):
+            return None
+        _say("  one of the choices, please" if choices else "  this needs an answer")
+
+
+def _chosen(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if text.isdecimal() and 1 <= int(text) <= len(options):
+        return options[int(text) - 1]
+    return next((option for option in options if option["value"] == text), None)
+
+
+async def _text(prompt: str, *, several: bool) -> str | None:
+    if not several:
+        return await _line(prompt)
+    _say(f"{prompt}(end with a line that holds `{_END}` alone)")
+    lines: list[str] = []
+    while (line := await _line("")) is not None and line != _END:
+        lines.append(line)
+    return "\n".join(lines)
+
+
+async def _line(prompt: str) -> str | None:
+    """One line of stdin, without holding up the run; `None` at its end."""
+    from asyncio import get_running_loop
+
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    loop = get_running_loop()
+    ready = loop.create_future()
+    stdin = sys.stdin.fileno()
+    loop.add_reader(stdin, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(stdin)
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

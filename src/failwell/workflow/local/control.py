@@ -1,0 +1,124 @@
+"""The door to a run that is going on: another process of its owner can answer its gates or stop it.
+
+A socket in the run's private folder, one JSON object a line each way. If nobody listens there, the
+run is not being driven, and what there is to say goes into the journal instead.
+"""
+
+import json
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.journal.watch import address
+from failwell.workflow.local.driver import Driver
+from failwell.workflow.machine.events import Answered, Cancel
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+NAME = "control.sock"
+_LONGEST = 64 * 1024
+_PATIENCE = 10.0
+
+
+@asynccontextmanager
+async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
+    """Answer at the run's door while the block lasts."""
+    from asyncio import start_unix_server
+
+    (folder / NAME).unlink(missing_ok=True)
+
+    async def serve(reader: "StreamReader", writer: "StreamWriter") -> None:
+        try:
+            line = await reader.readline()
+            reply = _obey(driver, line)
+            writer.write(f"{json.dumps(reply)}\n".encode())
+            await writer.drain()
+        except (ValueError, ConnectionError):
+            # Whoever knocked sent too much or went away; the run is none the worse.
+            return
+        finally:
+            writer.close()
+
+    with address(folder, NAME) as path:
+        server = await start_unix_server(serve, path, limit=_LONGEST)
+    (folder / NAME).chmod(0o600)
+    try:
+        yield
+    finally:
+        server.close()
+        (folder / NAME).unlink(missing_ok=True)
+
+
+def say(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Say something to a run that is going on; `None` if nobody drives it."""
+    knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    knock.settimeout(_PATIENCE)
+    try:
+        with address(folder, NAME) as path:
+            knock.connect(path)
+        knock.sendall(f"{json.dumps(request)}\n".encode())
+        with knock.makefile("r", encoding="utf-8") as answers:
+            line = answers.readline()
+    except (FileNotFoundError, ConnectionError, TimeoutError):
+        return None
+    finally:
+        knock.close()
+    return json.loads(line) if line else None
+
+
+def _obey(driver: Driver, line: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return {"ok": False, "error": "that is not JSON"}
+    match request:
+        case {"do": "cancel"}:
+            by = str(request.get("by", ""))
+            driver.tell(Cancel(at=driver.now(), reason=str(request.get("reason", "user")), by=by))
+            return {"ok": True}
+        case {"do": "answer", "gate": str(gate), "decision": str(decision)}:
+            problem = refusal(open_gates(driver), gate, decision)
+            if problem is not None:
+                return {"ok": False, "error": problem}
+            driver.tell(
+                Answered(
+                    at=driver.now(),
+                    gate=gate,
+                    decision=decision,
+                    by=str(request.get("by", "")),
+                    payload=request.get("payload"),
+                    comment=str(request.get("comment", "")),
+                )
+            )
+            return {"ok": True}
+        case _:
+            return {"ok": False, "error": "there is no such request"}
+
+
+def open_gates(driver: Driver) -> dict[str, Mapping[str, Any]]:
+    """The questions that a run waits for an answer to."""
+    return gates_in(driver.state.tasks.values())
+
+
+def gates_in(tasks: Any) -> dict[str, Mapping[str, Any]]:
+    """The open gates among some tasks, with what they ask."""
+    return {str(task.gate): task.asked or {} for task in tasks if task.gate is not None}
+
+
+def refusal(gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str) -> str | None:
+    """Why an answer cannot be taken, or `None`."""
+    if gate not in gates:
+        known = ", ".join(f"`{name}`" for name in gates) or "none"
+        return f"no gate `{gate}` is open; open ones: {known}"
+    asked = gates[gate]
+    if "answer" in asked:
+        return f"gate `{gate}` was answered by {asked['answer']['decided_by'] or 'somebody'} already"
+    values = [option["value"] for option in asked.get("options", ())]
+    if asked.get("type") == "questions":
+        values = ["answered", "aborted"] if asked.get("can_abort") else ["answered"]
+    if decision not in values:
+        return f"`{decision}` is not an answer of gate `{gate}`; write {' or '.join(f'`{one}`' for one in values)}"
+    return None
