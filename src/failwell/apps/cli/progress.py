@@ -1,39 +1,25 @@
-"""Shows on stderr how a run goes, one line for each thing that happened."""
+"""Shows on stderr how a run goes: a live tree on a terminal, one line for each fact elsewhere."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from failwell.apps.cli.output import is_terminal
+from failwell.apps.cli.progress_model import Model, Row
 from failwell.journal.event import Event
 
-_WORDS = {
-    "node:started": "started",
-    "node:completed": "done",
-    "node:failed": "failed",
-    "node:retrying": "will be repeated",
-    "node:waiting": "waits",
-    "node:skipped": "skipped",
-    "human_gate:paused": "asks",
-}
 
-
-@contextmanager
-def progress(asked: Namespace) -> Generator["Plain"]:
-    """Whoever tells people about the run, for as long as it goes on."""
-    shows = not (asked.quiet or asked.silent or asked.progress == "none")
-    yield Plain() if shows else Silent()
-
-
-class Plain:
-    """One line for each fact."""
+class Silent:
+    """Says nothing."""
 
     def heard(self, event: Event) -> None:
-        """Tell one fact."""
-        words = _WORDS.get(event.type)
-        if words is not None:
-            print(f"{event.data['path']}: {words}", file=sys.stderr)
+        """Hear one fact."""
+
+    def noted(self, kind: str, data: dict[str, Any]) -> None:
+        """Hear what is not worth a place in the journal."""
 
     def pause(self) -> None:
         """Make room for a question."""
@@ -41,12 +27,78 @@ class Plain:
     def go_on(self) -> None:
         """The question was answered."""
 
-    def noted(self, kind: str, data: dict[str, Any]) -> None:
-        """Hear what is not worth a place in the journal."""
+
+@contextmanager
+def progress(asked: Namespace) -> Generator[Silent]:
+    """Whoever tells people about the run, for as long as it goes on."""
+    wanted = "none" if asked.quiet or asked.silent else asked.progress
+    if wanted == "auto":
+        wanted = "live" if _is_lively(asked) else "plain"
+    if wanted == "live":
+        from failwell.apps.cli.progress_live import Live
+
+        with Live(asked) as live:
+            yield live
+    else:
+        yield Plain() if wanted == "plain" else Silent()
 
 
-class Silent(Plain):
-    """Says nothing."""
+def _is_lively(asked: Namespace) -> bool:
+    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not getattr(asked, "agent", False)
+
+
+class Plain(Silent):
+    """One line for each fact that a person would want to read later."""
+
+    def __init__(self) -> None:
+        self._model = Model()
 
     def heard(self, event: Event) -> None:
-        """Hear one fact."""
+        """Tell one fact."""
+        row = self._model.hear(event)
+        line = line_of(self._model, event, row)
+        if line:
+            print(line, file=sys.stderr, flush=True)
+
+
+def line_of(model: Model, event: Event, row: Row | None) -> str | None:
+    """The words for one fact, or `None` if it is not worth a line."""
+    data: Any = event.data
+    if event.type == "run:started":
+        return f"run {model.run} of {model.workflow}"
+    if event.type in ("run:completed", "run:failed", "run:cancelled"):
+        cost = f", {model.spent:.4f} USD" if model.spent else ""
+        return f"run {model.state} after {span(data.get('duration', 0.0))}{cost}"
+    if event.type == "budget:warning":
+        return f"budget: {data['spent_usd']:.2f} of {data['limit_usd']:.2f} USD are spent"
+    if row is None or row.type == "set":
+        return None
+    words = _WORDS.get(event.type)
+    return None if words is None else f"{row.path}: {words(row, data)}"
+
+
+def _retrying(row: Row, data: Any) -> str:
+    reason = "blocked until its time" if data.get("by") == "parking" else f"again in {span(data['delay'])}"
+    return f"failed with {row.words} (attempt {row.attempt}); {reason}"
+
+
+_WORDS: dict[str, Any] = {
+    "node:started": lambda row, data: "started" if row.attempt == 1 else f"started, attempt {row.attempt}",
+    "node:completed": lambda row, data: f"done in {span((row.ended or 0.0) - row.started)}",
+    "node:failed": lambda row, data: f"failed with {row.words}",
+    "node:retrying": _retrying,
+    "node:waiting": lambda row, data: f"waits {span(data['seconds'])}",
+    "node:skipped": lambda row, data: f"skipped ({row.words})",
+    "human_gate:paused": lambda row, data: f"asks: {row.words}",
+}
+
+
+def span(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 1:
+        return f"{max(seconds, 0.0) * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
