@@ -147,6 +147,7 @@ def test_a_declared_kind_must_be_ones_own() -> None:
         ("[validation.input_invalid, fatal]", "is never repeated"),
         ("[]", "must not be empty"),
         ("[tool_denied]", "neither a kind nor a category"),
+        ("[provider.rate_limitd]", "is no kind of the runtime"),
         ("[3]", "must name kinds or categories"),
         ("transient", "must be a list"),
     ],
@@ -169,3 +170,15 @@ def test_retry_on_takes_kinds_categories_and_two_words() -> None:
     assert {"provider.rate_limited", "provider.timeout", "internal.script_timeout"} < set(retry.retry_on)
     assert "provider.auth" not in retry.retry_on
     assert "limit.run_timeout" not in retry.retry_on
+
+
+@pytest.mark.acceptance("relavium 47")
+def test_a_declared_kind_that_is_never_repeated_is_refused_in_retry_on() -> None:
+    step = "agents: [{name: work, retry: {retry_on: [shop.gone, shop.busy]}}]"
+
+    mistake = the_mistake(
+        f"{HEAD}kinds: {{shop.gone: {{category: fatal}}, shop.busy: {{category: transient}}}}\n{step}\n"
+    )
+
+    assert mistake.path == "agents[0].retry.retry_on[0]"
+    assert "never repeated" in mistake.message

@@ -94,6 +94,13 @@ def test_jobs_and_tools_have_arguments() -> None:
     assert (mcp.type, mcp.spec.settings, mcp.spec.timeout) == ("tool", {"server": "web"}, 5.0)
 
 
+@pytest.mark.parametrize(
+    "target", ["type: job, job: j", "type: tool, tool: t", "type: mcp, server: s, tool: t"]
+)
+def test_what_a_call_is_given_stands_under_arguments(target: str) -> None:
+    assert "under `arguments`" in the_mistake(with_step(f"{{name: work, {target}, input: {{a: 1}}}}")).hint
+
+
 def test_a_set_has_one_value_or_several() -> None:
     one = node_of('{name: work, type: set, value: "{{ 1 }}", output_type: integer}').spec
     null = node_of("{name: work, type: set, value: null}").spec

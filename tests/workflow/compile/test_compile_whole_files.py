@@ -1,11 +1,13 @@
 """Whole files: everything that the shape knows, loaded unchanged; and large ones, in time."""
 
 import gc
+import json
 import time
 
 import pytest
 
-from failwell.workflow.compile import compile_text
+from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.mistakes import to_json
 from failwell.workflow.plan import AgentSpec
 from tests.workflow.compile.writing import plan_of
 
@@ -165,14 +167,21 @@ def large(count: int) -> str:
     return f"workflow: {{name: large, entry_point: n0}}\nagents:\n{steps}"
 
 
+def timed(text: str) -> tuple[float, Compiled]:
+    """The shortest of a few readings: other work on the machine is not what is measured."""
+    taken: list[float] = []
+    while True:
+        began = time.process_time()
+        done = compile_text(text)
+        taken.append(time.process_time() - began)
+        if min(taken) < 1 or len(taken) == 4:
+            return min(taken), done
+
+
 def test_ten_thousand_steps_are_read_and_compiled_in_time() -> None:
-    text = large(10_000)
-    # The time of this process alone: other work on the machine is not what is measured.
-    began = time.process_time()
+    seconds, done = timed(large(10_000))
 
-    done = compile_text(text)
-
-    assert time.process_time() - began < 2
+    assert seconds < 1.5
     assert done.plan is not None
     assert len(done.plan.nodes) == 10_000
     assert done.mistakes == ()
@@ -180,11 +189,10 @@ def test_ten_thousand_steps_are_read_and_compiled_in_time() -> None:
 
 def test_ten_thousand_wrong_steps_are_refused_in_time() -> None:
     text = large(10_000).replace("type: script", "type: sript").replace("args:", "arg:")
-    began = time.process_time()
 
-    done = compile_text(text)
+    seconds, done = timed(text)
 
-    assert time.process_time() - began < 2
+    assert seconds < 1.5
     assert len(done.mistakes) == 201
 
 
@@ -199,3 +207,13 @@ def test_the_collector_is_left_as_it_was_found(was_on: bool) -> None:
         assert gc.isenabled() is was_on
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_mebibyte_in_one_line_does_not_come_back_with_every_mistake() -> None:
+    text = "workflow: {" + ", ".join(f"k{n}: {n}" for n in range(100_000)) + "}"
+
+    seconds, done = timed(text)
+    shown = json.dumps(to_json(done.mistakes))
+
+    assert seconds < 3
+    assert len(shown) < 500_000

@@ -60,12 +60,12 @@ def test_a_merge_key_is_refused_with_a_hint() -> None:
 def test_an_alias_bomb_is_refused_at_once(width: int) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * width)}]" for n in range(1, 60)]
-    began = time.perf_counter()
+    began = time.process_time()
 
     mistake = the_wrong("\n".join(lines))
 
     assert "unfolds to more than 1,000,000 values" in mistake.message
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 3
 
 
 def test_an_anchor_that_holds_itself_is_refused() -> None:
@@ -104,12 +104,12 @@ def test_a_key_is_a_plain_text(text: str) -> None:
 @pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "[{b: "])
 def test_nesting_without_end_is_refused_at_once(opening: str, pure: bool) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
 
     mistake = the_wrong(opening * 200_000, pure=pure)
 
     assert f"deeper than {DEEPEST} levels" in mistake.message
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("pure", [False, True])
@@ -198,14 +198,14 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     with file.open("wb") as stream:
         stream.truncate(100 * 1024 * 1024)
-    began = time.perf_counter()
+    began = time.process_time()
 
     root, mistakes, files = read_file(file)
 
     assert (root, files) == (None, {})
     assert "104,857,600 bytes" in mistakes[0].message
     assert "split it" in mistakes[0].hint
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_a_file_of_two_mebibytes_is_read(tmp_path: Path) -> None:
@@ -231,3 +231,16 @@ def test_a_tower_of_anchors_is_refused() -> None:
     mistake = the_wrong("\n".join(storeys))
 
     assert f"deeper than {DEEPEST} levels" in mistake.message
+
+
+@pytest.mark.parametrize("text", ["a: {{ x }}", "a:\n  - {{ x.y }}\n", "when: {{ x }} == 1"])
+def test_a_template_without_quotes_is_told_to_have_them(text: str) -> None:
+    mistake = the_wrong(text)
+
+    assert mistake.message == "a template must stand in quotes"
+    assert '"{{ … }}"' in mistake.hint
+
+
+@pytest.mark.parametrize("text", ["{a: ${X}}", "a: x {{ y }}: z"])
+def test_a_syntax_error_beside_a_variable_or_a_template_speaks_of_quotes(text: str) -> None:
+    assert "in quotes" in the_wrong(text, X="1").hint

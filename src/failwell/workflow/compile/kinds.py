@@ -4,7 +4,16 @@ from enum import StrEnum
 from typing import Any
 
 from failwell.fault.axes import Blame, Category, Certainty
-from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind, is_kind, is_owned, kinds
+from failwell.fault.registry import (
+    KIND_PATTERN,
+    OWNED_PREFIXES,
+    find_kind,
+    is_kind,
+    is_owned,
+    kinds,
+    near_kinds,
+)
+from failwell.workflow.compile.reading import Reading
 from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.types import WRONG, Choice, Made, Many, Schema, Text, name_of, shown, sort_of
 from failwell.workflow.plan import Selector
@@ -154,10 +163,21 @@ class RetryOn:
             on.wrong(item, at, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
         else:
             known = find_kind(value)
-            if known is None or known.category in REPEATABLE:
+            declared = on.declared.get(value) if isinstance(on, Reading) else None
+            category = declared if known is None else known.category
+            if category is None and is_owned(value):
+                self._no_such(item, at, on)
+            elif category is None or category in REPEATABLE:
                 return (value,)
-            self._never(item, at, on, known.category)
+            else:
+                self._never(item, at, on, category)
         return WRONG
+
+    def _no_such(self, item: Item, at: Path, on: Problems) -> None:
+        quoted = f"`{shown(item)}`" if shown(item) else "the entry"
+        near = "" if item.veiled or on.is_full else ", ".join(f"`{name}`" for name in near_kinds(item.value))
+        hint = f"near it are {near}" if near else "`failwell kinds` lists them"
+        on.wrong(item, at, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
 
     def _never(self, item: Item, at: Path, on: Problems, category: str) -> None:
         quoted = f"`{shown(item)}`" if shown(item) else "the entry"

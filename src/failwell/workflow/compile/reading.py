@@ -13,6 +13,8 @@ class Reading(Problems):
         super().__init__()
         self.steps: dict[str, tuple[str, Item]] = {}
         """Name → section and item, the first of each name."""
+        self.declared: dict[str, str] = {}
+        """Kinds of the author's own → their category, as far as they are declared."""
         self.plain_names: list[str] = []
         """Those names that stand in the file itself and may be suggested."""
         self.within: list[str] = []
@@ -20,6 +22,12 @@ class Reading(Problems):
 
     def index(self, root: Item) -> None:
         """Find the steps of a file by name; what is not a step is passed over."""
+        kinds = root.value.get("kinds")
+        if kinds is not None and is_map(kinds.value):
+            for name, said in kinds.value.items():
+                category = said.value.get("category") if is_map(said.value) else None
+                if category is not None and type(category.value) is str:
+                    self.declared[name] = category.value
         for section in SECTIONS:
             listed = root.value.get(section)
             if listed is None or not is_list(listed.value):

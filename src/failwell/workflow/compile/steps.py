@@ -59,6 +59,11 @@ IDENTITY: dict[str, Key] = {
 _INPUT: dict[str, Key] = {
     "input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")
 }
+_ARGUED: dict[str, Key] = {
+    "input": Key(
+        Many(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
+    )
+}
 RAISING: dict[str, Key] = {
     "raises": Key(RAISES, "the kinds of its own that it may raise"),
     "routes": Key(ROUTES, "the ways out, in order"),
@@ -175,6 +180,7 @@ _KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         _job,
         _CALL
         | {
+            **_ARGUED,
             "job": Key(Text(), "the capability's name", required=True),
             "arguments": _ARGUMENTS,
             "timeout_seconds": _TIMEOUT,
@@ -185,6 +191,7 @@ _KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         _tool,
         _CALL
         | {
+            **_ARGUED,
             "tool": Key(Text(), "the tool's name", required=True),
             "server": Key(Text(), "the MCP server that offers it"),
             "arguments": _ARGUMENTS,
@@ -196,6 +203,7 @@ _KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         _tool,
         _CALL
         | {
+            **_ARGUED,
             "server": Key(Text(), "the MCP server that offers it", required=True),
             "tool": Key(Text(), "the tool's name", required=True),
             "arguments": _ARGUMENTS,

@@ -268,13 +268,22 @@ class Many:
     """A list; with `single`, one value without a list is accepted, too."""
 
     def __init__(
-        self, each: Type, *, least: int = 0, single: bool = False, distinct: bool = False, hint: str = ""
+        self,
+        each: Type,
+        *,
+        least: int = 0,
+        single: bool = False,
+        distinct: bool = False,
+        hint: str = "",
+        instead: str = "write `[…]`, or `- …`",
     ) -> None:
         self.each = each
         self.least = least
         self.single = single
         self.distinct = distinct
         self.hint = hint
+        self.instead = instead
+        """What to do when there is no list at all."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = item.value
@@ -282,9 +291,7 @@ class Many:
             if self.single:
                 one = self.each.read(item, at, on)
                 return WRONG if one is WRONG else (one,)
-            on.wrong(
-                item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint="write `[…]`, or `- …`"
-            )
+            on.wrong(item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint=self.instead)
             return WRONG
         if len(value) < self.least:
             few = "must not be empty" if self.least == 1 else f"must have at least {self.least} entries"

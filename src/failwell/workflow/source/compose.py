@@ -138,7 +138,7 @@ class _Composer:
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
                 mark = event.start_mark
                 if in_map and key is None:
-                    self.stop(mark, "a key must be a plain text", "write the value under a named key")
+                    self.no_key(mark)
                 item = Item({} if kind is MappingStartEvent else [], mark.line, mark.column, file, folder)
                 if kind is MappingStartEvent:
                     item.keys = {}
@@ -231,6 +231,15 @@ class _Composer:
         known[text] = (mark.line, mark.column)
         return text
 
+    def no_key(self, mark: Any) -> NoReturn:
+        """Give up on a container that stands where a key should."""
+        holder = self.open[-1]
+        if (holder.line, holder.column + 1) == (mark.line, mark.column):
+            self.stop(
+                mark, "a template must stand in quotes", 'write `"{{ … }}"`; bare braces begin a mapping'
+            )
+        self.stop(mark, "a key must be a plain text", "write the value under a named key")
+
     def scalar(self, event: Any, mark: Any, key: str | None) -> Item:
         """A scalar with a tag, an anchor or a variable."""
         text: str = event.value
@@ -312,8 +321,12 @@ class _Composer:
             place = Place(file=self.file, line=before.count("\n") + 1, column=position - before.rfind("\n"))
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         hint = "check the indentation, the colons and the quotes in and above this line"
-        if place is not None and _has_tab(text, place.line):
-            hint = "indent with spaces; YAML does not accept tabs there"
+        if place is not None:
+            lines = text.split("\n", place.line)[: place.line]
+            if "${" in lines[-1] or "{{" in lines[-1]:
+                hint = "put a text with `${…}` or `{{ … }}` in quotes"
+            if any("\t" in one[: len(one) - len(one.lstrip())] for one in lines[-2:]):
+                hint = "indent with spaces; YAML does not accept tabs there"
         self.problems.add(f"the file is not YAML: {str(problem)[:200]}", place, self.path(None), hint=hint)
 
     def place(self, mark: Any) -> Place:
@@ -330,9 +343,3 @@ class _Composer:
             elif inner is not None:
                 at = (at, inner)
         return at
-
-
-def _has_tab(text: str, line: int) -> bool:
-    lines = text.split("\n", line)[:line]
-    near = lines[max(0, line - 2) :]
-    return any("\t" in one[: len(one) - len(one.lstrip())] for one in near)

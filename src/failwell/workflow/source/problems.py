@@ -10,6 +10,8 @@ from failwell.workflow.source.tree import Item, Path, spelled
 
 MOST = 200
 """Mistakes that are kept; a file with more is not read by anybody to the end."""
+_LONGEST = 1000
+"""Characters of a source line that are kept."""
 _BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """What YAML counts as the end of a line."""
 
@@ -76,6 +78,11 @@ class Problems:
         return tuple(done)
 
 
+def _near(line: str, column: int) -> str:
+    """The source line if the place in it can be shown; a file may be one line of mebibytes."""
+    return line[: _LONGEST + 200] if column <= _LONGEST else ""
+
+
 def _with_line(mistake: Mistake, split: Mapping[str, list[str]]) -> Mistake:
     from failwell.report.redact import redact_text
 
@@ -91,6 +98,6 @@ def _with_line(mistake: Mistake, split: Mapping[str, list[str]]) -> Mistake:
         hint=mistake.hint,
         severity=mistake.severity,
         # A key that was written into the file in clear is not repeated on a screen or in a log.
-        line=redact_text(lines[place.line - 1]),
+        line=redact_text(_near(lines[place.line - 1], place.column))[:_LONGEST],
         also=mistake.also,
     )
