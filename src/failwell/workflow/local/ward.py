@@ -2,8 +2,6 @@
 
 import os
 from pathlib import Path
-from secrets import token_hex
-from shutil import rmtree
 
 from failwell.workflow.local import trees
 from failwell.workflow.local.guardian import Guardian
@@ -22,7 +20,7 @@ class Ward:
     def __init__(self, run_folder: Path) -> None:
         self.run_folder = run_folder
         _bury(run_folder)
-        self._mark = token_hex(8)
+        self._mark = os.urandom(8).hex()
         self.scratch = run_folder / f"{_SCRATCH}{self._mark}-{_host(os.getpid())}"
         self.scratch.mkdir(mode=0o700, parents=True)
         self._count = 0
@@ -86,7 +84,7 @@ class Ward:
             process.release()
         self._left.clear()
         self._guardian.dismiss()
-        rmtree(self.scratch, ignore_errors=True)
+        _remove(self.scratch)
 
 
 def _bury(run_folder: Path) -> None:
@@ -100,7 +98,19 @@ def _bury(run_folder: Path) -> None:
         if not trees.has_proc() or host == _host(int(host.partition("-")[0])):
             continue
         trees.sweep(f"{mark}.", (), patience=5.0)
-        rmtree(old, ignore_errors=True)
+        _remove(old)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+    except OSError:
+        # A script made more than files in it. The module is slow to load, and hardly ever needed.
+        from shutil import rmtree
+
+        rmtree(folder, ignore_errors=True)
 
 
 def _host(pid: int) -> str:
