@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflow.plan import Notifications, Plan
+from failwell.workflow.plan import Notifications, Plan, Route
 from tests.workflow.check.finding import errors, found, warnings
 from tests.workflow.plans import (
     a_for_each,
@@ -112,6 +112,38 @@ def test_a_loop_over_secrets_has_secret_items() -> None:
     )
 
     assert errors(plan) == ["the secret `item` (from the input `tokens`) would come into `fan.agent.args[0]`"]
+
+
+def test_an_item_of_another_loop_is_free_though_it_has_the_same_name() -> None:
+    inputs = some_inputs(an_input("tokens", "array", secret=True), an_input("items", "array"))
+    plan = a_plan(
+        a_for_each(
+            "keys", to("fan"), source="workflow.input.tokens", body=a_script("one", stdin="{{ item }}")
+        ),
+        a_for_each("fan", source="workflow.input.items", body=a_script("one", args=["{{ item }}"])),
+        inputs=inputs,
+    )
+
+    assert found(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("route", "field", "shown"),
+    [
+        (to(x="{{ output.key }}"), "routes[0].output.x", "one.output.key"),
+        (to(when="{{ output.key }}"), "routes[0].when", "one.output.key"),
+        (to(when="key == 'x'"), "routes[0].when", "one.output.key"),
+        (to(when="one_output.key == 'x'"), "routes[0].when", "one.output.key"),
+        (to(when="workflow_input.token == 'x'"), "routes[0].when", "workflow.input.token"),
+    ],
+)
+def test_a_route_cannot_tell_a_secret_under_another_name(route: Route, field: str, shown: str) -> None:
+    plan = a_plan(a_set("one", route, to(), values={"key": TOKEN, "other": "x"}), inputs=SECRET)
+
+    [message] = errors(plan)
+
+    assert message.startswith(f"the secret `{shown}`")
+    assert message.endswith(f"would come into `one.{field}`")
 
 
 def test_what_a_member_passes_on_is_in_the_record_of_its_group() -> None:

@@ -13,7 +13,7 @@ from failwell.workflow.check.children import child_of
 from failwell.workflow.check.dotted import dotted
 from failwell.workflow.check.look import Look, Placed, Use, error, warning
 from failwell.workflow.mistakes import Mistake
-from failwell.workflow.plan import ForEachSpec, Node, SetSpec, WorkflowSpec
+from failwell.workflow.plan import GROUPS, ForEachSpec, SetSpec, WorkflowSpec
 
 Path = tuple[str, ...]
 
@@ -70,36 +70,41 @@ class _Taints:
 def _spread(look: Look, first: Iterable[Taint]) -> _Taints:
     """Follow the secrets through `set` steps and loops until nothing new turns up."""
     readers: dict[str, list[tuple[Use, Placed]]] = {}
-    by_path = {placed.path: placed for placed in look.everything}
-    homes = {placed.node.name: placed for placed in look.everything}
+    # Two loops may call their bodies alike, so a node is known by itself.
+    places = {id(placed.node): placed for placed in look.everything}
     for use in look.uses:
         node = use.text.node
         if node is not None and isinstance(node.spec, SetSpec) and use.text.moment == "start":
-            placed = homes[node.name]
-            for root in {reference.path[0] for reference in use.references}:
+            placed = places[id(node)]
+            for root in {_seen(look, use, reference.path)[0] for reference in use.references}:
                 readers.setdefault(root, []).append((use, placed))
-    loops: dict[str, list[tuple[Node, ForEachSpec]]] = {}
-    for placed in by_path.values():
+    loops: dict[str, list[tuple[Path, Taint]]] = {}
+    for placed in look.everything:
         spec = placed.node.spec
         if isinstance(spec, ForEachSpec) and (source := dotted(spec.source)) is not None:
-            loops.setdefault(source.path[0], []).append((placed.node, spec))
+            root, *rest = source.path
+            root = _item(root, placed.home) if root in placed.names else root
+            item = Taint((_item(spec.variable, placed.home),), "", placed.node.name)
+            loops.setdefault(root, []).append(((root, *rest), item))
     taints = _Taints()
     waiting = [taint for taint in first if taints.add(taint)]
     while waiting:
         root = waiting.pop().path[0]
         for use, placed in readers.get(root, ()):
-            waiting += (made for made in _passed_on(use, placed, taints) if taints.add(made))
-        for node, spec in loops.get(root, ()):
-            source = dotted(spec.source)
-            hit = None if source is None else taints.hit(source.path)
+            waiting += (made for made in _passed_on(look, use, placed, taints) if taints.add(made))
+        for path, item in loops.get(root, ()):
+            hit = taints.hit(path)
             if hit is not None:
-                made = Taint((spec.variable,), hit.source, node.name)
+                made = Taint(item.path, hit.source, item.via)
                 waiting += (made,) if taints.add(made) else ()
     return taints
 
 
-def _passed_on(use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
-    hit = next((found for one in use.references if (found := taints.hit(one.path)) is not None), None)
+def _passed_on(look: Look, use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
+    hit = next(
+        (found for one in use.references if (found := taints.hit(_seen(look, use, one.path))) is not None),
+        None,
+    )
     if hit is None:
         return
     node = placed.node
@@ -117,31 +122,56 @@ def _use(look: Look, use: Use, taints: _Taints) -> Iterator[Mistake]:
     node = text.node
     told: set[str] = set()
     for reference in use.references:
-        hit = taints.hit(reference.path)
-        if hit is None or hit.source in told or _is_foreign(look, use, hit):
+        hit = taints.hit(_seen(look, use, reference.path))
+        if hit is None or hit.source in told:
             continue
         told.add(hit.source)
         if node is not None and text.moment == "start":
-            field = text.field.rpartition(f"{node.name}.")[2] if "." in text.field else text.field
-            if node.type == "script" and field.endswith("stdin"):
-                continue
-            if isinstance(node.spec, SetSpec):
+            if isinstance(node.spec, SetSpec) or (node.type == "script" and text.field.endswith(".stdin")):
                 continue
             if isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field:
                 yield from _mapped(look, use, node.spec, hit)
                 continue
         yield error(
             text.template.place,
-            f"the secret `{'.'.join(hit.path)}`{_via(hit)} would come into `{text.field}`",
+            f"the secret `{_shown(hit)}`{_via(hit)} would come into `{text.field}`",
             path=text.field,
             hint="give it to a script with `env_from` or `stdin`; nothing else keeps it",
         )
 
 
-def _is_foreign(look: Look, use: Use, hit: Taint) -> bool:
-    """Whether the name is the item of a loop that this text does not stand in."""
-    root = hit.path[0]
-    return root in look.loop_variables and root not in use.text.names
+def _seen(look: Look, use: Use, path: Path) -> Path:
+    """A reference under the one name that it is kept by here, whatever the place calls it."""
+    text = use.text
+    root, rest, home = path[0], path[1:], text.home
+    if home is None:
+        return path
+    if root in text.names:
+        if root == "output" and text.node is not None and text.moment != "start":
+            return (home, *rest) if text.node.type in GROUPS else (home, "output", *rest)
+        return (_item(root, home), *rest) if root in look.loop_variables else path
+    if text.is_condition and text.template.is_plain and root not in look.plan.nodes:
+        return _flat(look, root, home) + rest
+    return path
+
+
+def _flat(look: Look, root: str, home: str) -> Path:
+    """What a name of a bare condition stands for: `a_output`, `workflow_input`, or a key of the output."""
+    if root == "workflow_input":
+        return ("workflow", "input")
+    node = root.removesuffix("_output")
+    if node != root and node in look.plan.nodes:
+        return (node, "output")
+    return (root,) if root in ("workflow", "context") else (home, "output", root)
+
+
+def _item(variable: str, home: str) -> str:
+    # Many loops call their item `item`; the one that runs it tells them apart.
+    return f"{variable}@{home}"
+
+
+def _shown(hit: Taint) -> str:
+    return ".".join((hit.path[0].partition("@")[0], *hit.path[1:]))
 
 
 def _via(hit: Taint) -> str:
@@ -156,7 +186,7 @@ def _mapped(look: Look, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mi
         if not spec.path.is_plain:
             yield error(
                 use.text.template.place,
-                f"the secret `{'.'.join(hit.path)}` goes to a sub-workflow that is chosen while the run goes on",
+                f"the secret `{_shown(hit)}` goes to a sub-workflow that is chosen while the run goes on",
                 path=use.text.field,
                 hint="name the file without a template, so that it can be checked",
             )
@@ -165,7 +195,7 @@ def _mapped(look: Look, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mi
     if field != name or (declared is not None and not declared.secret):
         yield error(
             use.text.template.place,
-            f"the secret `{'.'.join(hit.path)}`{_via(hit)} goes to the input `{name}` of `{spec.path.text}`,"
+            f"the secret `{_shown(hit)}`{_via(hit)} goes to the input `{name}` of `{spec.path.text}`,"
             " which is not secret",
             path=use.text.field,
             hint=f"give the input `{name}` there `secret: true`",
