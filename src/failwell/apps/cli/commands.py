@@ -53,7 +53,9 @@ COMMANDS: dict[str, Command] = {
         Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
         Command("runs", "list and show recorded runs, follow, export and prune them", "runs"),
         Command("doctor", "say whether the errors of the installed SDKs are known", "doctor"),
-        Command("schema", "print the JSON Schema of a report, a problem or a workflow file", "schema", (JSON,)),
+        Command(
+            "schema", "print the JSON Schema of a report, a problem or a workflow file", "schema", (JSON,)
+        ),
         Command("helpers", "find the files with which scripts raise typed errors", "raisers", (TEXT, JSON)),
         Command("lab", "run a local server that fails the way providers fail", "lab"),
         Command("completion", "print a completion script for a shell", "completion", (TEXT,)),

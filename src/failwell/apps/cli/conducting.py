@@ -111,5 +111,3 @@ class Conductor:
         self.was_interrupted = True
         print(f"{name}: stopping what runs; once more to stop at once", file=sys.stderr)
         self._driver.tell(Cancel(at=self._driver.now(), reason="interrupted", by=name))
-
-

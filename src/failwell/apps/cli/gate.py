@@ -22,12 +22,16 @@ def add_options(parser: ArgumentParser) -> None:
         "%(prog)s [list] [RUN] [options]\n"
         "       %(prog)s respond RUN GATE VALUE [--comment TEXT] [--payload JSON] [--resume] [options]"
     )
-    parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)")
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
+    )
     parser.add_argument("run", nargs="?", metavar="RUN", help="an id, the beginning of one, or `last`")
     parser.add_argument("gate", nargs="?", metavar="GATE", help="the gate, as `gate list` names it")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="the chosen option's value")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a remark that is kept with the answer")
-    parser.add_argument("--payload", metavar="JSON", help="more input, or the answers of a questions step by id")
+    parser.add_argument(
+        "--payload", metavar="JSON", help="more input, or the answers of a questions step by id"
+    )
     parser.add_argument("--by", metavar="NAME", help="who answers (default: the user)")
     add_store(parser)
     parser.epilog = "An answer to a run that nobody drives is kept, and counts when the run is resumed."
@@ -47,12 +51,18 @@ def _list(asked: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     with journal(asked) as store:
         if store is not None:
-            runs = [find_run(store, asked.run)] if asked.run else store.runs(statuses=("waiting", "running", "parked"))
+            runs = (
+                [find_run(store, asked.run)]
+                if asked.run
+                else store.runs(statuses=("waiting", "running", "parked"))
+            )
             rows = [row for one in runs for row in _open(store, one)]
     if asked.format == JSON:
         say_json(rows)
     elif asked.format == MARKDOWN:
-        lines = [f"| {row['run']} | {row['id']} | {row['prompt']} | {', '.join(row['values'])} |" for row in rows]
+        lines = [
+            f"| {row['run']} | {row['id']} | {row['prompt']} | {', '.join(row['values'])} |" for row in rows
+        ]
         say("\n".join(["| run | gate | asks | answers |", "| --- | --- | --- | --- |", *lines]))
     else:
         lines = [f"{row['run']}  {row['id']}  {row['prompt']}  [{' | '.join(row['values'])}]" for row in rows]
@@ -98,7 +108,12 @@ def _respond(asked: Namespace) -> int:
         reply = say_to(run_folder(state_folder(asked.store), found.id), {"do": "answer", **answer})
         if reply is None:
             _keep(store, found, answer)
-            told = {"id": asked.gate, "run": found.id, "decision": asked.value, "next": f"failwell resume {found.id}"}
+            told = {
+                "id": asked.gate,
+                "run": found.id,
+                "decision": asked.value,
+                "next": f"failwell resume {found.id}",
+            }
         elif not reply["ok"]:
             raise wrong(reply["error"], see=f"failwell gate list {found.id}")
         else:
@@ -124,7 +139,12 @@ def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
         if problem is not None:
             raise wrong(problem, see=f"failwell gate list {found.id}")
         task = next(one for one in tasks if one.gate == answer["gate"])
-        data = {"path": task.path, "gate": answer["gate"], "decision": answer["decision"], "decided_by": answer["by"]}
+        data = {
+            "path": task.path,
+            "gate": answer["gate"],
+            "decision": answer["decision"],
+            "decided_by": answer["by"],
+        }
         data |= {name: answer[name] for name in ("payload", "comment") if answer.get(name)}
         store.append(found.id, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
 

@@ -35,7 +35,9 @@ class Live(Silent):
         from rich.live import Live as RichLive
 
         color = {"always": True, "never": False}.get(self._asked.color)
-        self._console = Console(file=sys.stderr, force_terminal=True, no_color=None if color is None else not color)
+        self._console = Console(
+            file=sys.stderr, force_terminal=True, no_color=None if color is None else not color
+        )
         self._live = RichLive(
             get_renderable=self._tree,
             console=self._console,
@@ -99,7 +101,10 @@ def _line(row: Row, now: float) -> Any:
     line = Text("  " * (row.depth + 1), no_wrap=True, overflow="ellipsis")
     line.append(f"{mark} ", style=style)
     # Data is never read as markup: a name may hold brackets.
-    line.append(row.node + (f"[{row.item}]" if row.item is not None else ""), style="" if row.state != "done" else "dim")
+    line.append(
+        row.node + (f"[{row.item}]" if row.item is not None else ""),
+        style="" if row.state != "done" else "dim",
+    )
     if row.total is not None:
         failed = f", {row.failed} failed" if row.failed else ""
         line.append(f"  {row.done + row.failed}/{row.total}{failed}", style="dim")

@@ -28,7 +28,9 @@ def add_options(parser: ArgumentParser) -> None:
         help=f"raise a limit of the run: {', '.join(_LIMITS)}",
     )
     add_running(parser)
-    parser.epilog = "A run that ended badly goes on under a new id. Secret inputs are not kept: give them again with -i."
+    parser.epilog = (
+        "A run that ended badly goes on under a new id. Secret inputs are not kept: give them again with -i."
+    )
 
 
 def run(asked: Namespace) -> int:
@@ -42,7 +44,9 @@ def run(asked: Namespace) -> int:
         from failwell.workflow.local.launch import resume
 
         found = find_run(settings.store, asked.run)
-        return await resume(found.id, settings, inputs=inputs, accept_changes=asked.accept_changes, limits=limits)
+        return await resume(
+            found.id, settings, inputs=inputs, accept_changes=asked.accept_changes, limits=limits
+        )
 
     return Conductor(asked).conduct(work)
 
@@ -51,7 +55,9 @@ def _limits(asked: Namespace) -> dict[str, Any]:
     raised: dict[str, Any] = {}
     for name, value in pairs_of(asked, "limit").items():
         if name not in _LIMITS:
-            raise wrong(f"there is no limit `{name}`", given=name, valid=_LIMITS, see="failwell resume --help")
+            raise wrong(
+                f"there is no limit `{name}`", given=name, valid=_LIMITS, see="failwell resume --help"
+            )
         try:
             raised[name] = _LIMITS[name](value)
         except ValueError:

@@ -18,7 +18,9 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--metadata", action="append", default=[], metavar="NAME=VALUE", help="a note kept with the run"
     )
-    parser.add_argument("--dry-run", action="store_true", help="check the file and the inputs, and run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check the file and the inputs, and run nothing"
+    )
     add_running(parser)
     parser.epilog = "The result goes to stdout as JSON, everything else to stderr. Exit code 3: an error that no route took."
 

@@ -18,14 +18,24 @@ def add_running(parser: ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an input; JSON, numbers, true/false/null, or text; `@FILE` takes the file's text",
     )
-    parser.add_argument("--progress", choices=PROGRESS, default="auto", help="what to show on stderr (default: auto)")
+    parser.add_argument(
+        "--progress", choices=PROGRESS, default="auto", help="what to show on stderr (default: auto)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="--progress none")
     parser.add_argument("--silent", action="store_true", help="nothing but the result and errors")
-    parser.add_argument("--no-input", action="store_true", help="never ask at the terminal; gates wait to be answered")
+    parser.add_argument(
+        "--no-input", action="store_true", help="never ask at the terminal; gates wait to be answered"
+    )
     parser.add_argument("--skip-gates", action="store_true", help="answer every gate with its first option")
-    parser.add_argument("--wait", action="store_true", help="stay while the run waits, instead of leaving with exit code 4")
-    parser.add_argument("--allow-outside", action="store_true", help="let the file include files outside its project")
-    parser.add_argument("--store", metavar="DIR", help="where runs are recorded (default: the user's state folder)")
+    parser.add_argument(
+        "--wait", action="store_true", help="stay while the run waits, instead of leaving with exit code 4"
+    )
+    parser.add_argument(
+        "--allow-outside", action="store_true", help="let the file include files outside its project"
+    )
+    parser.add_argument(
+        "--store", metavar="DIR", help="where runs are recorded (default: the user's state folder)"
+    )
     parser.add_argument(
         "--durability",
         choices=("normal", "full"),

@@ -29,7 +29,9 @@ def run(asked: Namespace) -> int:
         request = {"do": "cancel", "by": whoever(), "reason": asked.reason}
         reply = say_to(run_folder(state_folder(asked.store), found.id), request)
         if reply is None:
-            raise wrong(f"nobody is running `{found.id}`; it is {found.status}", see=f"failwell runs show {found.id}")
+            raise wrong(
+                f"nobody is running `{found.id}`; it is {found.status}", see=f"failwell runs show {found.id}"
+            )
         events = store.tail(found.id, found.events - 1)
         last = next((event.type for event in events if event.is_terminal), "unknown")
     ended = last.removeprefix("run:")
