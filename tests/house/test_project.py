@@ -88,10 +88,15 @@ def test_the_licence_is_apache_2() -> None:
     assert project_table()["license"] == "Apache-2.0"
 
 
-def test_the_base_install_brings_rich_and_nothing_else() -> None:
+def test_the_base_install_brings_what_workflows_and_people_need_and_nothing_else() -> None:
     dependencies = cast("list[str]", project_table()["dependencies"])
 
-    assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == ["rich"]
+    assert [re.split(r"[<>=~! ]", dependency)[0] for dependency in dependencies] == [
+        "jsonschema-rs",
+        "minijinja",
+        "pyyaml",
+        "rich",
+    ]
 
 
 def test_the_changelog_knows_the_version_or_calls_it_unreleased() -> None:

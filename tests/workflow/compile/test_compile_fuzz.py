@@ -28,6 +28,7 @@ def readable(done: Compiled) -> Compiled:
     to_markdown(done.mistakes)
     errors = [mistake for mistake in done.mistakes if mistake.is_error]
     assert (done.plan is None) == bool(errors)
+    assert all(mistake.kind.startswith("validation.") for mistake in errors)
     assert all(mistake.message for mistake in done.mistakes)
     assert SECRET not in shown
     assert len(done.mistakes) <= 201

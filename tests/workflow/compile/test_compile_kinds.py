@@ -55,6 +55,8 @@ def test_a_badly_spelled_kind_is_refused_by_name(kind: str) -> None:
         ("{category: nonsense}", ""),
         ("{knd: a.b}", "did you mean `kind`?"),
         ("{kind: []}", ""),
+        ("{kind: ~}", "write `true`"),
+        ("{kind: ~, category: null}", "write `true`"),
     ],
 )
 def test_an_on_error_that_means_nothing_is_refused(on_error: str, said: str) -> None:

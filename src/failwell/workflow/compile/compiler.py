@@ -88,6 +88,14 @@ def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
     with _without_pauses():
         # The tree is given up before the collector is let in again, so that it has half as much to look at.
         plan, files, veiled = _read(source, file, on)
+    if plan is None and not on.found:
+        # A part that could not be read and was not complained of must never pass for a good file.
+        on.add(
+            "the file cannot be compiled, and no reason was noted",
+            None,
+            kind="internal.bug",
+            hint="report it",
+        )
     mistakes = on.finish({path: text for path, (_, text) in files.items()})
     broken = any(mistake.is_error for mistake in mistakes)
     return Compiled(plan=None if broken else plan, mistakes=mistakes, files=files, veiled=veiled)

@@ -81,7 +81,7 @@ def _selector(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
     if not is_right(got):
         return WRONG
     if not got:
-        if not item.value:
+        if all(said.value is None for said in item.value.values()):
             on.wrong(item, at, "`on_error` must not be empty", hint="write `true` to catch every kind")
         return WRONG
     return Selector(
