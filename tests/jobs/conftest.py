@@ -26,7 +26,7 @@ def _nothing_is_left_behind() -> Iterator[None]:
 
 
 def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.fixture(scope="session")

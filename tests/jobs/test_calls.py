@@ -1,6 +1,5 @@
 """Calls into a worker: results, errors and words come back as they left."""
 
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,11 @@ def environment(request: pytest.FixtureRequest, bare_python: str) -> dict[str, A
 
 
 def test_a_result_comes_back_as_it_was_returned() -> None:
-    given = {"text": "häß \U0001f600 \x00", "nested": [1, 2.5, None, True, {"deep": []}], "big": 2**60}
+    given: dict[str, Any] = {
+        "text": "häß \U0001f600 \x00",
+        "nested": [1, 2.5, None, True, {"deep": []}],
+        "big": 2**60,
+    }
 
     async def work() -> Any:
         async with a_worker() as (worker, _):
@@ -147,10 +150,13 @@ def test_an_operating_system_error_keeps_its_number(environment: dict[str, Any])
         (
             "torch",
             "OutOfMemoryError",
-            "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 23.00 GiB of which "
-            "8.00 GiB is free.",
+            "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 23.00 GiB of which 8.00 GiB is free.",
         ),
-        ("jaxlib.xla_extension", "XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory trying to allocate 21474836480 bytes."),
+        (
+            "jaxlib.xla_extension",
+            "XlaRuntimeError",
+            "RESOURCE_EXHAUSTED: Out of memory trying to allocate 21474836480 bytes.",
+        ),
         ("builtins", "RuntimeError", "MPS backend out of memory (MPS allocated: 9 GB, max allowed: 9 GB)."),
     ],
     ids=["cuda", "jax", "mps"],
@@ -223,8 +229,8 @@ def test_bytes_come_back_as_a_file_that_only_we_can_read(run_folder: str) -> Non
     assert made["rate"] == 16000
     assert Path(handle.path).read_bytes() == b"\x00\x01\x02" * 1000
     assert handle.size == 3000
-    assert os.path.dirname(handle.path) == run_folder
-    assert stat.S_IMODE(os.stat(handle.path).st_mode) == 0o600
+    assert str(Path(handle.path).parent) == run_folder
+    assert stat.S_IMODE(Path(handle.path).stat().st_mode) == 0o600
 
 
 def test_arguments_that_do_not_fit_are_the_callers_and_each_is_named() -> None:

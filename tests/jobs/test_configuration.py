@@ -22,7 +22,10 @@ SCHEMA: dict[str, Any] = {
         "name": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
         "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2, "uniqueItems": True},
         "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        "deep": {"type": "object", "properties": {"x": {"type": "number", "exclusiveMinimum": 0, "default": 1}}},
+        "deep": {
+            "type": "object",
+            "properties": {"x": {"type": "number", "exclusiveMinimum": 0, "default": 1}},
+        },
         "speed": {"$ref": "#/$defs/speed"},
     },
     "additionalProperties": False,
@@ -37,7 +40,7 @@ def refusal(config: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> Capabili
 
 
 def test_defaults_are_filled_in_and_nothing_that_was_given_is_changed() -> None:
-    given_ = {"beam": 2, "deep": {}}
+    given_: dict[str, Any] = {"beam": 2, "deep": {}}
 
     made = validate(SCHEMA, given_, name="sample")
 
@@ -200,8 +203,8 @@ def test_the_capabilitys_hooks_are_called_when_their_time_comes() -> None:
     async def work() -> Any:
         async with a_worker() as (worker, _):
             await worker.prefetch()
-            await worker.enabled(False)
-            await worker.enabled(True)
+            await worker.enabled(on=False)
+            await worker.enabled(on=True)
             released = await worker.release()
             return released, await worker.call("one", action="lived")
 

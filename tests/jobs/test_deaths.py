@@ -17,7 +17,7 @@ from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.supervisor import Supervision
 from failwell.jobs.worker import Died, Quarantined, Ready, WorkerState
-from tests.jobs.workers import SAMPLES, a_worker, exists, failure, is_alive, reported, run, until
+from tests.jobs.workers import SAMPLES, a_worker, exists, failure, is_alive, parent_of, reported, run, until
 
 CAMPAIGN = os.environ.get("FAILWELL_CAMPAIGN") == "1"
 """Whether to die as often as it takes to be sure: a few minutes instead of seconds."""
@@ -35,7 +35,9 @@ def test_a_worker_killed_during_a_call_is_out_of_memory_every_single_time(tmp_pa
             for round_ in range(times(200, 20)):
                 started = tmp_path / f"{round_}"
                 call = asyncio.ensure_future(
-                    failure(worker.call(f"job-{round_}", {"seconds": 60, "started": str(started)}, action="deaf"))
+                    failure(
+                        worker.call(f"job-{round_}", {"seconds": 60, "started": str(started)}, action="deaf")
+                    )
                 )
                 await until(exists(started))
                 assert worker.pid is not None
@@ -68,7 +70,10 @@ def test_a_worker_that_segfaults_is_transient_and_the_next_job_gets_a_fresh_one(
                 assert isinstance(fault, CapabilityTransientError)
                 assert (report.kind, report.details["signal"]) == ("worker.crashed", "SIGSEGV")
                 assert "SIGSEGV" in report.message
-                assert "string_at" in report.details["stderr_tail"] or "segfault" in report.details["stderr_tail"]
+                assert (
+                    "string_at" in report.details["stderr_tail"]
+                    or "segfault" in report.details["stderr_tail"]
+                )
                 assert before != after
 
     run(work())
@@ -233,8 +238,7 @@ def test_no_descendant_survives_its_worker_not_even_one_in_a_session_of_its_own(
         async with a_worker() as (worker, _):
             below = await worker.call("one", action="start_descendants")
             assert all(is_alive(pid) for pid in below)
-            memory = worker.memory()
-            await until(lambda: set(below) <= set((worker.memory() or memory).pids))
+            await until(lambda: (held := worker.memory()) is not None and set(below) <= set(held.pids))
             if ending == "kill":
                 assert worker.pid is not None
                 os.kill(worker.pid, signal.SIGKILL)
@@ -295,8 +299,7 @@ def test_a_worker_whose_guardian_is_killed_dies_too_and_is_replaced() -> None:
     async def work() -> Any:
         async with a_worker() as (worker, told):
             first = await worker.call("one", action="pid")
-            with open(f"/proc/{first}/stat", "rb") as file:
-                guardian = int(file.read().rpartition(b")")[2].split()[1])
+            guardian = parent_of(first)
             call = asyncio.ensure_future(failure(worker.call("two", {"seconds": 60}, action="deaf")))
             await until(lambda: worker.in_flight == ("two",))
             os.kill(guardian, signal.SIGKILL)

@@ -229,7 +229,9 @@ def test_a_secret_is_masked_in_whatever_the_worker_reports() -> None:
 
     async def work() -> Any:
         async with a_worker(env=env, secrets={"TOKEN": "hunter2-hunter2"}) as (worker, _):
-            call = worker.call("one", {"name": "ValueError", "text": "bad key hunter2-hunter2"}, action="bare")
+            call = worker.call(
+                "one", {"name": "ValueError", "text": "bad key hunter2-hunter2"}, action="bare"
+            )
             return await reported(call)
 
     assert "hunter2" not in run(work()).to_json()
@@ -276,4 +278,3 @@ def test_the_protocols_descriptors_are_not_handed_to_what_the_capability_runs(tm
             return await worker.call("one")
 
     assert "socket:" not in run(work())
-

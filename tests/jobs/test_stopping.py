@@ -72,7 +72,9 @@ def test_a_call_that_does_not_listen_is_ended_with_its_process(tmp_path: Path) -
     ]
 
 
-def test_a_timeout_of_the_capabilitys_own_while_it_is_cancelled_is_still_a_cancellation(tmp_path: Path) -> None:
+def test_a_timeout_of_the_capabilitys_own_while_it_is_cancelled_is_still_a_cancellation(
+    tmp_path: Path,
+) -> None:
     async def work() -> Any:
         async with a_worker() as (worker, _):
             started = tmp_path / "started"
@@ -151,7 +153,9 @@ def test_a_call_cancelled_before_it_began_never_begins(tmp_path: Path) -> None:
         async with a_worker() as (worker, _):
             first = await underway(worker, tmp_path / "first", "patient", "first")
             second = asyncio.ensure_future(
-                failure(worker.call("second", {"seconds": 0, "started": str(tmp_path / "second")}, action="deaf"))
+                failure(
+                    worker.call("second", {"seconds": 0, "started": str(tmp_path / "second")}, action="deaf")
+                )
             )
             await until(lambda: worker.in_flight == ("first", "second"))
             waiting = asyncio.ensure_future(worker.cancel("second"))

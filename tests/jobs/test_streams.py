@@ -76,7 +76,9 @@ def test_a_stream_ends_with_what_ended_it(how: str, tmp_path: Path) -> None:
             taken: list[int] = []
 
             async def take() -> None:
-                stream = worker.stream("one", {"path": str(tmp_path / "made")}, action="made_so_far", timeout=limit)
+                stream = worker.stream(
+                    "one", {"path": str(tmp_path / "made")}, action="made_so_far", timeout=limit
+                )
                 async for item in stream:
                     taken.append(item)
                     if item == 20 and how == "cancel":
@@ -91,7 +93,11 @@ def test_a_stream_ends_with_what_ended_it(how: str, tmp_path: Path) -> None:
 
     fault, taken = run(work())
 
-    expected = {"cancel": CapabilityCancelledError, "timeout": CapabilityTimeoutError, "death": WorkerOOMError}
+    expected = {
+        "cancel": CapabilityCancelledError,
+        "timeout": CapabilityTimeoutError,
+        "death": WorkerOOMError,
+    }
     assert isinstance(fault, expected[how])
     assert taken == list(range(1, len(taken) + 1))
     assert failwell.describe(fault).kind in ("cancel.job", "worker.timeout", "worker.oom")

@@ -1,8 +1,7 @@
 """Builders for the tests of workers: a manifest, a worker, and what it told."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +39,7 @@ async def a_worker(
     folder: str | None = None,
     secrets: dict[str, str] | None = None,
     **manifest: Any,
-) -> AsyncIterator[tuple[SupervisedWorker, Told]]:
+) -> AsyncGenerator[tuple[SupervisedWorker, Told]]:
     """A worker that is stopped when the block ends."""
     worker = SupervisedWorker(
         a_manifest(object, **manifest), config=config, supervision=care, folder=folder, secrets=secrets
@@ -73,10 +72,13 @@ async def reported(work: Coroutine[Any, Any, Any]) -> ErrorReport:
 def is_alive(pid: int) -> bool:
     """Whether there is such a process, zombies not counted."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
 async def until(condition: Any, seconds: float = 20.0) -> None:
@@ -90,4 +92,4 @@ async def until(condition: Any, seconds: float = 20.0) -> None:
 
 
 def exists(path: Path) -> Any:
-    return lambda: os.path.exists(path)
+    return path.exists

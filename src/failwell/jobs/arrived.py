@@ -74,4 +74,4 @@ def raisable(report: ErrorReport) -> CapabilityError:
         given["fields_invalid"] = report.fields_invalid
     if cls is RemoteResourceError:
         given["resource_shortfall"] = report.resource_shortfall
-    return cls(report.message, **given)
+    return cls(message=report.message, **given)

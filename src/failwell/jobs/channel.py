@@ -30,7 +30,7 @@ class Channel(asyncio.Protocol):
         for frame in frames:
             self._on_frame(frame)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (how it was lost, the guardian tells)
         if not self.is_lost:
             self.is_lost = True
             self._on_lost()
@@ -63,7 +63,7 @@ class Lines(asyncio.Protocol):
         for one in whole:
             self._tell(one)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
         self._tell(self._held)
         self._held = b""
 

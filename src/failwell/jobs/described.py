@@ -130,7 +130,7 @@ def _fault(typed: Mapping[str, Any], facts: Mapping[str, Any]) -> Fault:
     message = _text(facts.get("text"))
     name = fields.get("capability_name")
     if cls is tree.CapabilityTimeoutError:
-        error: CapabilityError = cls(name, fields.get("timeout_seconds", 0.0), **known)
+        error: CapabilityError = cls(str(name), float(fields.get("timeout_seconds") or 0.0), **known)
     elif name is not None:
         error = cls(name, **known)
     else:
@@ -146,16 +146,18 @@ def _foreign(facts: Mapping[str, Any]) -> BaseException:
     attributes = dict(cast("Mapping[str, Any]", facts.get("attributes") or {}))
     text = _text(facts.get("text"))
     members = [_stand_in(one) for one in cast("list[Mapping[str, Any]]", facts.get("members") or [])]
-    if issubclass(cls, BaseExceptionGroup) and members:
-        error: BaseException = cls.__new__(cls, text, members)
+    new: Any = cls.__new__
+    error: BaseException
+    if issubclass(cls, BaseExceptionGroup):
+        error = new(cls, text, members or [Exception("its members were not told")])
     elif issubclass(cls, OSError) and isinstance(attributes.get("errno"), int):
-        error = cls.__new__(cls, attributes["errno"], attributes.get("strerror") or text)
+        error = new(cls, attributes["errno"], attributes.get("strerror") or text)
     else:
-        error = cls.__new__(cls)
+        error = new(cls)
         error.args = (text,)
     response = attributes.pop("response", None)
     if response is not None:
-        error.response = _Reply(cast("Mapping[str, Any]", response))  # type: ignore[attr-defined]
+        attributes["response"] = _Reply(cast("Mapping[str, Any]", response))
     for name, value in attributes.items():
         try:
             setattr(error, name, value)
@@ -170,23 +172,22 @@ class _Reply:
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.status_code = told.get("status_code")
-        self.headers = told.get("headers") or {}
+        self.headers: Mapping[str, str] = told.get("headers") or {}
 
 
 def _class_of(classes: list[list[str]]) -> type[BaseException]:
     """A class with this ancestry: real where it is built in, a stand-in of the same name elsewhere."""
-    made: type[BaseException] = Exception
+    made: Any = Exception
     if classes and classes[-1] == ["builtins", "BaseException"] and ["builtins", "Exception"] not in classes:
         made = BaseException
-    text: dict[str, Any] = {}
     for module, name in reversed(classes):
         if module == "builtins":
             real = getattr(builtins, name, None)
             if isinstance(real, type) and issubclass(real, BaseException) and issubclass(real, made):
                 made = real
             continue
-        text = {"__module__": module, "__str__": _said, "__init__": _take_anything}
-        made = type(name.rpartition(".")[2], (made,), text)
+        body = {"__module__": module, "__str__": _said, "__init__": _take_anything}
+        made = type(name.rpartition(".")[2], (made,), body)
     return made
 
 

@@ -63,7 +63,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         }  # fmt: skip
         return error
     return WorkerCrashed(
-        f"the worker of capability {capability!r} {how(ending)} during the call",
+        message=f"the worker of capability {capability!r} {how(ending)} during the call",
         capability_name=capability,
         exit_code=ending.code,
         signal=ending.signal,
@@ -77,7 +77,9 @@ def failed_start(capability: str, ending: Ending) -> CapabilityError:
         return death(capability, ending)
     old = ending.code == _TOO_OLD and ending.tail
     return WorkerStartFailed(
-        ending.tail if old else f"the worker of capability {capability!r} {how(ending)} before it was ready",
+        message=ending.tail
+        if old
+        else f"the worker of capability {capability!r} {how(ending)} before it was ready",
         capability_name=capability,
         exit_code=ending.code,
         stderr_tail=ending.tail,

@@ -29,11 +29,15 @@ class Flight:
             self.items.append(item)
             self.wake.set()
 
-    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
-        """Answer the call, once."""
+    def set_timer(self, timer: "asyncio.TimerHandle | None") -> None:
+        """Have this timer instead of the one there was."""
         if self.timer is not None:
             self.timer.cancel()
-            self.timer = None
+        self.timer = timer
+
+    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
+        """Answer the call, once."""
+        self.set_timer(None)
         if self.answer.done():
             return
         if error is None:

@@ -53,12 +53,12 @@ class Startup:
             await self._process.start(python, env, self._manifest.directory)
         except OSError as error:
             raise WorkerStartFailed(
-                f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
+                message=f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
                 capability_name=name,
             ) from error
         greeting = await self.during("starting", self._hello)
         if greeting.get("protocol") != PROTOCOL:
-            raise ProtocolMismatch(f"the worker of capability {name!r} speaks another protocol")
+            raise ProtocolMismatch(message=f"the worker of capability {name!r} speaks another protocol")
 
     async def load(self, order: dict[str, Any]) -> dict[str, Any]:
         """Have the capability imported; what it says of itself comes back."""
@@ -72,7 +72,7 @@ class Startup:
         name, target = self._manifest.name, self._manifest.object
         cause = report_of(told, Scene(capability=name), TracebackPolicy.FULL)
         fault = WorkerStartFailed(
-            f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
+            message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
             capability_name=name,
         )
         fault.__cause__ = revive(

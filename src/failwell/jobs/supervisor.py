@@ -1,4 +1,4 @@
-"""The parent of a worker: starts its process, watches it, answers its calls, ends it and brings it back."""
+"""The parent of a worker: starts its process, watches it, ends it and brings it back."""
 
 import asyncio
 import os
@@ -8,20 +8,13 @@ from dataclasses import field
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.fault.capability import (
-    CapabilityCancelledError,
-    CapabilityError,
-    CapabilityTimeoutError,
-)
-from failwell.fault.facts import NotBefore
+from failwell.fault.capability import CapabilityError
 from failwell.fault.frozen import frozen
-from failwell.jobs.arrived import raisable
-from failwell.jobs.described import report_of
+from failwell.jobs.calls import Calls
+from failwell.jobs.crashes import Crashes
 from failwell.jobs.ending import Ending, death
 from failwell.jobs.environment import worker_environment
 from failwell.jobs.faults import WorkerCrashed
-from failwell.jobs.flight import Flight, Wish
-from failwell.jobs.frames import encode
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
@@ -31,7 +24,6 @@ from failwell.jobs.telling import Telling
 from failwell.jobs.worker import (
     CancelPhased,
     Died,
-    FileHandle,
     Listener,
     Memory,
     Quarantined,
@@ -44,7 +36,11 @@ from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
 
 _TERM_GRACE = 2.0
-_WINDOW = 16
+_DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled"})
+
+
+def _host_environment() -> Mapping[str, str]:
+    return dict(os.environ)
 
 
 @frozen
@@ -61,7 +57,8 @@ class Supervision:
     """What is recorded of a capability's own words. They are redacted, and no user's view shows them."""
     respawn: bool = True
     """Whether a worker that died is started again before anybody calls it."""
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=_host_environment)
+    """The host's variables, of which a worker sees a few."""
 
 
 class SupervisedWorker:
@@ -89,6 +86,7 @@ class SupervisedWorker:
         """
         self.manifest = manifest
         self._instance = instance or manifest.name
+        self._scene = Scene(capability=manifest.name, instance=self._instance)
         self._asked_config = dict(config or {})
         self._config: dict[str, Any] = dict(self._asked_config)
         self._secrets = dict(secrets or {})
@@ -96,18 +94,15 @@ class SupervisedWorker:
         self._care = supervision or Supervision()
         self._telling = Telling(self._instance)
         self._tell = self._telling.tell
+        self._calls = Calls(self._scene, manifest.cancel_grace, self._care.policy)
+        self._crashes = Crashes(manifest.name, self._care.deaths, self._care.cooldown)
         self._state = WorkerState.COLD
         self._process: Process | None = None
         self._startup: Startup | None = None
         self._starting: asyncio.Task[None] | None = None
         self._reviving: asyncio.Task[None] | None = None
-        self._flights: dict[str, Flight] = {}
         self._generation = 0
         self._about: dict[str, Any] = {}
-        self._deaths = 0
-        self._quarantined_until = 0.0
-        self._last_death: CapabilityError | None = None
-        self._sequence = 0
 
     # -------------------------------------------------------------- what can be seen
 
@@ -124,7 +119,7 @@ class SupervisedWorker:
     @property
     def state(self) -> WorkerState:
         """Where its process stands."""
-        if self._state is WorkerState.COLD and self._quarantine_left() > 0:
+        if self._state is WorkerState.COLD and self._crashes.left() > 0:
             return WorkerState.QUARANTINED
         return self._state
 
@@ -151,7 +146,7 @@ class SupervisedWorker:
     @property
     def in_flight(self) -> tuple[str, ...]:
         """The jobs running in it."""
-        return tuple(job for job in self._flights if not job.startswith("#"))
+        return self._calls.jobs()
 
     def memory(self) -> Memory | None:
         """What its processes hold, as of the last pulse."""
@@ -163,17 +158,16 @@ class SupervisedWorker:
 
     def forgive(self) -> None:
         """Leave quarantine."""
-        self._deaths = 0
-        self._quarantined_until = 0.0
+        self._crashes.forgive()
 
     # -------------------------------------------------------------- starting
 
     async def start(self) -> None:
-        """Make it ready."""
+        """Make it ready; see `Worker.start`."""
         if self._state is WorkerState.READY:
             return
         if self._starting is None:
-            self._refuse_in_quarantine()
+            self._crashes.refuse()
             self._starting = asyncio.ensure_future(self._start())
             self._starting.add_done_callback(self._started)
         await asyncio.shield(self._starting)
@@ -189,33 +183,26 @@ class SupervisedWorker:
             # The last one is still being cleared away.
             await self._process.gone()
             await asyncio.sleep(0)
-        manifest = self.manifest
-        if manifest.config is not None:
-            validate(manifest.config, self._asked_config, name=manifest.name)
-        env = worker_environment(manifest, self._care.environment, self._secrets)
+        if self.manifest.config is not None:
+            self._checked(self._asked_config)
+        env = worker_environment(self.manifest, self._care.environment, self._secrets)
         process = self._process = Process(self._on_frame, self._telling.printed)
         self._generation += 1
         session = self._telling.renew(self._generation)
         self._state = WorkerState.STARTING
-        startup = self._startup = Startup(manifest, process, self._care.policy)
+        startup = self._startup = Startup(self.manifest, process, self._care.policy)
         self._telling.on_sign = startup.sign
         try:
             await startup.spawn(env)
             process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
+            pid = process.pid or 0
             self._tell(
-                Started(
-                    instance=self._instance,
-                    generation=self._generation,
-                    pid=process.pid or 0,
-                    session=session,
-                )
+                Started(instance=self._instance, generation=self._generation, pid=pid, session=session)
             )
             self._about = await startup.load(self._load_frame())
-            schema = manifest.config if manifest.config is not None else self._about.get("schema")
-            config = validate(
-                schema or {}, {**(manifest.defaults or {}), **self._asked_config}, name=manifest.name
-            )
-            await startup.during("being initialised", self._lifecycle("initialize", config))
+            config = self._checked(self._asked_config)
+            self._calls.attach(process)
+            await startup.during("being initialised", self._calls.lifecycle("initialize", config))
         except BaseException as error:
             await self._abort_start(process, error)
             raise
@@ -224,7 +211,7 @@ class SupervisedWorker:
             startup.close()
         self._config = config
         self._state = WorkerState.READY
-        self._tell(Ready(instance=self._instance, generation=self._generation, pid=process.pid or 0))
+        self._tell(Ready(instance=self._instance, generation=self._generation, pid=pid))
 
     def _load_frame(self) -> dict[str, Any]:
         manifest = self.manifest
@@ -241,14 +228,20 @@ class SupervisedWorker:
 
     async def _abort_start(self, process: Process, error: BaseException) -> None:
         """Leave no process behind, whatever went wrong, even while being cancelled."""
+        self._calls.attach(None)
         if process.is_started:
             process.kill("start")
             await asyncio.shield(process.gone())
         if self._process is process:
             self._process = None
             self._state = WorkerState.COLD
-        if isinstance(error, Fault) and error.kind in ("worker.oom", "worker.crashed", "worker.stalled"):
+        if isinstance(error, Fault) and error.kind in _DEATHS:
             self._count_death(error)
+
+    def _checked(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """`config` with all defaults, if it is valid."""
+        schema = self.manifest.config if self.manifest.config is not None else self._about.get("schema")
+        return validate(schema or {}, {**(self.manifest.defaults or {}), **config}, name=self.manifest.name)
 
     # -------------------------------------------------------------- calling
 
@@ -263,16 +256,7 @@ class SupervisedWorker:
         """Run one call; see `Worker.call`."""
         if self._state is not WorkerState.READY:
             await self.start()
-        flight = self._take_off(job, timeout)
-        try:
-            self._send_call(job, {"action": action, "arguments": arguments})
-            return await flight.answer
-        except asyncio.CancelledError:
-            self._abandon(flight)
-            raise
-        except CapabilityError:
-            self._land(flight)
-            raise
+        return await self._calls.call(job, {"action": action, "arguments": arguments}, timeout)
 
     async def stream(
         self,
@@ -283,108 +267,26 @@ class SupervisedWorker:
         timeout: float | None = None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncIterator[Any]:
         """The items of one call; see `Worker.stream`."""
+        from contextlib import aclosing
+
         if self._state is not WorkerState.READY:
             await self.start()
-        flight = self._take_off(job, timeout, streams=True)
-        items, wake = flight.items, flight.wake
-        assert items is not None
-        assert wake is not None
-        taken = 0
-        try:
-            self._send_call(
-                job, {"action": action, "arguments": arguments, "stream": True, "window": _WINDOW}
-            )
-            while True:
-                while items:
-                    yield items.popleft()
-                    taken += 1
-                    if taken * 2 >= _WINDOW:
-                        self._say({"type": "more", "job": job, "count": taken})
-                        taken = 0
-                if flight.answer.done():
-                    flight.answer.result()
-                    return
-                wake.clear()
-                await wake.wait()
-        finally:
-            if not flight.answer.done():
-                self._abandon(flight)
-
-    def _take_off(self, job: str, timeout: float | None, *, streams: bool = False) -> Flight:
-        if job in self._flights:
-            raise ValueError(f"job {job!r} is already running in {self._instance!r}")
-        loop = asyncio.get_running_loop()
-        flight = Flight(job, loop.create_future(), streams=streams)
-        self._flights[job] = flight
-        if timeout is not None:
-            flight.seconds = timeout
-            flight.timer = loop.call_later(timeout, self._wish, flight, "timeout")
-        return flight
-
-    def _land(self, flight: Flight) -> None:
-        if self._flights.get(flight.job) is flight:
-            del self._flights[flight.job]
-
-    def _send_call(self, job: str, more: dict[str, Any]) -> None:
-        process = self._process
-        if process is None:
-            raise self._gone()
-        try:
-            process.write(encode({"type": "call", "job": job, **more}))
-        except CapabilityError:
-            self._flights.pop(job, None)
-            raise
-
-    def _say(self, frame: dict[str, Any]) -> None:
-        if self._process is not None:
-            self._process.send(frame)
-
-    async def _lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
-        """Run a method that belongs to the capability's life rather than to a job."""
-        self._sequence += 1
-        job = f"#{phase}-{self._sequence}"
-        flight = self._take_off(job, None)
-        self._send_call(job, {"action": phase, "phase": phase, "arguments": arguments})
-        return await flight.answer
-
-    # -------------------------------------------------------------- stopping one call
-
-    def _wish(self, flight: Flight, wish: Wish) -> None:
-        """Ask one call to stop, and end the process if it does not in time."""
-        if flight.answer.done() or flight.wish is not None:
-            return
-        flight.wish = wish
-        self._say({"type": "cancel", "job": flight.job})
-        if flight.timer is not None:
-            flight.timer.cancel()
-        flight.timer = asyncio.get_running_loop().call_later(
-            self.manifest.cancel_grace, self._force, flight, self._process
-        )
-
-    def _force(self, flight: Flight, process: Process | None) -> None:
-        if not flight.answer.done() and process is not None and process is self._process:
-            process.kill("replaced")
-
-    def _abandon(self, flight: Flight) -> None:
-        """Nobody waits for this call any more; it is stopped like one that was cancelled."""
-        if flight.answer.cancelled():
-            # Whoever went away took the future along; the worker still owes an answer.
-            flight.answer = asyncio.get_running_loop().create_future()
-        self._wish(flight, "cancel")
+        order = {"action": action, "arguments": arguments}
+        async with aclosing(self._calls.stream(job, order, timeout)) as items:
+            async for item in items:
+                yield item
 
     async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
         """Stop one call; see `Worker.cancel`."""
-        flight = self._flights.get(job)
-        if flight is None or flight.answer.done():
+        flight = self._calls.running(job)
+        if flight is None:
             return None
         process = self._process
-        self._wish(flight, "cancel")
-        if flight.timer is not None:
-            flight.timer.cancel()
+        self._calls.ask_to_stop(flight, "cancel")
+        flight.set_timer(None)
         self._phase(job, CancelPhase.COOPERATIVE)
         patience = self.manifest.cancel_grace if grace is None else grace
-        await asyncio.wait([flight.answer], timeout=patience)
-        if flight.answer.done():
+        if await _within(flight.answer, patience):
             self._phase(job, CancelPhase.COMPLETED)
             return CancelPhase.COOPERATIVE
         self._phase(job, CancelPhase.FORCE)
@@ -393,7 +295,7 @@ class SupervisedWorker:
             await process.gone()
         self._phase(job, CancelPhase.RELOADING)
         if self._reviving is not None:
-            await asyncio.shield(self._reviving)
+            await asyncio.wait([self._reviving])
         self._phase(job, CancelPhase.COMPLETED)
         return CancelPhase.FORCE
 
@@ -403,37 +305,39 @@ class SupervisedWorker:
     # -------------------------------------------------------------- the capability's life
 
     async def prefetch(self) -> None:
-        """Let it fetch what it will need."""
+        """Let it fetch what it will need; see `Worker.prefetch`."""
         await self.start()
         process = self._process
-        if process is None or "prefetch" not in self._about.get("hooks", ()):
+        if process is None or not self._has("prefetch"):
             return
         watch = Startup(self.manifest, process, self._care.policy)
         self._telling.on_sign = watch.sign
         try:
-            await watch.during("prefetching", self._lifecycle("prefetch"))
+            await watch.during("prefetching", self._calls.lifecycle("prefetch"))
         finally:
             watch.close()
 
     async def release(self) -> bool:
-        """Ask it to give up memory in place."""
-        if self._state is not WorkerState.READY or "release" not in self._about.get("hooks", ()):
+        """Ask it to give up memory in place; see `Worker.release`."""
+        if self._state is not WorkerState.READY or not self._has("release"):
             return False
-        return await self._lifecycle("release") is not False
+        return await self._calls.lifecycle("release") is not False
 
-    async def enabled(self, on: bool) -> None:
-        """Fire its hook."""
+    async def enabled(self, *, on: bool) -> None:
+        """Fire its hook; see `Worker.enabled`."""
         hook = "on_enable" if on else "on_disable"
-        if self._state is WorkerState.READY and hook in self._about.get("hooks", ()):
-            await self._lifecycle(hook)
+        if self._state is WorkerState.READY and self._has(hook):
+            await self._calls.lifecycle(hook)
 
     async def reconfigure(self, config: Mapping[str, Any]) -> None:
-        """Apply another configuration."""
-        schema = self.manifest.config if self.manifest.config is not None else self._about.get("schema")
-        whole = validate(schema or {}, {**(self.manifest.defaults or {}), **config}, name=self.manifest.name)
+        """Apply another configuration; see `Worker.reconfigure`."""
+        whole = self._checked(config)
         if self._state is WorkerState.READY:
-            await self._lifecycle("reconfigure", whole)
+            await self._calls.lifecycle("reconfigure", whole)
         self._asked_config, self._config = dict(config), whole
+
+    def _has(self, hook: str) -> bool:
+        return hook in self._about.get("hooks", ())
 
     async def restart(self) -> None:
         """End its process and start another."""
@@ -452,9 +356,8 @@ class SupervisedWorker:
         self._state = WorkerState.STOPPING
         if process.doomed is None:
             process.doomed = "stopped"
-        for flight in list(self._flights.values()):
-            self._say({"type": "cancel", "job": flight.job})
-        self._say({"type": "stop"})
+        self._calls.ask_all_to_stop()
+        self._calls.say({"type": "stop"})
         patience = self.manifest.stop_grace if grace is None else grace
         if not await _within(process.ended, patience):
             process.signal(signal.SIGTERM)
@@ -462,77 +365,44 @@ class SupervisedWorker:
                 process.kill("stopped")
         await process.gone()
 
-    # -------------------------------------------------------------- what the worker says
+    # -------------------------------------------------------------- what the worker says, and its end
 
     def _on_frame(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
         if kind == "result":
-            self._answered(frame)
+            self._calls.answered(frame)
         elif kind == "item":
-            flight = self._flights.get(frame["job"])
-            if flight is not None:
-                flight.arrived(_opened(frame["value"]))
+            self._calls.item(frame)
         elif self._startup is not None and kind in ("hello", "loaded"):
             self._startup.heard(frame)
         else:
             self._telling.heard(frame)
 
-    def _answered(self, frame: dict[str, Any]) -> None:
-        flight = self._flights.pop(frame["job"], None)
-        if flight is None:
-            return
-        if not flight.job.startswith("#"):
-            self._deaths = 0
-        stopped = self._stopped(flight)
-        if stopped is not None:
-            flight.settle(error=stopped)
-        elif "error" not in frame:
-            flight.settle(_opened(frame["value"]))
-        elif frame.get("cancelled"):
-            flight.settle(error=CapabilityCancelledError(self.manifest.name))
-        else:
-            job = None if flight.job.startswith("#") else flight.job
-            scene = Scene(job=job, capability=self.manifest.name, instance=self._instance)
-            flight.settle(error=raisable(report_of(frame["error"], scene, self._care.policy)))
-
-    def _stopped(self, flight: Flight) -> CapabilityError | None:
-        """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
-        if flight.wish == "cancel":
-            return CapabilityCancelledError(self.manifest.name)
-        if flight.wish == "timeout":
-            return CapabilityTimeoutError(self.manifest.name, flight.seconds)
-        return None
-
-    # -------------------------------------------------------------- the end of a process
-
     def _ended(self, process: Process, ending: Ending) -> None:
         if process is not self._process:
             return
-        was = self._state
-        self._state = WorkerState.COLD
-        expected = process.doomed is not None
-        fault = None if expected else death(self.manifest.name, ending)
-        jobs = self.in_flight
+        was, self._state = self._state, WorkerState.COLD
+        fault = None if process.doomed is not None else death(self.manifest.name, ending)
         self._tell(
             Died(
                 instance=self._instance,
                 generation=self._generation,
                 pid=process.pid or 0,
                 returncode=ending.code,
-                expected=expected,
-                report=None if fault is None else describe(fault, scene=self._scene()),
-                in_flight=jobs,
+                expected=fault is None,
+                report=None if fault is None else describe(fault, scene=self._scene),
+                in_flight=self._calls.jobs(),
             )
         )
-        flights, self._flights = list(self._flights.values()), {}
-        for flight in flights:
-            flight.settle(error=self._stopped(flight) or self._why(process, ending))
+        self._calls.attach(None)
+        self._calls.fail_all(lambda: self._why(process, ending))
         process.cleared.add_done_callback(lambda _done: self._cleared(process))
-        if was is WorkerState.READY:
-            if fault is not None:
-                self._count_death(fault)
-            if (fault is not None or process.doomed == "replaced") and self._care.respawn:
-                self._reviving = asyncio.ensure_future(self._revive())
+        if was is not WorkerState.READY:
+            return
+        if fault is not None:
+            self._count_death(fault)
+        if self._care.respawn and (fault is not None or process.doomed == "replaced"):
+            self._reviving = asyncio.ensure_future(self._revive())
 
     def _cleared(self, process: Process) -> None:
         if self._process is process:
@@ -543,7 +413,7 @@ class SupervisedWorker:
             return death(self.manifest.name, ending)
         words = "was replaced" if process.doomed == "replaced" else "was stopped"
         return WorkerCrashed(
-            f"the worker of capability {self.manifest.name!r} {words} while the call ran",
+            message=f"the worker of capability {self.manifest.name!r} {words} while the call ran",
             capability_name=self.manifest.name,
             exit_code=ending.code,
             reason=process.doomed,
@@ -556,60 +426,18 @@ class SupervisedWorker:
             # The next call starts it again, and is told why it cannot be.
             return
 
-    def _gone(self) -> CapabilityError:
-        return self._last_death or WorkerCrashed(
-            f"the worker of capability {self.manifest.name!r} is gone", capability_name=self.manifest.name
-        )
-
     def _count_death(self, fault: Fault) -> None:
-        self._deaths += 1
-        self._last_death = fault if isinstance(fault, CapabilityError) else None
-        if self._deaths >= self._care.deaths:
-            self._quarantined_until = asyncio.get_running_loop().time() + self._care.cooldown
+        if self._crashes.count(fault, self._calls.finished):
             self._tell(
                 Quarantined(
                     instance=self._instance,
-                    deaths=self._deaths,
+                    deaths=self._crashes.deaths,
                     seconds=self._care.cooldown,
-                    report=describe(fault, scene=self._scene()),
+                    report=describe(fault, scene=self._scene),
                 )
             )
-
-    def _quarantine_left(self) -> float:
-        if not self._quarantined_until:
-            return 0.0
-        return self._quarantined_until - asyncio.get_running_loop().time()
-
-    def _refuse_in_quarantine(self) -> None:
-        left = self._quarantine_left()
-        if left <= 0:
-            return
-        raise WorkerCrashed(
-            f"the worker of capability {self.manifest.name!r} died {self._deaths} times in a row;"
-            f" nothing is started for another {left:.0f} s",
-            capability_name=self.manifest.name,
-            reason="quarantined",
-            quarantined_for=round(left, 3),
-            not_before=NotBefore(after=left, source="quarantine"),
-        ) from self._last_death
-
-    def _scene(self) -> Scene:
-        return Scene(capability=self.manifest.name, instance=self._instance)
 
 
 async def _within(future: "asyncio.Future[Any]", seconds: float) -> bool:
     done, _ = await asyncio.wait([future], timeout=seconds)
     return bool(done)
-
-
-def _opened(value: Any) -> Any:
-    """A result with its files as handles."""
-    if type(value) is dict:
-        if len(value) == 1 and "$file" in value:
-            return FileHandle(path=value["$file"]["path"], size=value["$file"]["size"])
-        if not any(type(one) in (dict, list) for one in value.values()):
-            return value
-        return {key: _opened(one) for key, one in value.items()}
-    if type(value) is list:
-        return [_opened(one) for one in value]
-    return value

@@ -263,7 +263,7 @@ class Worker(Protocol):
         """
         ...
 
-    async def enabled(self, on: bool) -> None:
+    async def enabled(self, *, on: bool) -> None:
         """Fire the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
         ...
 

@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 import a_module_that_nobody_has  # noqa: F401
 
 

@@ -1,4 +1,5 @@
-# pyright: basic
+# pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false, reportOptionalMemberAccess=false
+# ruff: noqa: PTH105, PTH123, T201
 """A capability for tests: whatever a tool can do to its worker. It imports nothing of failwell's at the top."""
 
 import asyncio
@@ -187,7 +188,6 @@ class Sample:
         self.progress(0.5, "halfway")
         self.usage({"tokens": 3})
         self.usage({"tokens": 4})
-        return None
 
     # streams
 
@@ -224,10 +224,7 @@ class Sample:
         os.abort()
 
     def eat(self, megabytes):
-        held = []
-        for _ in range(megabytes):
-            held.append(bytearray(os.urandom(1)) * (1024 * 1024))
-        return len(held)
+        return len([bytearray(os.urandom(1)) * (1024 * 1024) for _ in range(megabytes)])
 
     def limited(self, megabytes):
         import resource

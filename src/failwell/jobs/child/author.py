@@ -5,7 +5,7 @@ errors have the names, arguments and attributes of the real ones; the host makes
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ def check_cancel() -> None:
 
 
 @contextmanager
-def on_cancel(callback: Callable[[], object]) -> Iterator[None]:
+def on_cancel(callback: Callable[[], object]) -> Generator[None]:
     """Have `callback` called, once and in another thread, if the call is asked to stop in this block."""
     call = _call()
     if call is None:
@@ -187,7 +187,7 @@ def usage(amounts: Mapping[str, float]) -> None:
 
 
 @contextmanager
-def heartbeat(message: str = "working", interval: float = 0.5) -> Iterator[None]:
+def heartbeat(message: str = "working", interval: float = 0.5) -> Generator[None]:
     """Show signs of progress during one long silent step, so that it is not taken for a stall."""
     call = _call()
     done = threading.Event()

@@ -5,7 +5,7 @@ import enum
 import types
 import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "exclusive_minimum": "exclusiveMinimum",
@@ -41,7 +41,7 @@ def schema_of(capability: object) -> dict[str, Any] | None:
     if callable(own):
         own = own()
     if isinstance(own, dict):
-        return own
+        return cast("dict[str, Any]", own)
     cls = config_class(capability)
     return None if cls is None else _object(cls)
 
@@ -54,7 +54,7 @@ def made(capability: object, config: dict[str, Any]) -> Any:
 
 def triggers(schema: dict[str, Any] | None, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What has to be given up because a field it was made from has changed; each once, in order."""
-    fields = (schema or {}).get("properties") or {}
+    fields: dict[str, Any] = (schema or {}).get("properties") or {}
     missing = object()
     changed = [name for name in {**old, **new} if old.get(name, missing) != new.get(name, missing)]
     found = [fields[name]["x-reload"] for name in changed if "x-reload" in fields.get(name, {})]
@@ -119,9 +119,9 @@ def _dumped(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, list | tuple | set | frozenset):
-        return [_dumped(one) for one in value]
+        return [_dumped(one) for one in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: _dumped(one) for key, one in value.items()}
+        return {key: _dumped(one) for key, one in cast("dict[str, Any]", value).items()}
     return value
 
 
@@ -136,20 +136,19 @@ def _loaded(hint: Any, value: Any) -> Any:
     if origin is typing.Annotated:
         return _loaded(arguments[0], value)
     if origin in (typing.Union, types.UnionType):
-        if value is None:
-            return None
         others = [one for one in arguments if one is not type(None)]
-        return _loaded(others[0], value) if len(others) == 1 else value
-    if isinstance(hint, type):
-        if dataclasses.is_dataclass(hint) and isinstance(value, dict):
-            return _build(hint, value)
-        if issubclass(hint, enum.Enum) or issubclass(hint, Path):
-            return hint(value)
+        return value if value is None or len(others) != 1 else _loaded(others[0], value)
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        if dataclasses.is_dataclass(hint):
+            return _build(hint, held)
+        return {key: _loaded(arguments[1], one) for key, one in held.items()} if len(arguments) == 2 else held
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        made = [_loaded(arguments[0], one) for one in items] if arguments else items
+        return (origin or hint)(made) if (origin or hint) in (set, frozenset, tuple) else made
+    if isinstance(hint, type) and issubclass(hint, enum.Enum | Path):
+        return hint(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if origin in (list, set, frozenset, tuple) and isinstance(value, list):
-        inner = arguments[0] if arguments else Any
-        return origin(_loaded(inner, one) for one in value)
-    if origin is dict and isinstance(value, dict) and arguments:
-        return {key: _loaded(arguments[1], one) for key, one in value.items()}
     return value

@@ -6,7 +6,7 @@ travel and the host makes the report from them. The exception itself stays in th
 
 import sys
 import traceback
-from typing import Any
+from typing import Any, cast
 
 _ATTRIBUTES = (
     "errno", "strerror", "filename", "winerror", "code", "status_code", "status", "type", "param", "reason",
@@ -59,7 +59,7 @@ def _facts(error: BaseException, level: int, seen: set[int]) -> dict[str, Any]:
     }
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
-        made["notes"] = [_safe(lambda note=note: str(note)) for note in notes[:_MOST_MEMBERS]]
+        made["notes"] = [_words(note) for note in cast("list[Any]", notes)[:_MOST_MEMBERS]]
     if level == 0:
         made["traceback"] = _safe(lambda: "".join(traceback.format_exception(error)), 20_000)
         made["site"] = _site(error)
@@ -74,11 +74,8 @@ def _facts(error: BaseException, level: int, seen: set[int]) -> dict[str, Any]:
         if below is not None and id(below) not in seen:
             made["below"] = {"via": via, **_facts(below, level + 1, seen)}
         if isinstance(error, BaseExceptionGroup):
-            made["members"] = [
-                _facts(one, level + 1, seen)
-                for one in error.exceptions[:_MOST_MEMBERS]
-                if id(one) not in seen
-            ]
+            inner = cast("ExceptionGroup[Exception]", error).exceptions[:_MOST_MEMBERS]
+            made["members"] = [_facts(one, level + 1, seen) for one in inner if id(one) not in seen]
     return made
 
 
@@ -109,15 +106,17 @@ def _plain(value: object, level: int = 0) -> Any:
     if isinstance(value, str):
         return value[:_LONGEST]
     if isinstance(value, dict) and level < 4:
-        return {str(k)[:200]: _plain(v, level + 1) for k, v in list(value.items())[:50]}
+        pairs = list(cast("dict[Any, Any]", value).items())[:50]
+        return {str(k)[:200]: _plain(v, level + 1) for k, v in pairs}
     if isinstance(value, list | tuple) and level < 4:
-        return [_plain(one, level + 1) for one in value[:50]]
+        return [_plain(one, level + 1) for one in cast("list[Any]", value)[:50]]
     return None
 
 
-def _safe_headers(response: object) -> dict[str, str]:
+def _safe_headers(response: Any) -> dict[str, str]:
     try:
-        pairs = list(dict(response.headers).items())[:60]  # type: ignore[attr-defined]
+        held: dict[Any, Any] = dict(response.headers)
+        pairs = list(held.items())[:60]
         return {str(key)[:100]: str(value)[:500] for key, value in pairs}
     except Exception:  # noqa: BLE001  (a foreign reply may be anything)
         return {}
@@ -147,6 +146,10 @@ def _site(error: BaseException) -> list[str] | None:
     return [str(step.tb_frame.f_globals.get("__name__", "")), code.co_qualname]
 
 
+def _words(thing: object) -> str:
+    return _safe(lambda: str(thing))
+
+
 def _safe(make: Any, limit: int = _LONGEST) -> str:
     try:
         made = make()
@@ -173,7 +176,7 @@ def _measured(error: BaseException) -> dict[str, float]:
 
 
 def _gpu() -> dict[str, float]:
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     if cuda is not None and cuda.is_available() and cuda.is_initialized():
         free, total = cuda.mem_get_info()
@@ -186,7 +189,7 @@ def _gpu() -> dict[str, float]:
     ):
         most, held = mps.recommended_max_memory(), mps.driver_allocated_memory()
         return {"gpu_free_mb": max(0.0, (most - held) / 1048576), "gpu_total_mb": most / 1048576}
-    jax = sys.modules.get("jax")
+    jax: Any = sys.modules.get("jax")
     if jax is not None:
         stats = jax.local_devices()[0].memory_stats()
         if stats:

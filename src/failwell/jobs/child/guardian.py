@@ -23,8 +23,8 @@ _LONGEST_REAPING = 5.0
 def guard(line_fd: int, leash_fd: int) -> None:
     """Fork the worker and watch over it; returns in neither process."""
     leash = socket.socket(fileno=leash_fd)
-    os.set_inheritable(leash_fd, False)
-    os.set_inheritable(line_fd, False)
+    os.set_inheritable(leash_fd, False)  # noqa: FBT003  (its only way)
+    os.set_inheritable(line_fd, False)  # noqa: FBT003
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -189,14 +189,13 @@ class _Worker:
             result = await made
         finally:
             remove()
-        return self._items([result], frame, call) if frame.get("stream") else result
+        return self._items(result, frame, call) if frame.get("stream") else result
 
     def _items(self, made: Any, frame: dict[str, Any], call: Call) -> int:
-        plain = (
-            isinstance(made, str | bytes | dict) or not hasattr(made, "__iter__") or isinstance(made, list)
-        )
+        # A generator's items are the stream's; any other result is its one item.
+        items: Any = made if hasattr(made, "__next__") else [made]
         count = 0
-        for item in [made] if plain else made:
+        for item in items:
             call.wait_for_room()
             self._line.write(frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder))
             count += 1

@@ -103,7 +103,7 @@ class FrameLog(logging.Handler):
 def capture(line: Line) -> tuple[Captured, Captured]:
     """Put our streams in place of Python's own, and listen to the root logger."""
     streams = (Captured(line, "stdout"), Captured(line, "stderr"))
-    sys.stdout, sys.stderr = streams  # type: ignore[assignment]
+    sys.stdout, sys.stderr = streams
     root = logging.getLogger()
     root.addHandler(FrameLog(line))
     if root.level == logging.WARNING:

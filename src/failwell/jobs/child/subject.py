@@ -154,9 +154,10 @@ class Subject:
     def _actions(self) -> list[str]:
         if self._function is not None:
             return ["execute"]
+        cls: Any = type(self.held)
         return [
             name
-            for name, thing in inspect.getmembers_static(type(self.held))
+            for name, thing in inspect.getmembers_static(cls)
             if not name.startswith("_")
             and callable(thing)
             and name not in LIFECYCLE

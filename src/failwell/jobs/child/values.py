@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from typing import Any
+from typing import Any, cast
 
 from .wire import TooLarge, encoded
 
@@ -39,14 +39,16 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
     if depth > _DEEPEST:
         raise Unsendable(f"{place} is nested more than {_DEEPEST} levels deep, or holds itself")
     if isinstance(value, bytes | bytearray | memoryview):
-        return _saved(bytes(value), place, folder)
+        return _saved(bytes(cast("bytes", value)), place, folder)
     if isinstance(value, dict):
-        for key in value:
+        held = cast("dict[Any, Any]", value)
+        for key in held:
             if not isinstance(key, str | int | float | bool | None):
                 raise Unsendable(f"{place} has a key of type {_named(key)}; keys must be texts")
-        return {key: _sendable(one, f"{place}[{key!r}]", folder, depth + 1) for key, one in value.items()}
+        return {key: _sendable(one, f"{place}[{key!r}]", folder, depth + 1) for key, one in held.items()}
     if isinstance(value, list | tuple):
-        return [_sendable(one, f"{place}[{index}]", folder, depth + 1) for index, one in enumerate(value)]
+        items = cast("list[Any]", value)
+        return [_sendable(one, f"{place}[{index}]", folder, depth + 1) for index, one in enumerate(items)]
     if isinstance(value, float) and not math.isfinite(value):
         raise Unsendable(f"{place} is {value}, which JSON cannot say; return None or a text instead")
     try:

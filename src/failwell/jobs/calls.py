@@ -1,0 +1,203 @@
+"""The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, cast
+
+from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
+from failwell.jobs.arrived import raisable
+from failwell.jobs.described import report_of
+from failwell.jobs.faults import WorkerCrashed
+from failwell.jobs.flight import Flight, Wish
+from failwell.jobs.frames import encode
+from failwell.jobs.job import NO_ARGUMENTS
+from failwell.jobs.process import Process
+from failwell.jobs.worker import FileHandle
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import Scene
+
+_WINDOW = 16
+"""Items of a stream that may be on their way."""
+
+
+class Calls:
+    """Every call of one worker, whichever process it has at the time."""
+
+    def __init__(self, scene: Scene, cancel_grace: float, policy: TracebackPolicy) -> None:
+        self._name = scene.capability or ""
+        self._scene = scene
+        self._grace = cancel_grace
+        self._policy = policy
+        self._flights: dict[str, Flight] = {}
+        self._process: Process | None = None
+        self._sequence = 0
+        self.finished = 0
+        """How many calls of jobs were answered, well or not. An answer shows that the process is sound."""
+
+    def attach(self, process: Process | None) -> None:
+        """Speak to `process` from now on."""
+        self._process = process
+
+    def jobs(self) -> tuple[str, ...]:
+        """The jobs that are running; calls of the worker's own life are not among them."""
+        return tuple(job for job in self._flights if not job.startswith("#"))
+
+    def running(self, job: str) -> Flight | None:
+        """The call of `job`, unless it has been answered."""
+        flight = self._flights.get(job)
+        return None if flight is None or flight.answer.done() else flight
+
+    # -------------------------------------------------------------- sending
+
+    async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
+        """Send one call and wait for its answer."""
+        flight = self._take_off(job, order, timeout)
+        try:
+            return await flight.answer
+        except asyncio.CancelledError:
+            self._abandon(flight)
+            raise
+
+    async def stream(
+        self,
+        job: str,
+        order: Mapping[str, Any],
+        timeout: float | None,  # noqa: ASYNC109  (as in `call`)
+    ) -> AsyncGenerator[Any]:
+        """Send one call and hand over its items as they come, taking no more than there is room for."""
+        flight = self._take_off(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
+        items, wake = flight.items, flight.wake
+        assert items is not None
+        assert wake is not None
+        taken = 0
+        try:
+            while True:
+                while items:
+                    yield items.popleft()
+                    taken += 1
+                    if taken * 2 >= _WINDOW:
+                        self.say({"type": "more", "job": job, "count": taken})
+                        taken = 0
+                if flight.answer.done():
+                    flight.answer.result()
+                    return
+                wake.clear()
+                await wake.wait()
+        finally:
+            if not flight.answer.done():
+                self._abandon(flight)
+
+    async def lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
+        """Run a method that belongs to the capability's life rather than to a job."""
+        self._sequence += 1
+        order = {"action": phase, "phase": phase, "arguments": arguments}
+        return await self._take_off(f"#{phase}-{self._sequence}", order, None).answer
+
+    def say(self, frame: dict[str, Any]) -> None:
+        """Say something to the worker, if there is one."""
+        if self._process is not None:
+            self._process.send(frame)
+
+    def _take_off(
+        self, job: str, order: Mapping[str, Any], timeout: float | None, *, streams: bool = False
+    ) -> Flight:
+        if job in self._flights:
+            raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
+        piece = encode({"type": "call", "job": job, **order})
+        process = self._process
+        if process is None:
+            raise WorkerCrashed(
+                message=f"the worker of capability {self._name!r} is gone", capability_name=self._name
+            )
+        loop = asyncio.get_running_loop()
+        flight = self._flights[job] = Flight(job, loop.create_future(), streams=streams)
+        if timeout is not None:
+            flight.seconds = timeout
+            flight.timer = loop.call_later(timeout, self.ask_to_stop, flight, "timeout")
+        process.write(piece)
+        return flight
+
+    # -------------------------------------------------------------- stopping
+
+    def ask_to_stop(self, flight: Flight, wish: Wish) -> None:
+        """Ask one call to stop, and end the process if it has not within the grace."""
+        if flight.answer.done() or flight.wish is not None:
+            return
+        flight.wish = wish
+        self.say({"type": "cancel", "job": flight.job})
+        flight.set_timer(
+            asyncio.get_running_loop().call_later(self._grace, self._force, flight, self._process)
+        )
+
+    def ask_all_to_stop(self) -> None:
+        """Ask every call to stop; they end with the process either way."""
+        for job in self._flights:
+            self.say({"type": "cancel", "job": job})
+
+    def _force(self, flight: Flight, process: Process | None) -> None:
+        if not flight.answer.done() and process is not None and process is self._process:
+            process.kill("replaced")
+
+    def _abandon(self, flight: Flight) -> None:
+        """Nobody waits for this call any more; it is stopped like one that was cancelled."""
+        if flight.answer.cancelled():
+            # Whoever went away took the future along; the worker still owes an answer.
+            flight.answer = asyncio.get_running_loop().create_future()
+        self.ask_to_stop(flight, "cancel")
+
+    # -------------------------------------------------------------- answers
+
+    def item(self, frame: Mapping[str, Any]) -> None:
+        """One item of a stream came."""
+        flight = self._flights.get(frame["job"])
+        if flight is not None:
+            flight.arrived(opened(frame["value"]))
+
+    def answered(self, frame: Mapping[str, Any]) -> None:
+        """One call came back."""
+        flight = self._flights.pop(frame["job"], None)
+        if flight is None:
+            return
+        if not flight.job.startswith("#"):
+            self.finished += 1
+        stopped = self._stopped(flight)
+        if stopped is not None:
+            flight.settle(error=stopped)
+        elif "error" not in frame:
+            flight.settle(opened(frame["value"]))
+        elif frame.get("cancelled"):
+            flight.settle(error=CapabilityCancelledError(self._name))
+        else:
+            flight.settle(error=self._told(flight.job, frame["error"]))
+
+    def fail_all(self, why: Callable[[], CapabilityError]) -> None:
+        """The process is gone: every call ends, each by what it was asked or else by the death."""
+        flights, self._flights = list(self._flights.values()), {}
+        for flight in flights:
+            flight.settle(error=self._stopped(flight) or why())
+
+    def _told(self, job: str, error: Mapping[str, Any]) -> CapabilityError:
+        from dataclasses import replace
+
+        scene = self._scene if job.startswith("#") else replace(self._scene, job=job)
+        return raisable(report_of(error, scene, self._policy))
+
+    def _stopped(self, flight: Flight) -> CapabilityError | None:
+        """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
+        if flight.wish == "cancel":
+            return CapabilityCancelledError(self._name)
+        if flight.wish == "timeout":
+            return CapabilityTimeoutError(self._name, flight.seconds)
+        return None
+
+
+def opened(value: Any) -> Any:
+    """A result with its files as handles."""
+    if type(value) is dict:
+        held = cast("dict[str, Any]", value)
+        if len(held) == 1 and "$file" in held:
+            return FileHandle(path=held["$file"]["path"], size=held["$file"]["size"])
+        return {key: opened(one) for key, one in held.items()}
+    if type(value) is list:
+        return [opened(one) for one in cast("list[Any]", value)]
+    return value
