@@ -1,0 +1,241 @@
+"""What a workflow costs: a node, an item of a loop, a script, a whole process, a resume; journal on.
+
+Loop time a node is the time that a run is driven, so that starting the interpreter and reading the file
+do not count. Floors stand beside the figures: one SQLite commit, one bare process start. The figure is
+the best of several rounds, because a shared machine only ever adds time.
+"""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from failwell.backends.sqlite.journal import SqliteStore
+from failwell.workflow.check.files import check_file
+from failwell.workflow.local.driver import Driver, Ended
+from failwell.workflow.local.launch import Settings, restored, start
+from failwell.workflow.local.script import ScriptExecutor
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+
+
+def sets(count: int) -> str:
+    """Sequential `set` nodes, each of which uses the one before it."""
+    lines = ["workflow:", "  name: sets", "  entry_point: n0", "agents:"]
+    for index in range(count):
+        value = f'"{{{{ n{index - 1}.output + 1 }}}}"' if index else "0"
+        lines += [f"  - name: n{index}", "    type: set", f"    value: {value}"]
+        if index < count - 1:
+            lines.append(f"    routes: [{{to: n{index + 1}}}]")
+    lines += ["output:", f'  x: "{{{{ n{count - 1}.output }}}}"']
+    return "\n".join(lines)
+
+
+def loop(count: int, wide: int) -> str:
+    """A `for_each` whose body is a `set`."""
+    items = ", ".join(str(index) for index in range(count))
+    return f"""
+workflow: {{name: loop, entry_point: items}}
+agents:
+  - {{name: items, type: set, values: {{list: [{items}]}}, routes: [{{to: fan}}]}}
+for_each:
+  - name: fan
+    type: for_each
+    source: items.output.list
+    as: item
+    max_concurrent: {wide}
+    agent: {{name: each, type: set, value: "{{{{ item * 2 }}}}"}}
+output: {{n: "{{{{ fan.count }}}}"}}
+"""
+
+
+def scripts(count: int) -> str:
+    """Sequential scripts that do nothing."""
+    lines = ["workflow:", "  name: scripts", "  entry_point: n0", "agents:"]
+    for index in range(count):
+        lines += [f"  - name: n{index}", "    type: script", "    command: /bin/true"]
+        if index < count - 1:
+            lines.append(f"    routes: [{{to: n{index + 1}}}]")
+    return "\n".join(lines)
+
+
+class _Clock:
+    """How long a run was driven."""
+
+    took = 0.0
+
+    @asynccontextmanager
+    async def around(self, _driver: Driver, _run: str, _folder: Path) -> AsyncGenerator[None]:
+        began = time.perf_counter()
+        yield
+        self.took = time.perf_counter() - began
+
+
+def run(folder: Path, text: str, rounds: int = 3) -> tuple[float, Ended]:
+    """The best loop time of a workflow, and how it ended."""
+    file = folder / "flow.yaml"
+    file.write_text(text)
+    best, ended = 1e9, None
+    for number in range(rounds):
+        store = SqliteStore(folder / f"store{number}-{time.monotonic_ns()}")
+        clock = _Clock()
+        settings = Settings(
+            store=store,
+            folder=Path(store.folder),
+            executors={"script": ScriptExecutor()},
+            environ=os.environ,
+            around=clock.around,
+        )
+        ended = asyncio.run(start(str(file), {}, settings))
+        best = min(best, clock.took)
+        assert ended.status == "completed", ended.failure
+        store.close()
+    assert ended is not None
+    return best, ended
+
+
+def commit_floor(folder: Path) -> float:
+    """One row and one commit, as plainly as it can be done."""
+    plain = sqlite3.connect(folder / "floor.db", isolation_level=None)
+    plain.execute("pragma journal_mode=wal")
+    plain.execute("pragma synchronous=normal")
+    plain.execute("create table t (a integer primary key, b text)")
+    best = 1e9
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(500):
+            plain.execute("begin")
+            plain.execute("insert into t (b) values ('x')")
+            plain.execute("commit")
+        best = min(best, (time.perf_counter() - began) / 500)
+    plain.close()
+    return best
+
+
+async def _starts(count: int) -> None:
+    for _ in range(count):
+        process = await asyncio.create_subprocess_exec(
+            "/bin/true",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        await process.communicate()
+
+
+def process_floor(count: int = 100) -> float:
+    """One process started and read to its end by bare asyncio."""
+    best = 1e9
+    for _ in range(3):
+        began = time.perf_counter()
+        asyncio.run(_starts(count))
+        best = min(best, (time.perf_counter() - began) / count)
+    return best
+
+
+def whole_process(folder: Path) -> tuple[float, float]:
+    """`failwell run` of a file with one script: seconds, and megabytes at its largest."""
+    file = folder / "one.yaml"
+    file.write_text(scripts(1))
+    command = [sys.executable, "-m", "failwell", "run", "--quiet", str(file), "--store", str(folder / "one")]
+    env = {**os.environ, "PYTHONPATH": str(SRC), "PYTHONPYCACHEPREFIX": str(folder / "cache")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    best, peak = 1e9, 0.0
+    for _ in range(6):
+        began = time.perf_counter()
+        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
+        _, code, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(code)
+        best = min(best, time.perf_counter() - began)
+        peak = used.ru_maxrss / 1024
+        assert process.returncode == 0
+    return best, peak
+
+
+def resume_time(folder: Path) -> tuple[float, int]:
+    """How long it takes to fold a run of ten thousand events from its journal."""
+    file = folder / "long.yaml"
+    file.write_text(sets(3_334))
+    store = SqliteStore(folder / "long")
+    settings = Settings(
+        store=store, folder=folder / "long", executors={"script": ScriptExecutor()}, environ=os.environ
+    )
+    ended = asyncio.run(start(str(file), {}, settings))
+    run_id = ended.state.run
+    best = 1e9
+    for _ in range(3):
+        began = time.perf_counter()
+        state = restored(store, run_id)
+        best = min(best, time.perf_counter() - began)
+    events = state.seq
+    store.close()
+    return best, events
+
+
+def show(what: str, figure: str, aim: str = "", floor: str = "") -> None:
+    print(f"{what:<46} {figure:>16}   {aim:<22} {floor}")
+
+
+def timed(work: Callable[[], object]) -> float:
+    best = 1e9
+    for _ in range(3):
+        began = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        commit = commit_floor(folder)
+        show("one SQLite commit", f"{commit * 1000:.3f} ms", "", "the floor")
+        for count in (100, 1_000, 10_000, 100_000):
+            if quick and count > 1_000:
+                continue
+            took, _ = run(folder, sets(count), rounds=3 if count < 100_000 else 1)
+            show(
+                f"{count} set nodes, one after the other",
+                f"{took / count * 1000:.3f} ms",
+                "aim 0.12 ms a node",
+            )
+        for count, wide in ((100, 100), (1_000, 1_000), (10_000, 100)):
+            if quick and count > 1_000:
+                continue
+            took, _ = run(folder, loop(count, wide))
+            show(f"for_each of {count}, {wide} wide", f"{took / count * 1000:.3f} ms", "aim 0.15 ms an item")
+        floor = process_floor()
+        took, _ = run(folder, scripts(200))
+        each = took / 200
+        show(
+            "a script node",
+            f"{each * 1000:.2f} ms",
+            "aim +15 %",
+            f"bare asyncio {floor * 1000:.2f} ms: {each / floor - 1:+.0%}",
+        )
+        wall, peak = whole_process(folder)
+        show("failwell run, one script, whole process", f"{wall * 1000:.0f} ms", "aim 250 ms")
+        show("  at its largest", f"{peak:.0f} MB", "aim 60 MB")
+        took, events = resume_time(folder)
+        show(f"taking up a run of {events} events", f"{took * 1000:.0f} ms", "aim 500 ms")
+        if not quick:
+            file = folder / "wide.yaml"
+            file.write_text(sets(10_000))
+            took = timed(lambda: check_file(str(file), environ={}))
+            show("validating 10,000 nodes", f"{took:.2f} s", "aim 2 s")
+        show(
+            "this process at its largest",
+            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB",
+        )
+
+
+if __name__ == "__main__":
+    main()
