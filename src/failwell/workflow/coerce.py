@@ -150,7 +150,7 @@ def _auto(value: Any) -> Any:
         return ""
     if bare in _WORDS and bare != "None":
         return _WORDS[bare]
-    if bare == "None" or bare == "~":
+    if bare in {"None", "~"}:
         return None
     number = _number(bare, _WHOLE, _FRACTION)
     if number is not None:

@@ -126,7 +126,7 @@ def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
     """Path, whether it is guarded here, and whether it is asked for with `is defined`."""
     at = 1 if tag[0][0] == "block" else 0
     if at and len(tag) > 1 and tag[1][0] == "name":
-        if tag[1][1] in {"import", "from", "block", "macro"}:
+        if tag[1][1] in {"import", "from", "block"}:
             return
         at = 2  # the word that says what the tag is
     while at < len(tag):

@@ -5,6 +5,7 @@ text is not YAML at all, it stays the text it was.
 """
 
 import re
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -17,8 +18,9 @@ def read_yaml(text: str) -> Any:
     import yaml
 
     loader = _loader()
+    parse = cast("Callable[..., Iterable[object]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in parse(text, Loader=loader)):
             return text
         value = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader with fewer words
         value = _as_json(value, 0)
@@ -43,7 +45,7 @@ def _loader() -> Any:
     ):
         core.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(starts))
     core.add_constructor("tag:yaml.org,2002:int", _whole)
-    core.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
+    core.add_constructor("tag:yaml.org,2002:float", _fraction)
     return core
 
 
@@ -51,6 +53,10 @@ def _whole(_: Any, node: Any) -> int:
     text: str = node.value
     base = 8 if text.startswith("0o") else 16 if text.startswith("0x") else 10
     return int(text, base)
+
+
+def _fraction(_: Any, node: Any) -> float:
+    return float(node.value)
 
 
 def _as_json(value: Any, depth: int) -> Any:
