@@ -314,6 +314,8 @@ def test_a_code_may_be_a_number_or_digits_in_a_text(code: object) -> None:
         ("openai.OpenAIError", "api.openai.com", "openai"),
         ("openai.OpenAIError", "lab.openai.azure.com", "azure-openai"),
         ("openai.OpenAIError", "openrouter.ai", "openrouter"),
+        ("openai.OpenAIError", "api.groq.com", "groq"),
+        ("openai.OpenAIError", "eu.api.openai.com", "openai"),
         ("anthropic.AnthropicError", "api.anthropic.com", "anthropic"),
         ("anthropic.AnthropicError", "bedrock-runtime.us-east-1.amazonaws.com", "bedrock"),
         ("anthropic.AnthropicError", "us-east5-aiplatform.googleapis.com", "google-vertex"),
@@ -326,6 +328,24 @@ def test_one_client_serves_several_providers_and_the_host_says_which(
     error.status_code, error.request = 500, SimpleNamespace(url=SimpleNamespace(host=host))
 
     assert told(error).provider == provider
+
+
+@pytest.mark.parametrize("root", ["openai.OpenAIError", "anthropic.AnthropicError"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "models.shop.example", "notopenai.com"])
+def test_a_host_that_nobody_knows_is_given_no_name_but_the_callers(root: str, host: str) -> None:
+    error: Any = a_class("x.APIStatusError", a_class(root))("x")
+    error.status_code, error.request = 429, SimpleNamespace(url=SimpleNamespace(host=host))
+
+    assert told(error).provider is None
+    assert host not in told(error).to_json()
+    assert failwell.describe(error, provider="vllm").provider == "vllm"
+
+
+@pytest.mark.parametrize(
+    ("root", "provider"), [("openai.OpenAIError", "openai"), ("anthropic.AnthropicError", "anthropic")]
+)
+def test_without_a_request_the_sdk_speaks_for_its_own_provider(root: str, provider: str) -> None:
+    assert told(a_class(root)("no key was given")).provider == provider
 
 
 # ------------------------------------------------------------------ causes

@@ -6,24 +6,17 @@ in its type. Low credit comes as a 400 that says so only in words.
 
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 from failwell.fault.axes import Certainty
 
-_HOSTS = (
-    ("bedrock", "bedrock"),
-    ("aiplatform.googleapis.com", "google-vertex"),
-    (".azure.com", "azure"),
-)
-
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
     status = facts["status"]
     facts["in_stream"] = facts["in_stream"] or (status is not None and status < 400)
-    host = ask_str(ask(ask(error, "request"), "url"), "host") or ""
-    facts["provider"] = next((name for part, name in _HOSTS if part in host), "anthropic")
+    facts["provider"] = provider_of(error, "anthropic")
 
 
 TABLES: dict[str, Table] = {

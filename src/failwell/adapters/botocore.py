@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.extract import Extract, codes_of, laid_out, message_of
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway, id_in
+from failwell.adapters.sdk import SdkDoorway, doorway, id_in, names_of, transport
 from failwell.fault.axes import Certainty
 
 _BEDROCK = frozenset(
@@ -24,22 +24,29 @@ _BEDROCK = frozenset(
 )  # fmt: skip
 
 
-def _answered(error: BaseException, facts: dict[str, Any]) -> None:
+def _answered(error: BaseException) -> Extract:
     response = _mapping(ask(error, "response"))
     around = _mapping(response.get("ResponseMetadata"))
-    body = {name: value for name, value in response.items() if name != "ResponseMetadata"}
+    body = laid_out({name: value for name, value in response.items() if name != "ResponseMetadata"})
     headers = lower_headers(around.get("HTTPHeaders"))
     status, request_id = around.get("HTTPStatusCode"), around.get("RequestId")
-    in_stream = "eventstreamerror" in facts["names"]
-    facts.update(
+    names = names_of(error)
+    in_stream = "eventstreamerror" in names
+    phase, bug = transport(error)
+    return Extract(
         provider="bedrock" if ask_str(error, "operation_name") in _BEDROCK else "aws",
+        sdk="botocore",
+        exception_type=type(error).__name__,
+        names=names,
         status=status if isinstance(status, int) and not in_stream else None,
-        headers=headers,
-        body=body,
         codes=codes_of(body),
         message=message_of(body),
+        headers=headers,
+        body=body,
+        phase=phase,
         in_stream=in_stream,
         request_id=request_id[:200] if isinstance(request_id, str) else id_in(headers),
+        cause_bug=bug,
     )
 
 
@@ -59,7 +66,7 @@ def _local(kind: str, *names: str) -> Table:
 
 TABLES: dict[str, Table] = {
     "botocore": {
-        "ClientError": doorway("aws", "botocore", _answered),
+        "ClientError": SdkDoorway(_answered),
         "BotoCoreError": doorway("aws", "botocore"),
         **_local(
             "provider.auth",

@@ -5,14 +5,17 @@ missing file, is the same whoever says it.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from failwell.adapters.codes import taught
-from failwell.adapters.extract import NOT_SENT, Extract
-from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
+from failwell.adapters.extract import NOT_SENT, Extract, Phase
+from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
+from failwell.adapters.said import first_said, says
 
 _MOST_RUNNERS = 3
 _LONGEST = 8_000
+_MOST_NAMED = 1024
 
 PHASES: dict[str, Rule] = {
     **{
@@ -49,15 +52,25 @@ class Verdict(NamedTuple):
     runners: tuple[Rule, ...] = ()
 
 
-def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[tuple[int, Rule], ...]]:
-    made: dict[str, list[tuple[int, Rule]]] = {}
+class _Named(NamedTuple):
+    """What codes and class names alone say."""
+
+    rules: tuple[Rule, ...] = ()
+    """The rows that name one of them, in the order of the table; a row may still ask for words."""
+    status: int | None = None
+    """The status that the first of them stands for, where it stands for one."""
+
+
+def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
+    made: dict[str, tuple[int, ...]] = {}
     for place, rule in enumerate(rules):
         for code in rule.codes:
-            made.setdefault(code, []).append((place, rule))
-    return {code: tuple(found) for code, found in made.items()}
+            made[code] = (*made.get(code, ()), place)
+    return made
 
 
 _BY_CODE = _index(CODES)
+_MEANT = _BY_CODE.keys() | IMPLIED_STATUS.keys()
 _BY_STATUS = {status: rule for rule in reversed((*DECISIVE, *LADDER)) for status in rule.statuses}
 _DECIDES = {status for rule in DECISIVE for status in rule.statuses}
 
@@ -66,87 +79,85 @@ def classify(found: Extract) -> Verdict:
     """Which rule speaks for these facts."""
     if found.cause_bug is not None:
         return Verdict(_BUG)
-    if (own := taught(found.codes)) is not None:
+    if found.codes and (own := taught(found.codes)) is not None:
         return Verdict(own)
-    if found.status is None and found.phase is not None and not _by_code(found, found.codes):
+    codes, phase, status = _meant(found.codes), found.phase, found.status
+    low = found.message[:_LONGEST].lower()
+    if status is None and phase is not None and not (codes and _fitting(_named(codes, ()).rules, low)):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
-        return Verdict(_transport(found))
-    fitting: list[Rule] = _by_code(found, (*found.codes, *_telling(found)))
-    status = _status(found)
+        return Verdict(_transport(phase, in_stream=found.in_stream))
+    rules, status = _by_name(found, codes)
+    fitting = _fitting(rules, low)
     ladder = _ladder(found, status)
     if not fitting:
         if status in _DECIDES:
-            fitting.append(_BY_STATUS[status])
-        else:
-            fitting.extend(_by_words(found))
+            fitting = [_BY_STATUS[status]]
+        elif low and (said := first_said(low)) is not None:
+            fitting = [said]
     if ladder is not None and ladder not in fitting:
         fitting.append(ladder)
     if not fitting:
-        if found.phase is not None:
-            return Verdict(_transport(found))
-        if found.in_stream:
-            return Verdict(_BROKEN_STREAM)
-        # The status was good and the client complains all the same: it could not use the answer.
-        return Verdict(_UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN)
+        return Verdict(_otherwise(found, status))
     winner = fitting[0]
-    return Verdict(winner, tuple(rule for rule in fitting[1:] if rule.kind != winner.kind)[:_MOST_RUNNERS])
+    if len(fitting) == 1:
+        return Verdict(winner)
+    return Verdict(winner, tuple(rule for rule in fitting if rule.kind != winner.kind)[:_MOST_RUNNERS])
 
 
-def _transport(found: Extract) -> Rule:
-    phase = found.phase or "read"
-    if phase in NOT_SENT:
-        return PHASES[phase]
+def _by_name(found: Extract, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:
+    """The rows that name a code or the class, and the status that counts."""
+    status = found.status
+    if status is None:
+        return _named(codes, found.names)
+    if found.in_stream and status < 400:
+        status = _named(codes, found.names).status or status
+    return _named(codes, _telling(found.names)).rules, status
+
+
+def _otherwise(found: Extract, status: int | None) -> Rule:
+    """What is left to say where no row fits."""
+    if found.phase is not None:
+        return _transport(found.phase, in_stream=found.in_stream)
     if found.in_stream:
         return _BROKEN_STREAM
-    return PHASES[phase]
+    # The status was good and the client complains all the same: it could not use the answer.
+    return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
 
 
-def _by_code(found: Extract, codes: tuple[str, ...]) -> list[Rule]:
-    hits = {place: rule for code in codes for place, rule in _BY_CODE.get(code, ())}
-    if not hits:
-        return []
-    low = _low(found)
-    return [hits[place] for place in sorted(hits) if _says(hits[place], low)]
+def _transport(phase: Phase, *, in_stream: bool) -> Rule:
+    return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
 
 
-def _telling(found: Extract) -> tuple[str, ...]:
-    """The class names that say more than the status does; most only repeat it."""
-    if found.status is None:
-        return found.names
-    return tuple(name for name in found.names if name not in IMPLIED_STATUS)
+def _fitting(rules: tuple[Rule, ...], low: str) -> list[Rule]:
+    return [rule for rule in rules if (rule.pattern is None and rule.unless is None) or says(rule, low)]
 
 
-def _by_words(found: Extract) -> list[Rule]:
-    low = _low(found)
-    if not low:
-        return []
-    for rule in WORDS:
-        if _says(rule, low):
-            return [rule]
-    return []
+def _meant(codes: tuple[str, ...]) -> tuple[str, ...]:
+    """The codes that mean something to the table, numbers that may be a status among them."""
+    return tuple([code for code in codes if code in _MEANT or len(code) == 3]) if codes else codes
 
 
-def _low(found: Extract) -> str:
-    """What the words of rules are looked for in: the message, lower-cased and no longer than any of theirs."""
-    return found.message[:_LONGEST].lower()
+@lru_cache(maxsize=_MOST_NAMED)
+def _named(codes: tuple[str, ...], names: tuple[str, ...]) -> _Named:
+    # Keyed by words of the table and names of classes alone: they come again in failures that differ in all else.
+    places = {place for code in (*codes, *names) for place in _BY_CODE.get(code, ())}
+    return _Named(tuple(CODES[place] for place in sorted(places)), _implied((*codes, *names)))
 
 
-def _says(rule: Rule, low: str) -> bool:
-    if rule.pattern is not None and not (any(map(low.__contains__, rule.words)) and rule.pattern.search(low)):
-        return False
-    return rule.unless is None or rule.unless.search(low) is None
-
-
-def _status(found: Extract) -> int | None:
-    if found.status is not None and not (found.in_stream and found.status < 400):
-        return found.status
-    for name in (*found.codes, *found.names):
+def _implied(names: tuple[str, ...]) -> int | None:
+    for name in names:
         if name in IMPLIED_STATUS:
             return IMPLIED_STATUS[name]
         if len(name) == 3 and name.isdecimal() and "400" <= name < "600":
             return int(name)
-    return found.status
+    return None
+
+
+@lru_cache(maxsize=_MOST_NAMED)
+def _telling(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The class names that say more than the status does; most only repeat it."""
+    return tuple(name for name in names if name not in IMPLIED_STATUS)
 
 
 def _ladder(found: Extract, status: int | None) -> Rule | None:

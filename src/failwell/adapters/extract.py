@@ -6,9 +6,9 @@ a reading, which leaves this room, never does.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from failwell.fault.frozen import frozen
 
@@ -17,6 +17,9 @@ Phase = Literal["pool", "dns", "connect", "proxy", "tls", "write", "read", "clos
 
 NOT_SENT: frozenset[str] = frozenset({"pool", "dns", "connect", "proxy", "tls"})
 _LARGEST_BODY = 64_000
+# Named, because a union is made anew each time that it is written in a check.
+STRUCTURES: tuple[type[Any], ...] = (dict, list)
+_BYTES = (bytes, bytearray)
 _PRINTED = re.compile(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_.-]{2,60})"""
 )
@@ -77,9 +80,9 @@ class Extract:
 
 def parse_body(body: object) -> Any:
     """A body as data: JSON text is parsed, the last event of a stream is taken, the rest stays text."""
-    if isinstance(body, bytes | bytearray):
+    if isinstance(body, _BYTES):
         body = bytes(body[:_LARGEST_BODY]).decode("utf-8", "replace")
-    if not isinstance(body, str):
+    elif not isinstance(body, str):
         return body
     text = body[:_LARGEST_BODY].strip()
     if text[:1] in ("{", "["):
@@ -97,11 +100,16 @@ def codes_of(body: object) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for holder in objects_of(body):
         for key in _CODE_KEYS:
-            value = holder.get(key)
-            if isinstance(value, int) and not isinstance(value, bool):
+            if key not in holder:
+                continue
+            value = holder[key]
+            if type(value) is not str and isinstance(value, int) and not isinstance(value, bool):
                 value = str(value)
             if isinstance(value, str) and 0 < len(value) <= 80 and "\n" not in value:
-                found.setdefault(value.strip().lower().partition(":")[0].rpartition("#")[2], None)
+                code = value.strip().lower()
+                if ":" in code or "#" in code:
+                    code = code.partition(":")[0].rpartition("#")[2]
+                found[code] = None
     return tuple(found)[:16]
 
 
@@ -116,57 +124,62 @@ def message_of(body: object) -> str:
     if isinstance(body, str):
         return body[:4_000]
     texts: list[str] = []
+    ids: list[str] = []
     for holder in objects_of(body):
         for key in _MESSAGE_KEYS:
-            value = holder.get(key)
-            if isinstance(value, str) and value and value not in texts:
-                texts.append(value[:2_000])
-    # Which window a quota counts in stands in an id, not in the sentence.
-    texts.extend(str(value)[:100] for value in values_of(body, "quotaId"))
-    return "\n".join(texts[:8])
-
-
-def objects_of(body: object) -> Iterator[dict[str, Any]]:
-    """Every object in a body that is looked into, inner ones first."""
-    return iter(body) if type(body) is Objects else _objects(body)
-
-
-def values_of(body: object, *keys: str) -> Iterator[Any]:
-    """Every value under one of `keys`, anywhere in a body."""
-    for holder in objects_of(body):
-        for key in keys:
             if key in holder:
-                yield holder[key]
+                value = holder[key]
+                if isinstance(value, str) and value and value not in texts:
+                    texts.append(value[:2_000])
+        if "quotaId" in holder:
+            # Which window a quota counts in stands in an id, not in the sentence.
+            ids.append(str(holder["quotaId"])[:100])
+    return "\n".join((texts + ids)[:8])
+
+
+def objects_of(body: object) -> "Objects":
+    """Every object in a body that is looked into, inner ones first."""
+    if type(body) is Objects:
+        return body
+    found = Objects()
+    _collect(body, 0, found)
+    return found
 
 
 class Objects(list[dict[str, Any]]):
     """The objects in a body, found once and then only gone through."""
 
 
-def laid_out(body: object) -> Any:
+def laid_out(body: Any) -> Any:
     """A parsed body as its objects, for the many questions that follow; anything else as it is."""
-    return Objects(_objects(cast("object", body))) if isinstance(body, dict | list) else body
+    return objects_of(body) if isinstance(body, STRUCTURES) else body
 
 
-def _objects(body: object, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _collect(body: Any, depth: int, found: Objects) -> None:
     """The objects in a body, `error` and its details before what is around them."""
-    if isinstance(body, list):
-        for inner in cast("list[object]", body)[:8] if depth <= _DEEPEST else ():
-            yield from _objects(inner, depth + 1)
-    elif isinstance(body, dict) and depth <= _DEEPEST:
-        held = cast("dict[str, Any]", body)
-        if not _FIRST_SET.isdisjoint(held):
-            for key in _FIRST:
-                inner = held.get(key)
-                if isinstance(inner, str) and inner[:1] in ("{", "["):
-                    inner = parse_body(inner)
-                if isinstance(inner, dict | list):
-                    yield from _objects(cast("object", inner), depth + 1)
-        yield held
-        if not _AFTER.isdisjoint(held):
-            for key, inner in held.items():
-                if key in _AFTER and isinstance(inner, dict | list):
-                    yield from _objects(cast("object", inner), depth + 1)
+    if depth > _DEEPEST:
+        return
+    if issubclass(type(body), list):
+        for inner in body[:8]:
+            _collect(inner, depth + 1, found)
+    elif issubclass(type(body), dict):
+        if not _FIRST_SET.isdisjoint(body):
+            _collect_first(body, depth + 1, found)
+        found.append(body)
+        if not _AFTER.isdisjoint(body):
+            for key, inner in body.items():
+                if key in _AFTER and isinstance(inner, STRUCTURES):
+                    _collect(inner, depth + 1, found)
+
+
+def _collect_first(holder: dict[str, Any], depth: int, found: Objects) -> None:
+    for key in _FIRST:
+        if key in holder:
+            inner = holder[key]
+            if isinstance(inner, str) and inner[:1] in ("{", "["):
+                inner = parse_body(inner)
+            if isinstance(inner, STRUCTURES):
+                _collect(inner, depth, found)
 
 
 def _last_event(text: str) -> Any:

@@ -1,6 +1,10 @@
-"""Reply headers: read through any library's mapping, and cut down to those that may be kept."""
+"""Reply headers: read through any library's mapping, and cut down to those that may be kept.
+
+A reply has a dozen that nobody here asks for, its cookies among them. They are not even decoded.
+"""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, cast
 
 SAFE_HEADERS = frozenset(
@@ -20,17 +24,25 @@ _SAFE_PREFIXES = (
     "ratelimitbysize-",
     "x-ratelimitbysize-",
 )
+_READ = frozenset({"x-ms-retry-after-ms", "x-amzn-trace-id"})
+"""Headers that a rule reads and no report keeps."""
 _MOST = 40
+_MOST_LINES = 200
 _LONGEST = 200
+_LONGEST_READ = 2_000
+_MOST_NAMES = 1024
+_names: dict[bytes | str, str] = {}
+"""A header's name as it was sent → in lower case, or empty if nobody reads it."""
+_safe = set(SAFE_HEADERS)
+"""Names that may be kept: those of the list, and those met with one of the prefixes."""
 
 
 def lower_headers(headers: object) -> dict[str, str]:
-    """Any library's headers as a plain dict with lower-case names, for reading only."""
+    """Those of any library's headers that a rule reads or a report keeps, with lower-case names."""
     if headers is None:
         return {}
     try:
-        pairs: Any = cast("Any", headers).items()
-        return {str(name).lower(): str(value)[:2_000] for name, value in list(pairs)[:200]}
+        return _lines(headers) or _items(headers)
     except Exception:  # noqa: BLE001  (a foreign mapping may raise anything at all)
         return {}
 
@@ -40,12 +52,58 @@ def is_safe_header(name: str) -> bool:
     return name in SAFE_HEADERS or name.startswith(_SAFE_PREFIXES)
 
 
+def is_read_header(name: str) -> bool:
+    """Whether anything here looks at a header of this (lower-case) name."""
+    return is_safe_header(name) or name in _READ or "ratelimit" in name or "rate-limit" in name
+
+
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed ones among lower-cased headers."""
-    kept: dict[str, str] = {}
-    for name, value in headers.items():
-        if is_safe_header(name):
-            kept[name] = value[:_LONGEST]
-            if len(kept) >= _MOST:
-                break
-    return kept
+    kept = {
+        name: value[:_LONGEST]
+        for name, value in headers.items()
+        if name in _safe or name.startswith(_SAFE_PREFIXES)
+    }
+    return kept if len(kept) <= _MOST else dict(islice(kept.items(), _MOST))
+
+
+def _lines(headers: object) -> dict[str, str] | None:
+    """From the lines that httpx keeps; to decode and join them all, as its mapping does, takes longer than judging."""
+    try:
+        lines: Any = vars(headers)["_list"]
+        found: dict[str, str] = {}
+        for _, sent, value in lines[:_MOST_LINES]:
+            name = _names.get(sent)
+            if name is None:
+                name = _learn(sent, sent.decode())
+            if name:
+                text = value.decode()[:_LONGEST_READ]
+                found[name] = f"{found[name]}, {text}" if name in found else text
+    except Exception:  # noqa: BLE001  (it is another library's mapping, or not in UTF-8)
+        return None
+    return found
+
+
+def _items(headers: object) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for sent, value in list(cast("Any", headers).items())[:_MOST_LINES]:
+        name = _names.get(sent) if type(sent) is str else None
+        if name is None:
+            name = _learn(sent, str(sent))
+        if name:
+            found[name] = str(value)[:_LONGEST_READ]
+    return found
+
+
+def _learn(sent: object, text: str) -> str:
+    low = text.lower()
+    name = low if is_read_header(low) else ""
+    if (type(sent) is str or type(sent) is bytes) and len(sent) <= _LONGEST:
+        if len(_names) >= _MOST_NAMES:
+            # Names made up for each reply must not make this grow for ever.
+            _names.clear()
+            _safe.intersection_update(SAFE_HEADERS)
+        _names[sent] = name
+        if is_safe_header(low):
+            _safe.add(low)
+    return name

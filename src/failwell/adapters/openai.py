@@ -7,28 +7,18 @@ status; a connection error says only "Connection error." and keeps the rest in i
 from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 from failwell.adapters.stainless import in_stream
 
-_HOSTS = (
-    ("openai.azure.com", "azure-openai"),
-    ("cognitiveservices.azure.com", "azure-openai"),
-    ("openrouter.ai", "openrouter"),
-    ("api.deepseek.com", "deepseek"),
-    ("api.x.ai", "xai"),
-    ("api.perplexity.ai", "perplexity"),
-    ("dashscope", "dashscope"),
-)
-
 
 def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    url = ask(ask(error, "request"), "url", default="")
-    host = ask_str(url, "host") or str(url)
-    facts["provider"] = next((name for part, name in _HOSTS if part in host), "openai")
+    facts["provider"] = provider_of(error, "openai")
     in_stream(error, facts)
-    facts["model"] = ask_str(ask(error, "completion"), "model")
+    completion = ask(error, "completion")
+    facts["model"] = None if completion is None else ask_str(completion, "model")
 
 
 def _is(kind: str, name: str) -> Reading:

@@ -1,69 +1,70 @@
 """Which window a limit counts in: what it counts, over how long."""
 
 import re
-from typing import NamedTuple
 
-from failwell.adapters.extract import Extract, values_of
+from failwell.adapters.extract import Extract, objects_of
 
-
-class _Sign(NamedTuple):
-    """How a text shows that it speaks of something: plain words, and words that need a pattern."""
-
-    name: str
-    words: tuple[str, ...]
-    needle: str = ""
-    """A piece of what the pattern finds, looked for first because that is cheap."""
-    pattern: re.Pattern[str] | None = None
-
-    def is_in(self, text: str) -> bool:
-        if any(map(text.__contains__, self.words)):
-            return True
-        return self.pattern is not None and self.needle in text and self.pattern.search(text) is not None
+_Sign = tuple[str, re.Pattern[str] | None, str]
+"""A piece of text, a pattern that must fit where the piece alone says nothing, and what they stand for."""
 
 
-def _per(window: str) -> tuple[str, ...]:
-    return tuple(f"per{gap}{window}" for gap in ("", " ", "-", "_"))
+def _words(name: str, *words: str) -> tuple[_Sign, ...]:
+    return tuple((word, None, name) for word in words)
 
 
-_UNITS = (
-    _Sign("spend", ("spend", "billing", "$", "usd", "dollar", "budget")),
-    _Sign("balance", ("credit", "balance", "prepaid", "funds", "payment", "depleted")),
-    _Sign("concurrency", ("concurren", "parallel", "simultaneous", "in flight", "queue limit")),
-    _Sign("storage", ("storage", "disk")),
-    _Sign("tokens", ("token",), "tp", re.compile(r"\btp[mdh]\b")),
-    _Sign("requests", ("request", "query", "queries", "prediction")),
-    _Sign("requests", (), "call", re.compile(r"calls?\b")),
-    _Sign("requests", (), "rp", re.compile(r"\brp[mdh]\b")),
+_UNITS: tuple[_Sign, ...] = (
+    *_words("spend", "spend", "billing", "$", "usd", "dollar", "budget"),
+    *_words("balance", "credit", "balance", "prepaid", "funds", "payment", "depleted"),
+    *_words("concurrency", "concurren", "parallel", "simultaneous", "in flight", "queue limit"),
+    *_words("storage", "storage", "disk"),
+    *_words("tokens", "token"),
+    ("tp", re.compile(r"\btp[mdh]\b"), "tokens"),
+    *_words("requests", "request", "query", "queries", "prediction"),
+    ("call", re.compile(r"calls?\b"), "requests"),
+    ("rp", re.compile(r"\brp[mdh]\b"), "requests"),
 )
-_WINDOWS = (
-    _Sign("second", _per("second"), "/s", re.compile(r"/s\b")),
-    _Sign("minute", (*_per("min"), "/min", "/ min"), "pm", re.compile(r"\b[tr]pm\b")),
-    _Sign("hour", (*_per("hour"), "hourly"), "ph", re.compile(r"\b[tr]ph\b")),
-    _Sign("day", (*_per("day"), "daily"), "pd", re.compile(r"\b[tr]pd\b")),
-    _Sign("week", (*_per("week"), "weekly")),
-    _Sign("month", (*_per("month"), "monthly")),
+_PER = re.compile(r"per[-_ ]?(second|min|hour|day|week|month)")
+"""How every window is written; each has a short form as well."""
+_WINDOWS: tuple[tuple[str, str, tuple[_Sign, ...]], ...] = (
+    ("second", "second", (("/s", re.compile(r"/s\b"), "second"),)),
+    ("minute", "min", (*_words("minute", "/min", "/ min"), ("pm", re.compile(r"\b[tr]pm\b"), "minute"))),
+    ("hour", "hour", (*_words("hour", "hourly"), ("ph", re.compile(r"\b[tr]ph\b"), "hour"))),
+    ("day", "day", (*_words("day", "daily"), ("pd", re.compile(r"\b[tr]pd\b"), "day"))),
+    ("week", "week", _words("week", "weekly")),
+    ("month", "month", _words("month", "monthly")),
 )
+"""A window, what `_PER` calls it, and its short forms."""
+_IDS = frozenset({"quotaId", "quotaMetric", "quota_limit"})
 
 
-class Window(NamedTuple):
-    """`tokens` per `minute`, `requests` per `day`, a `balance` without any window."""
-
-    unit: str | None
-    per: str | None
-
-    def details(self) -> dict[str, str]:
-        """What is known of it, for the report's details."""
-        known = {"limited": self.unit, "window": self.per}
-        return {name: value for name, value in known.items() if value is not None}
-
-
-def window_of(found: Extract) -> Window:
-    """The window that a rate limit or a quota speaks of, as far as it says."""
-    ids = " ".join(str(value) for value in values_of(found.body, "quotaId", "quotaMetric", "quota_limit"))
-    text = f"{' '.join(found.codes)} {ids} {found.message[:2_000]}".lower()
+def window_of(found: Extract) -> dict[str, str]:
+    """What a rate limit or a quota counts (`limited`) and over how long (`window`), as far as it says."""
+    held = () if found.body is None or type(found.body) is str else objects_of(found.body)
+    ids = [
+        str(holder[key]) for holder in held if not _IDS.isdisjoint(holder) for key in holder if key in _IDS
+    ]
+    text = " ".join((*found.codes, *ids, found.message[:2_000])).lower()
     unit = _first(_UNITS, text)
-    return Window("balance", None) if unit == "balance" else Window(unit, _first(_WINDOWS, text))
+    # A balance is a sum; no window passes that would fill it again.
+    window = None if unit == "balance" else _window(text)
+    details = {} if unit is None else {"limited": unit}
+    if window is not None:
+        details["window"] = window
+    return details
+
+
+def _window(text: str) -> str | None:
+    """The shortest window that the text names, in full or by a short form."""
+    named = _PER.findall(text) if "per" in text else ()
+    for window, name, short in _WINDOWS:
+        if name in named or _first(short, text):
+            return window
+    return None
 
 
 def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
-    return next((sign.name for sign in signs if sign.is_in(text)), None)
+    """What the first sign that is in the text stands for."""
+    for piece, pattern, name in signs:
+        if piece in text and (pattern is None or pattern.search(text)):
+            return name
+    return None

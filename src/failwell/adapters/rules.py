@@ -74,7 +74,7 @@ _WINDOW_OVER_A_DAY = r"per[-_ ]?day|\b[tr]pd\b|daily|per[-_ ]?week|weekly|per[-_
 
 CODES: tuple[Rule, ...] = (
     # A request bigger than the whole window never fits, however long one waits.
-    _code(_LONG, "larger_than_window", _RATE_CODES + " tokens", words="too large|larger than|requested",
+    _code(_LONG, "larger_than_window", _RATE_CODES + " tokens", words="too large|larger than|must be reduced",
           pattern=r"request too large|larger than the per-minute|\blimit \d+, requested \d+\. the input or output tokens must be reduced"),
     _code(_QUOTA, "zero_limit", _RATE_CODES, words="limit", pattern=r"limit(?:\W{1,3}|\s+is\s+)0\b|limit=0\b"),
     _code(_QUOTA, "long_window", _RATE_CODES, words="day|daily|week|month|tpd|rpd", pattern=_WINDOW_OVER_A_DAY),
@@ -176,7 +176,7 @@ WORDS: tuple[Rule, ...] = (
           r"|requires? terms acceptance|has not been used in project|insufficient permissions|cloudflare (?:block|security) page"
           r"|(?:you have|been) blocked|not available in your (?:country|region)|permission '[^']{1,100}' denied|security page",
           unless=r"not allowed to request|exhausted balance|safety|does not exist|not found|prompt|content"),
-    _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|body|payload",
+    _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|payload|maximum token|token count",
           r"context (?:length|window|size)[^.\n]{0,40}(?:exceed|is|of)|exceeds? (?:the |its )?(?:context|maximum (?:context|length|number of tokens|token))"
           r"|maximum context length|prompt (?:is )?too long|too many total text bytes|input is too long|input tokens exceed"
           r"|tokens?[^.\n]{0,40}too large for model|number of input tokens exceeds|reduce the length of the (?:messages|prompt|input)"

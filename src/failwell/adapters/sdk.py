@@ -7,11 +7,19 @@ the client has read it already. What is found goes into an `Extract`, for the ru
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.ask import ask, ask_each, ask_str, told, whole
 from failwell.adapters.classify import classify
-from failwell.adapters.extract import Extract, Phase, codes_of, laid_out, message_of, parse_body
+from failwell.adapters.extract import (
+    STRUCTURES,
+    Extract,
+    Phase,
+    codes_of,
+    laid_out,
+    message_of,
+    parse_body,
+)
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
@@ -19,6 +27,13 @@ from failwell.adapters.reading import Reading
 from failwell.adapters.render import render
 from failwell.fault.links import below, members
 
+_ASKED = (
+    "response", "body", "status_code", "request_id", "model",
+    "error_code", "code", "type", "error_type", "reason",
+)  # fmt: skip
+"""What every exception is asked for; the codes come last."""
+_CODE_HEADER_ORDER = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
+_CODE_HEADERS = frozenset(_CODE_HEADER_ORDER)
 _REQUEST_IDS = (
     "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
     "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
@@ -26,6 +41,7 @@ _REQUEST_IDS = (
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 """What stands beside a status on its line. It repeats the status, and must not count as a code."""
+_MAPPINGS: tuple[type[Any], ...] = (Mapping,)
 _MOST_TYPES = 1024
 _DEEPEST = 8
 _LONGEST = 4_000
@@ -35,54 +51,64 @@ Refine = Callable[[BaseException, dict[str, Any]], None]
 
 
 class SdkDoorway:
-    """The way in for one SDK: facts gathered, corrected, judged and said."""
+    """The way in for one SDK: facts read off its exception, judged and said."""
 
-    def __init__(self, provider: str | None, sdk: str, refine: Refine | None) -> None:
-        self._provider, self._sdk, self._refine = provider, sdk, refine
+    def __init__(self, extract: Callable[[BaseException], Extract]) -> None:
+        self._extract = extract
 
     def __call__(self, error: BaseException) -> Reading:
-        return render(self._facts(error))
+        return render(self._extract(error))
 
     def kind_of(self, error: BaseException) -> str:
         """The kind alone, for a cause of which nothing more is told."""
-        return classify(self._facts(error)).rule.kind
-
-    def _facts(self, error: BaseException) -> Extract:
-        facts = gather(error, self._provider, self._sdk)
-        if self._refine is not None:
-            self._refine(error, facts)
-        return Extract(**facts)
+        return classify(self._extract(error)).rule.kind
 
 
 def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkDoorway:
     """A doorway for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
-    return SdkDoorway(provider, sdk, refine)
+
+    def extract(error: BaseException) -> Extract:
+        facts = gather(error, provider, sdk)
+        if refine is not None:
+            refine(error, facts)
+        return Extract(**facts)
+
+    return SdkDoorway(extract)
 
 
 def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, Any]:
     """Everything the usual attributes tell, as keyword arguments for an `Extract`."""
-    response = ask(error, "response", "raw_response", "http_response")
-    headers = lower_headers(ask(response, "headers") or ask(error, "headers", "response_headers"))
-    body = laid_out(body_of(error, response))
-    status = status_of(error, response)
+    cls = type(error)
+    response, body, status, request_id, model, *own = ask_each(error, _ASKED)
+    if response is None:
+        response = ask(error, "raw_response", "http_response")
+    headers = _headers(error, response)
+    body = laid_out(body_of(error, response, body))
+    if type(status) is not int or not 100 <= status < 600:
+        status = status_of(error, response)
     phase, bug = transport(error)
-    said = message_of(body)
     return {
         "provider": provider,
         "sdk": sdk,
-        "exception_type": type(error).__name__,
-        "names": names_of(error),
+        "exception_type": cls.__name__,
+        "names": _names(cls),
         "status": status,
-        "codes": codes_from(error, body, headers),
-        "message": said or text_of(error),
+        "codes": _codes(own, body, headers),
+        "message": ("" if body is None else message_of(body)) or text_of(error),
         "headers": headers,
         "body": body,
         "phase": phase,
-        "in_stream": is_stream(status, headers) or (phase in ("read", "closed") and broke_in_stream(error)),
-        "request_id": ask_str(error, "request_id", "_request_id") or id_in(headers),
-        "model": ask_str(error, "model"),
+        "in_stream": (status is not None and is_stream(status, headers))
+        or (phase in ("read", "closed") and broke_in_stream(error)),
+        "request_id": told(request_id) or ask_str(error, "_request_id") or id_in(headers),
+        "model": told(model),
         "cause_bug": bug,
     }
+
+
+def _headers(error: BaseException, response: object) -> dict[str, str]:
+    held = None if response is None else ask(response, "headers")
+    return lower_headers(held or ask(error, "headers", "response_headers"))
 
 
 def status_of(error: object, response: object) -> int | None:
@@ -91,41 +117,41 @@ def status_of(error: object, response: object) -> int | None:
         (error, ("status_code", "status", "http_status", "code")),
         (response, ("status_code", "status")),
     ):
-        for name in names:
-            value = ask_int(holder, name)
+        for name in names if holder is not None else ():
+            value = whole(ask(holder, name))
             if value is not None and 100 <= value < 600:
                 return value
     return None
 
 
-def is_stream(status: int | None, headers: Mapping[str, str]) -> bool:
+def is_stream(status: int, headers: Mapping[str, str]) -> bool:
     """Whether the reply had begun as a stream: what is wrong with it then came later."""
-    return status is not None and status < 400 and headers.get("content-type", "").startswith(_STREAMS)
+    return status < 400 and headers.get("content-type", "").startswith(_STREAMS)
 
 
-def body_of(error: object, response: object) -> Any:
-    """The reply's body, parsed, if the client has read it."""
-    body = parse_body(ask(error, "body", "details"))
-    if body is not None and not isinstance(body, str):
+def body_of(error: object, response: object, body: Any = None) -> Any:
+    """The reply's body, parsed, if the client has read it; `body` is what the error itself holds as such."""
+    body = parse_body(ask(error, "body", "details") if body is None else body)
+    if response is None or (body is not None and not isinstance(body, str)):
         return body
-    held = ask(response, "__dict__", default={})
-    whole = parse_body(cast("Mapping[str, Any]", held).get("_content")) if isinstance(held, Mapping) else None
+    held = ask(response, "__dict__")
+    kept = parse_body(held.get("_content")) if isinstance(held, _MAPPINGS) else None
     # Some SDKs keep only the sentence; the reply beside it still has the code.
-    useful = isinstance(whole, dict | list) or (not body and bool(whole))
-    return cast("object", whole) if useful else body
+    return kept if isinstance(kept, STRUCTURES) or (not body and bool(kept)) else body
 
 
-def codes_from(error: object, body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
+def _codes(own: list[object], body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
     """Codes and types from the body, the exception's attributes and the headers, most specific first."""
-    found = list(codes_of(body))
-    for name in ("error_code", "code", "type", "error_type", "reason"):
-        value = ask(error, name)
-        if isinstance(value, str) and 0 < len(value) <= 80 and value.strip().lower() not in _PHRASES:
-            found.append(value.strip().lower())
-    for name in ("x-amzn-errortype", "x-error-code", "x-fal-error-type"):
-        if headers.get(name):
-            found.insert(0, headers[name].partition(":")[0].lower())
-    return tuple(dict.fromkeys(found))
+    found = dict.fromkeys(codes_of(body)) if body is not None and type(body) is not str else {}
+    for value in own:
+        if value is not None and isinstance(value, str) and 0 < len(value) <= 80:
+            code = value.strip().lower()
+            if code not in _PHRASES:
+                found[code] = None
+    if not _CODE_HEADERS.isdisjoint(headers):
+        first = [headers[name].partition(":")[0].lower() for name in _CODE_HEADER_ORDER if headers.get(name)]
+        return tuple(dict.fromkeys((*first, *found)))
+    return tuple(found)
 
 
 def names_of(error: BaseException) -> tuple[str, ...]:
@@ -151,32 +177,34 @@ def text_of(error: BaseException) -> str:
 
 def id_in(headers: Mapping[str, str]) -> str | None:
     """The request id among a reply's headers."""
-    return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
+    for name in _REQUEST_IDS if headers else ():
+        if headers.get(name):
+            return headers[name][:200]
+    return None
 
 
 def transport(error: BaseException) -> tuple[Phase | None, str | None]:
     """How far the call got, from the exception and its causes, and a bug that hides under it."""
     phase: Phase | None = None
     seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen and len(seen) < _DEEPEST:
+    link = error
+    while True:
+        found = _class_phase(type(link))
+        if found is not None:
+            if found in ("connect", "closed") and is_certificate(text_of(link)):
+                found = "tls"
+            if phase is None or found in REFINES or _is_below(link):
+                phase = found
         seen.add(id(link))
-        found = _phase(link)
-        if found is not None and (phase is None or found in REFINES or _is_below(link)):
-            phase = found
-        inner = members(link)
         under = below(link)
-        link = under[0] if under is not None else inner[0] if inner else None
-        if link is not None and phase is None and _is_bug(link) and _speaks_of_transport(error):
+        inner = members(link) if under is None else under
+        if not inner:
+            return phase, None
+        link = inner[0]
+        if phase is None and _is_bug(link) and _speaks_of_transport(error):
             return None, type(link).__name__
-    return phase, None
-
-
-def _phase(error: BaseException) -> Phase | None:
-    found = _class_phase(type(error))
-    if found in ("connect", "closed") and is_certificate(text_of(error)):
-        return "tls"
-    return found
+        if id(link) in seen or len(seen) >= _DEEPEST:
+            return phase, None
 
 
 @lru_cache(maxsize=_MOST_TYPES)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from failwell.adapters.extract import Extract, objects_of
@@ -52,8 +51,11 @@ _SAID_OUTRIGHT = (
     ("grpc-retry-pushback-ms", 0.001),
 )
 """Headers that name a wait, each with its unit in seconds."""
+_OUTRIGHT = frozenset(name for name, _ in _SAID_OUTRIGHT)
 _LONGEST_TEXT = 4_000
 _LONGEST_VALUE = 64
+_SHORTER_THAN_A_DATE = 10
+"""So few digits are below `_EPOCH`, and a number of seconds."""
 _WINDOW = re.compile(r'(?:"[^"]*"|[^",])+')
 """One member of a `RateLimit` field; a comma inside quotes does not end it."""
 _RATELIMIT_T = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
@@ -77,11 +79,29 @@ class Waits(NamedTuple):
     @property
     def latest(self) -> Wait | None:
         """The statement that decides: the latest among the most trusted."""
-        for confidence in ("high", "medium", "low"):
-            told = [wait for wait in self.said if wait.confidence == confidence]
-            if told:
-                return max(told)
-        return None
+        return max(self.said, key=lambda wait: (_TRUST[wait.confidence], wait), default=None)
+
+
+_TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
+
+
+class _Heard:
+    """What was found so far."""
+
+    __slots__ = ("nonsense", "said", "sure")
+
+    def __init__(self) -> None:
+        self.said: list[tuple[int, float, str, Confidence]] = []
+        """Each with its trust in front, so that the greatest is the one that decides."""
+        self.nonsense: list[str] = []
+        self.sure = False
+
+    def note(self, source: str, seconds: float | None, confidence: Confidence) -> None:
+        if seconds is None or not 0 <= seconds <= _LONGEST:
+            self.nonsense.append(source)
+        else:
+            self.said.append((_TRUST[confidence], seconds, source, confidence))
+            self.sure = self.sure or confidence == "high"
 
 
 class _Clock:
@@ -91,49 +111,51 @@ class _Clock:
     It is read only if somebody asks, because most waits are given in seconds.
     """
 
-    def __init__(self, date: str, now: datetime) -> None:
-        self._date, self._now = date, now
+    __slots__ = ("_headers", "_now")
+
+    def __init__(self, headers: Mapping[str, str], now: datetime | None) -> None:
+        self._headers, self._now = headers, now
 
     @property
     def now(self) -> datetime:
-        if self._date:
-            self._now = instant(self._date) or self._now
-            self._date = ""
-        return self._now
+        return instant(self._headers.get("date", "")) or self._now or datetime.now(UTC)
 
 
-def wait_of(extract: Extract, now: datetime) -> tuple[NotBefore | None, tuple[str, ...]]:
+def wait_of(extract: Extract, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
     """When to come back according to one failed call, and the sources that said nonsense."""
-    found = read_waits(extract.headers, extract.body, extract.message, now)
-    latest = found.latest
-    if latest is None:
-        return None, found.nonsense
-    return NotBefore(after=latest.seconds, source=latest.source, confidence=latest.confidence), found.nonsense
+    heard = _heard(extract.headers, extract.body, extract.message, now)
+    nonsense = tuple(heard.nonsense)
+    if not heard.said:
+        return None, nonsense
+    _, seconds, source, confidence = max(heard.said)
+    return NotBefore(after=seconds, source=source, confidence=confidence), nonsense
 
 
-def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime) -> Waits:
-    """Every wait in a reply's headers, body and message."""
-    said: list[Wait] = []
-    nonsense: list[str] = []
-    clock = _Clock(headers.get("date", ""), now)
-    for found in chain(_headers(headers, clock), _body(body, clock)):
-        _weigh(found, said, nonsense)
-    if not any(wait.confidence == "high" for wait in said):
-        for found in _prose(message):
-            _weigh(found, said, nonsense)
-    return Waits(tuple(said), tuple(nonsense))
+def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime | None = None) -> Waits:
+    """Every wait in a reply's headers, body and message, as one who reads it `now` understands them."""
+    heard = _heard(headers, body, message, now)
+    said = tuple(Wait(seconds, source, sure) for _, seconds, source, sure in heard.said)
+    return Waits(said, tuple(heard.nonsense))
 
 
-def _weigh(found: "_Found", said: list[Wait], nonsense: list[str]) -> None:
-    source, seconds, confidence = found
-    if seconds is None or not 0 <= seconds <= _LONGEST:
-        nonsense.append(source)
-    else:
-        said.append(Wait(seconds, source, confidence))
+def _heard(headers: Mapping[str, str], body: object, message: str, now: datetime | None) -> _Heard:
+    found = _Heard()
+    clock = _Clock(headers, now)
+    if headers:
+        _headers(headers, clock, found)
+    if body is not None and type(body) is not str:
+        for holder in objects_of(body):
+            if not _KEYS.isdisjoint(holder):
+                _fields(holder, clock, found)
+    if message and not found.sure:
+        _prose(message, found)
+    return found
 
 
 def seconds_of(value: str, clock: "_Clock", *, unit: float = 1.0) -> float | None:
     """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
+    if len(value) < _SHORTER_THAN_A_DATE and value.isascii() and value.isdecimal():
+        return int(value) * unit
     text = value.strip().strip('"')
     if len(text) > _LONGEST_VALUE:
         return None
@@ -146,67 +168,73 @@ def seconds_of(value: str, clock: "_Clock", *, unit: float = 1.0) -> float | Non
     return _spans(text) if _SPAN.match(text) else _date(text, clock)
 
 
-_Found = tuple[str, float | None, Confidence]
-
-
-def _headers(headers: Mapping[str, str], clock: "_Clock") -> Iterator[_Found]:
+def _headers(headers: Mapping[str, str], clock: "_Clock", found: _Heard, where: str = "header") -> None:
     told = False
-    for name, unit in _SAID_OUTRIGHT:
-        value = headers.get(name)
-        if not value:
+    for name, unit in () if _OUTRIGHT.isdisjoint(headers) else _SAID_OUTRIGHT:
+        if name not in headers or not headers[name]:
             continue
-        seconds = seconds_of(value, clock, unit=unit)
+        seconds = seconds_of(headers[name], clock, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.
         if seconds == 0 and unit != 1.0 and headers.get("retry-after"):
             continue
         told = told or seconds is not None
-        yield f"header {name}", seconds, "high"
+        found.note(f"{where} {name}", seconds, "high" if where == "header" else "medium")
     if not told:
-        yield from _windows(headers, clock)
+        _windows(headers, clock, found, where)
 
 
-def _windows(headers: Mapping[str, str], clock: "_Clock") -> Iterator[_Found]:
+def _windows(headers: Mapping[str, str], clock: "_Clock", found: _Heard, where: str) -> None:
     """Resets of the windows that are used up; a reset of a window with room left says nothing."""
-    limits = headers.get("ratelimit", "")[:_LONGEST_TEXT]
-    # The field used to be one window with named members before it became a list of windows.
-    for window in [limits] if "remaining=" in limits else _WINDOW.findall(limits):
-        reset, left = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
-        if reset and (left is None or left.group(1).strip("0") == ""):
-            yield "header ratelimit", float(reset.group(1)), "high"
-    for name, value in headers.items():
+    if "ratelimit" in headers:
+        limits = headers["ratelimit"][:_LONGEST_TEXT]
+        # The field used to be one window with named members before it became a list of windows.
+        for window in [limits] if "remaining=" in limits else _WINDOW.findall(limits):
+            reset, left = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
+            if reset and (left is None or left.group(1).strip("0") == ""):
+                sure: Confidence = "high" if where == "header" else "medium"
+                found.note(f"{where} ratelimit", float(reset.group(1)), sure)
+    for name in headers:
         if "reset" not in name or "ratelimit" not in name.replace("rate-limit", "ratelimit"):
             continue
         remaining = headers.get(name.replace("reset", "remaining"))
-        seconds = seconds_of(value, clock)
-        if remaining is not None and _number(remaining) == 0 and seconds != 0:
-            yield f"header {name}", seconds, "medium"
+        if remaining is not None and _number(remaining) == 0:
+            seconds = seconds_of(headers[name], clock)
+            if seconds != 0:
+                found.note(f"{where} {name}", seconds, "medium")
 
 
-def _body(body: object, clock: "_Clock") -> Iterator[_Found]:
-    for holder in objects_of(body):
-        if not _KEYS.isdisjoint(holder):
-            yield from _fields(holder, clock)
-
-
-def _fields(holder: Mapping[str, Any], clock: "_Clock") -> Iterator[_Found]:
+def _fields(holder: Mapping[str, Any], clock: "_Clock", found: _Heard) -> None:
     for key, (source, unit, confidence) in _FIELDS.items():
         value = holder.get(key)
         if value is not None:
             seconds = _flexible(value, clock) if unit is None else _scaled(value, unit)
-            yield f"body {source}", seconds, confidence
+            found.note(f"body {source}", seconds, confidence)
     inner = holder.get("headers")
     if isinstance(inner, dict):
         held = cast("dict[Any, Any]", inner)
         lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
-        for source, seconds, _ in _headers(lower, clock):
-            yield f"body {source}", seconds, "medium"
+        _headers(lower, clock, found, "body header")
 
 
-def _prose(message: str) -> Iterator[_Found]:
+def _prose(message: str, found: _Heard) -> None:
     low = message[:_LONGEST_TEXT].lower()
-    match = _PROSE.search(low) if any(word in low for word in _INVITING) else None
-    if match:
-        yield "message", _spans(match.group("span")), "medium"
+    words = [word for word in _INVITING if word in low]
+    # To try the pattern everywhere would cost more than all else that is done here.
+    for at in sorted({place for word in words for place in _places(word, low)}) if words else ():
+        match = _PROSE.match(low, at)
+        if match:
+            found.note("message", _spans(match.group("span")), "medium")
+            return
+
+
+def _places(word: str, low: str) -> Iterator[int]:
+    """Where a sentence with `word` in it may begin to invite."""
+    at = low.find(word)
+    while at >= 0:
+        if word == "try" and low.startswith("re", max(0, at - 2)):
+            yield max(0, at - 2)
+        yield at
+        at = low.find(word, at + 1)
 
 
 def _spans(text: str) -> float | None:

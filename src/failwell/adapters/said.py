@@ -1,0 +1,82 @@
+"""Which rows of words fit a text, without looking for each of their hundred words in it.
+
+A text is taken apart at its spaces. Most of its pieces were met before in other messages and are known
+to be part of none of the rows' words; only what the others could be part of is looked for. Rows are then
+tried in the order of the table, as if there had been no such shortcut.
+"""
+
+import re
+from functools import cache
+from itertools import islice
+
+from failwell.adapters.rules import WORDS, Rule
+
+_MOST_NEW = 24
+"""New pieces that are looked at in one text; where there are more, looking for every word is cheaper."""
+_MOST_PIECES = 4096
+_LONGEST_PIECE = 24
+_ID = re.compile(r"(?:[0-9][^0-9]*+){4}")
+_plain: set[str] = set()
+"""Pieces of texts that hold a part of no word. None with many digits is kept: it does not come again."""
+
+
+def says(rule: Rule, low: str) -> bool:
+    """Whether a lower-cased text holds what `rule` asks for, and nothing that it shuns."""
+    if rule.pattern is not None:
+        for word in rule.words:
+            if word in low:
+                break
+        else:
+            return False
+        if rule.pattern.search(low) is None:
+            return False
+    return rule.unless is None or rule.unless.search(low) is None
+
+
+def first_said(low: str) -> Rule | None:
+    """The first row of words that fits a lower-cased text."""
+    parts, pattern = _parts()
+    new = set(low.split()).difference(_plain)
+    held: set[str] = set()
+    for piece in islice(new, _MOST_NEW):
+        if pattern.search(piece) is None:
+            _remember(piece)
+        else:
+            held.update([part for part in parts if part in piece])
+    if len(new) > _MOST_NEW:
+        held.update(parts)
+    for place in sorted({place for part in held for word, place in parts[part] if word in low}):
+        if says(WORDS[place], low):
+            return WORDS[place]
+    return None
+
+
+def remembered() -> frozenset[str]:
+    """The pieces that are known to be plain, for who wants to see what is kept of people's texts."""
+    return frozenset(_plain)
+
+
+def _remember(piece: str) -> None:
+    if len(piece) <= _LONGEST_PIECE and _ID.search(piece) is None:
+        if len(_plain) >= _MOST_PIECES:
+            _plain.clear()
+        _plain.add(piece)
+
+
+@cache
+def _parts() -> tuple[dict[str, list[tuple[str, int]]], re.Pattern[str]]:
+    """The longest piece of every word, with the words and rows that it is part of; and what finds any of them."""
+    made: dict[str, list[tuple[str, int]]] = {}
+    for place, rule in enumerate(WORDS):
+        for word in rule.words:
+            made.setdefault(max(word.split(" "), key=len), []).append((word, place))
+    return made, re.compile(_tree(sorted(made)))
+
+
+def _tree(words: list[str]) -> str:
+    """A pattern for any of `words`, by their first letters, theirs by the second, and so on."""
+    if "" in words:
+        return ""
+    firsts = dict.fromkeys(word[0] for word in words)
+    branches = [re.escape(one) + _tree([word[1:] for word in words if word[0] == one]) for one in firsts]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

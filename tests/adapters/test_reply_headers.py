@@ -1,0 +1,81 @@
+"""Headers are read alike through every library's mapping, and only those that somebody asks for."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from failwell.adapters.headers import SAFE_HEADERS, is_read_header, kept_headers, lower_headers
+
+ADAPTERS = Path(__file__).resolve().parents[2] / "src/failwell/adapters"
+NAMES = sorted(
+    {*SAFE_HEADERS, "x-ratelimit-reset-tokens", "set-cookie", "x-rate-limit-reset", "authorization", "vary"}
+)
+pairs = st.lists(
+    st.tuples(
+        st.sampled_from([*NAMES, *(name.title() for name in NAMES)]),
+        st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=300),
+    ),
+    max_size=30,
+)
+
+
+@given(pairs)
+def test_the_lines_that_httpx_keeps_say_what_its_mapping_says(sent: list[tuple[str, str]]) -> None:
+    headers = httpx.Headers([(name.encode(), value.encode()) for name, value in sent])
+
+    assert lower_headers(headers) == lower_headers(dict(headers.items()))
+
+
+def test_a_value_that_is_no_utf8_is_left_to_the_library() -> None:
+    headers = httpx.Headers([(b"Server", b"caf\xe9"), (b"Retry-After", b"5")])
+
+    assert lower_headers(headers) == {"server": "café", "retry-after": "5"}
+
+
+def test_a_header_sent_twice_is_one_list() -> None:
+    headers = httpx.Headers([("RateLimit", '"a";r=0;t=5'), ("ratelimit", '"b";r=9;t=7')])
+
+    assert lower_headers(headers) == {"ratelimit": '"a";r=0;t=5, "b";r=9;t=7'}
+
+
+def test_a_cookie_is_not_even_read() -> None:
+    assert lower_headers({"Set-Cookie": "session=1", "X-Request-Id": "r"}) == {"x-request-id": "r"}
+
+
+def test_an_odd_mapping_costs_its_headers_and_nothing_else() -> None:
+    class Odd:
+        _list = 5
+
+        def items(self) -> object:
+            raise OSError("gone")
+
+    assert lower_headers(Odd()) == {}
+    assert lower_headers({5: 6, b"retry-after": 1, "Retry-After": 7}) == {"retry-after": "7"}
+
+
+def test_what_is_kept_is_cut_and_counted() -> None:
+    many = {f"x-ratelimit-{n}": "v" * 300 for n in range(60)}
+
+    kept = kept_headers({**many, "x-ms-retry-after-ms": "5"})
+
+    assert len(kept) == 40
+    assert {len(value) for value in kept.values()} == {200}
+
+
+@pytest.mark.parametrize("path", sorted(ADAPTERS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_header_that_an_adapter_asks_for_is_read(path: Path) -> None:
+    asked = re.findall(r'headers(?:\.get\(|\[)"([a-z-]+)"', path.read_text(encoding="utf-8"))
+
+    assert [name for name in asked if not is_read_header(name)] == []
+
+
+def test_every_header_in_a_list_of_names_is_read() -> None:
+    from failwell.adapters import sdk, waits
+
+    listed = {*vars(sdk)["_REQUEST_IDS"], *vars(sdk)["_CODE_HEADERS"], *vars(waits)["_OUTRIGHT"]}
+
+    assert [name for name in sorted(listed) if not is_read_header(name)] == []

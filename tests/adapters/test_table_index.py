@@ -1,0 +1,107 @@
+"""Looking rows up by code, class and word gives what reading the table from top to bottom gives."""
+
+from itertools import chain
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from failwell.adapters import said
+from failwell.adapters.classify import Verdict, classify
+from failwell.adapters.extract import Extract
+from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
+
+KNOWN = sorted({*IMPLIED_STATUS, *chain.from_iterable(rule.codes for rule in CODES)})
+SPOKEN = sorted(set(chain.from_iterable(rule.words for rule in (*CODES, *WORDS))))
+SENTENCES = [
+    "This would exceed your organization's monthly spend limit.", "Limit 200, Used 200", "limit: 0",
+    "maximum context length is 8192 tokens", "the model `x` does not exist", "is not supported by this model",
+    "Incorrect API key provided", "you have been blocked", "Please try again in 5s", "<body>500</body>",
+]  # fmt: skip
+
+codes = st.lists(st.sampled_from([*KNOWN, "429", "503", "200", "nobody_knows", ""]), max_size=3).map(tuple)
+texts = st.lists(
+    st.one_of(
+        st.sampled_from(SPOKEN),
+        st.sampled_from([word.upper() for word in SPOKEN]),
+        st.sampled_from(SENTENCES),
+        st.text(max_size=12),
+    ),
+    max_size=6,
+).flatmap(lambda parts: st.sampled_from(["", " ", "\n", "\u00a0", ", "]).map(lambda gap: gap.join(parts)))
+
+
+def fits(rule: Rule, low: str) -> bool:
+    if rule.pattern is not None and not (
+        any(word in low for word in rule.words) and rule.pattern.search(low)
+    ):
+        return False
+    return rule.unless is None or rule.unless.search(low) is None
+
+
+def implied(names: tuple[str, ...]) -> int | None:
+    for name in names:
+        if name in IMPLIED_STATUS:
+            return IMPLIED_STATUS[name]
+        if name.isdecimal() and 400 <= int(name) < 600:
+            return int(name)
+    return None
+
+
+def from_top_to_bottom(found: Extract) -> Verdict:
+    """The table as it is written, for a reply whose status is a row of the ladder."""
+    low = found.message.lower()
+    telling = found.names
+    if found.status is not None:
+        telling = tuple(name for name in found.names if name not in IMPLIED_STATUS)
+    named = {*found.codes, *telling}
+    fitting = [rule for rule in CODES if rule.codes & named and fits(rule, low)]
+    status = implied((*found.codes, *found.names)) if found.status is None else found.status
+    by_status = [rule for rule in (*DECISIVE, *LADDER) if status in rule.statuses][:1]
+    if not fitting and not (by_status and by_status[0] in DECISIVE):
+        fitting = [rule for rule in WORDS if fits(rule, low)][:1] if low else []
+    fitting += [rule for rule in by_status if rule not in fitting]
+    return Verdict(fitting[0], tuple(rule for rule in fitting if rule.kind != fitting[0].kind)[:3])
+
+
+@given(
+    codes,
+    codes,
+    texts,
+    st.sampled_from([None, 400, 401, 402, 403, 408, 413, 422, 429, 500, 503, 504, 529]),
+)
+@example(("rate_limit_exceeded",), (), "Limit 0, requests per day", 429)
+def test_a_row_is_found_as_if_every_row_were_tried(
+    said_codes: tuple[str, ...], names: tuple[str, ...], message: str, status: int | None
+) -> None:
+    found = Extract(status=status, codes=said_codes, names=names, message=message)
+    if status is None and implied((*said_codes, *names)) in (None, 404):
+        return
+
+    assert classify(found) == from_top_to_bottom(found)
+
+
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_words_are_found_whatever_texts_came_before(messages: list[str]) -> None:
+    for message in messages:
+        low = message.lower()
+
+        assert said.first_said(low) is next((rule for rule in WORDS if fits(rule, low)), None)
+
+
+def test_a_text_of_many_new_words_is_still_read() -> None:
+    unheard = " ".join(f"x{'y' * n}z" for n in range(200))
+
+    found = said.first_said(f"{unheard} model not found {unheard}")
+
+    assert found is not None
+    assert found.kind == "provider.model_not_found"
+
+
+def test_what_is_remembered_of_texts_is_bounded_and_holds_no_ids() -> None:
+    for n in range(6_000):
+        word = "".join(chr(97 + int(digit)) for digit in str(n))
+        said.first_said(f"{word} q{word} key-{n:08x}-4f9a {'long' * 9}")
+
+    kept = said.remembered()
+    assert 0 < len(kept) <= 4_096
+    assert not [piece for piece in kept if len(piece) > 24 or sum(map(str.isdigit, piece)) > 3]
