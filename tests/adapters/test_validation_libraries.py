@@ -1,5 +1,6 @@
 """Validation errors of other libraries: which fields and which rules, never the values."""
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any, cast
 
@@ -135,10 +136,35 @@ def test_jsonschema_names_the_path_and_the_keyword(data: object, path: str, rule
     assert report.details == {"fields": {path: rule}}
 
 
-def test_a_schema_that_is_wrong_is_configuration() -> None:
-    report = report_of(lambda: jsonschema.validate(1, {"type": CANARY}))
+def unknown_type() -> None:
+    validator: Any = jsonschema.Draft202012Validator({"type": "moon"})
+    validator.validate(CANARY)
 
-    assert (report.kind, report.category) == ("validation.config_invalid", "configuration")
+
+def unknown_check() -> None:
+    jsonschema.Draft202012Validator.TYPE_CHECKER.is_type(CANARY, "moon")
+
+
+@pytest.mark.parametrize(
+    ("action", "error_type"),
+    [
+        (lambda: jsonschema.validate(1, {"type": CANARY}), "SchemaError"),
+        (unknown_type, "UnknownType"),
+        (unknown_check, "UndefinedTypeCheck"),
+    ],
+    ids=["SchemaError", "UnknownType", "UndefinedTypeCheck"],
+)
+def test_a_schema_that_is_wrong_is_configuration(action: Callable[[], object], error_type: str) -> None:
+    report = report_of(action)
+
+    assert (report.error_type, report.kind) == (error_type, "validation.config_invalid")
+    assert report.category == "configuration"
+
+
+def test_a_value_that_fits_no_format_is_a_broken_shape() -> None:
+    report = report_of(lambda: jsonschema.FormatChecker().check(CANARY, "ipv4"))
+
+    assert (report.error_type, report.kind) == ("FormatError", "validation.shape_invalid")
 
 
 def a_violation_in_rust(**attributes: object) -> Exception:

@@ -35,9 +35,17 @@ def _keyword(kind: Any) -> str | None:
     return name.partition("_")[2] or None
 
 
-_SCHEMA = Reading(kind="validation.config_invalid", rule="jsonschema.SchemaError", saw="SchemaError")
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"jsonschema.{name}", saw=name) for name in names}
+
 
 TABLES: dict[str, Table] = {
-    "jsonschema": {"ValidationError": _read, "SchemaError": _SCHEMA},
+    "jsonschema": {
+        "ValidationError": _read,
+        # A value that was checked against a format alone; it has no path.
+        **_is("validation.shape_invalid", "FormatError"),
+        # A schema that is none, or that names a type which its checker was not taught.
+        **_is("validation.config_invalid", "SchemaError", "UnknownType", "UndefinedTypeCheck"),
+    },
     "jsonschema_rs": {"ValidationError": _read},
 }

@@ -112,6 +112,11 @@ TABLES: dict[str, Table] = {
         **_is("tool.not_found", "_UnknownTool", "_ToolUnavailable"),
         **_is("tool.failed", "ToolFailed", "ToolFailedError", "WorkspaceError"),
         **_is("validation.path_denied", "WorkspaceReadOnlyError"),
+        # The root of what a run raises; raised itself where a run was driven wrongly. A class below it that
+        # is not known here says nothing of the kind.
+        "AgentRunError": Reading(
+            kind="internal.bug", rule="pydantic_ai.AgentRunError", basis="exact_type", saw="AgentRunError"
+        ),
         # Signals for pydantic-ai itself: one that gets out was raised where nobody listens for it.
         **_is("internal.bug", "SkipModelRequest", "RetryModelRequest", "SkipToolValidation", "SkipToolExecution"),
     }
