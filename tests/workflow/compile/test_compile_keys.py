@@ -164,7 +164,8 @@ def test_limits_of_both_dialects() -> None:
         ("metadata: [1]", "metadata"),
         ("runtime: {temperature: 3}", "runtime.temperature"),
         ("runtime: {mcp_servers: {a: {typ: http}}}", "runtime.mcp_servers.a.typ"),
-        ("notifications: {types: {}}", "notifications"),
+        ("notifications: {types: {t: {}}}", "notifications.types.t"),
+        ("notifications: {types: {t: {version: 1.5}}}", "notifications.types.t.version"),
         ("cost: {pricing: {m: {input_per_mtok: 1}}}", "cost.pricing.m"),
     ],
 )

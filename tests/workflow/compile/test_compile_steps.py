@@ -2,6 +2,8 @@
 
 import pytest
 
+from failwell.fault.base import Fault
+from failwell.workflow.coerce import duration
 from failwell.workflow.compile.steps import SHAPES
 from failwell.workflow.plan import (
     AgentSpec,
@@ -120,6 +122,19 @@ def test_a_set_has_one_value_or_several() -> None:
 )
 def test_a_wait_is_a_number_or_a_duration(written: str, seconds: float) -> None:
     assert node_of(f"{{name: work, type: wait, duration: {written}}}").spec == WaitSpec(duration=seconds)
+
+
+@pytest.mark.parametrize(
+    "written", ["500ms", "60s", "2.5m", "1h", "24h", "0.001s", "90 s", "1H", "1d", "s", "1m30s", "-1s"]
+)
+def test_a_duration_means_the_same_in_a_file_and_at_run_time(written: str) -> None:
+    done = compiled(with_step(f"{{name: work, type: wait, duration: '{written}'}}"))
+
+    if done.plan is None:
+        with pytest.raises(Fault):
+            duration(written)
+    else:
+        assert done.plan.nodes["work"].spec == WaitSpec(duration=duration(written))
 
 
 def test_a_wait_may_be_a_template() -> None:

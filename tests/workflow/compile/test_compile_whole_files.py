@@ -8,7 +8,7 @@ import pytest
 
 from failwell.workflow.compile import Compiled, compile_text
 from failwell.workflow.mistakes import to_json
-from failwell.workflow.plan import AgentSpec
+from failwell.workflow.plan import AgentSpec, NotificationSpec
 from tests.workflow.compile.writing import plan_of
 
 EVERYTHING = """
@@ -156,6 +156,22 @@ agents:
     assert notifications.types["sold"].payload["required"] == ["id"]
     assert notifications.types["sold"].payload["additionalProperties"] is False
     assert notifications.types["empty"].payload["properties"] == {}
+
+
+def test_notifications_are_named_after_the_workflow_unless_told() -> None:
+    text = """
+workflow: {name: Feature-PR demo, entry_point: tell, notifications: {types: {ready: {version: 1}}}}
+agents: [{name: tell, type: notification, notification: ready}]
+"""
+
+    plan = plan_of(text)
+
+    assert plan.notifications is not None
+    assert (plan.notifications.namespace, plan.notifications.types["ready"].version) == (
+        "feature_pr_demo",
+        "1",
+    )
+    assert plan.nodes["tell"].spec == NotificationSpec(emit="ready")
 
 
 def large(count: int) -> str:

@@ -11,7 +11,7 @@ from failwell.workflow.compile.head import FILE
 from failwell.workflow.compile.reading import SECTIONS, Reading
 from failwell.workflow.compile.types import WRONG
 from failwell.workflow.mistakes import Mistake
-from failwell.workflow.plan import ForEachSpec, Limits, Node, Place, Plan, WorkflowSpec
+from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Place, Plan, WorkflowSpec
 from failwell.workflow.source.files import Refused, unreadable
 from failwell.workflow.source.load import Loaded, load, load_text
 from failwell.workflow.source.tree import Item, is_list, is_map
@@ -149,12 +149,21 @@ def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:
         kinds=got.get("kinds") or {},
         hooks=head.get("hooks") or {},
         metadata=head.get("metadata") or {},
-        notifications=head.get("notifications"),
+        notifications=_notifications(head),
         runtime=runtime,
         tools=got.get("tools", ()),
         instructions=head.get("instructions", ()),
         children=_children(nodes, file),
     )
+
+
+def _notifications(head: Mapping[str, Any]) -> Notifications | None:
+    """The declared notifications; without a namespace of their own they have the workflow's name."""
+    said: Notifications | None = head.get("notifications")
+    if said is None or said.namespace:
+        return said
+    words = "".join(char if char.isalnum() else " " for char in head["name"].lower()).split()
+    return Notifications(namespace="_".join(words), correlation=said.correlation, types=said.types)
 
 
 def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:

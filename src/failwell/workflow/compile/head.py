@@ -15,9 +15,11 @@ from failwell.workflow.compile.steps import Step
 from failwell.workflow.compile.types import (
     WRONG,
     Choice,
+    Either,
     Flag,
     Free,
     Kept,
+    Made,
     Many,
     Named,
     Number,
@@ -134,14 +136,20 @@ def _notifications(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -
     if not is_right(got):
         return WRONG
     return Notifications(
-        namespace=got["namespace"], correlation=got.get("correlation", ()), types=got.get("types") or {}
+        namespace=got.get("namespace", ""),
+        correlation=got.get("correlation", ()),
+        types=got.get("types") or {},
     )
 
 
+_VERSION = Made(
+    Either("a text or a whole number", text=Text(), number=Number(0, whole=True)),
+    lambda value, _item, _at, _on: str(value),
+)
 _TYPE = Shape(
     "a notification type",
     {
-        "version": Key(Text(), "such as `1`, in quotes", required=True),
+        "version": Key(_VERSION, "such as 1", required=True),
         "description": Key(Text(empty=True), "what it tells"),
         "payload": Key(PAYLOAD, "its fields"),
     },
@@ -150,8 +158,8 @@ _TYPE = Shape(
 NOTIFICATIONS = Shape(
     "`notifications`",
     {
-        "namespace": Key(Text(), "the first part of every schema id", required=True),
-        "correlation": Key(Many(Text()), "references whose values every notification carries"),
+        "namespace": Key(Text(), "the first part of every schema id; the workflow's name unless told"),
+        "correlation": Key(Many(Text()), "inputs whose values every notification carries"),
         "types": Key(Named(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
     },
     make=_notifications,

@@ -1,8 +1,10 @@
 """What is known while a file is read: the mistakes so far, and the steps by name."""
 
+from failwell.fault.axes import Category
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, is_list, is_map
 
+_CATEGORIES = frozenset(Category)
 SECTIONS = ("agents", "parallel", "for_each")
 
 
@@ -26,7 +28,7 @@ class Reading(Problems):
         if kinds is not None and is_map(kinds.value):
             for name, said in kinds.value.items():
                 category = said.value.get("category") if is_map(said.value) else None
-                if category is not None and type(category.value) is str:
+                if category is not None and category.value in _CATEGORIES:
                     self.declared[name] = category.value
         for section in SECTIONS:
             listed = root.value.get(section)

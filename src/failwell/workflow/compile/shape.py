@@ -88,6 +88,7 @@ class Shape:
         if not there:
             words = ", ".join(f"`{key}`" for key in self.one_of)
             on.wrong(item, at, f"{self.name} needs exactly one of {words}", hint="add one of them")
+            got[self.one_of[0]] = WRONG
         self._together(there, item, at, on)
 
     def _together(self, there: list[str], item: Item, at: Path, on: Problems) -> None:

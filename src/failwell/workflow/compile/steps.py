@@ -129,7 +129,7 @@ def _wait(got: Mapping[str, Any]) -> Spec:
 
 
 def _notification(got: Mapping[str, Any]) -> Spec:
-    return NotificationSpec(emit=got["emit"], payload=got.get("payload") or {})
+    return NotificationSpec(emit=got.get("emit") or got["notification"], payload=got.get("payload") or {})
 
 
 def _terminate(got: Mapping[str, Any]) -> Spec:
@@ -238,10 +238,11 @@ _KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         _notification,
         RAISING | _RETRIED | _INPUT
         | {
-            "emit": Key(Text(), "a type declared under `workflow.notifications`", required=True),
+            "emit": Key(Text(), "a type declared under `workflow.notifications`"),
+            "notification": Key(Text(), "the same as `emit`"),
             "payload": Key(VALUES, "its fields"),
         },
-        (),
+        ("emit", "notification"),
     ),
     "terminate": (
         _terminate,
