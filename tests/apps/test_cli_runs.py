@@ -201,7 +201,7 @@ def test_a_failed_run_shows_its_nodes_its_failure_and_the_way_on(ask: Said) -> N
 @pytest.mark.parametrize(
     ("run", "command"),
     [
-        ("bb", "failwell gate respond bb-waiting approve"),
+        ("bb", "failwell gate respond bb-waiting approve yes"),
         ("bc", "failwell resume bc-parked"),
         ("dd", "failwell resume dd-gone"),
     ],
@@ -209,6 +209,14 @@ def test_a_failed_run_shows_its_nodes_its_failure_and_the_way_on(ask: Said) -> N
 @pytest.mark.parametrize("format_", ["text", "markdown", "json"])
 def test_whatever_rests_says_what_moves_it(ask: Said, run: str, command: str, format_: str) -> None:
     assert command in ask("show", run, "--format", format_).out
+
+
+def test_a_run_whose_questions_are_answered_is_to_be_resumed(ask: Said, state: Path) -> None:
+    with closing(SqliteStore(state)) as store:
+        store.append("bb-waiting", [a_fact("human_gate:answered", path="approve", gate="approve")])
+
+    assert "answered; resume it" in ask("list").out
+    assert ask("show", "bb", "--json").data["next"][0]["command"] == "failwell resume bb-waiting"
 
 
 def test_a_failure_of_a_known_kind_can_be_looked_up(ask: Said, state: Path) -> None:

@@ -86,6 +86,15 @@ def test_a_question_is_open_until_it_is_answered() -> None:
     assert [row.status for row in seen.nodes.values()] == ["completed", "asking"]
 
 
+def test_an_answer_that_was_kept_closes_the_question() -> None:
+    asked = ("human_gate:paused", {"path": "ask", "node": "ask", "type": "human_gate", "gate": "ask"})
+
+    seen = overview(events(asked, ("human_gate:answered", {"path": "ask", "gate": "ask", "decision": "yes"})))
+
+    assert seen.gates == {}
+    assert (seen.nodes["ask"].status, seen.nodes["ask"].message) == ("asking", "answered")
+
+
 def test_the_end_tells_the_failure_and_where_it_was_written() -> None:
     seen = overview(
         events(

@@ -261,6 +261,18 @@ def test_a_parked_run_says_until_when_and_a_waiting_one_for_how_many(store: Stor
     assert (run.gates, run.blocked_until, run.ended) == (2, 90.0, None)
 
 
+def test_answers_that_are_kept_are_counted_off(store: Store) -> None:
+    a_run(store, "r1", a_fact("run:paused", gates=["a", "b"]))
+    counts: list[int] = []
+
+    for _ in range(3):
+        store.append("r1", [a_fact("human_gate:answered")])
+        counts.append(store.run("r1").gates)
+
+    assert counts == [1, 0, 0]
+    assert store.run("r1").status == "waiting"
+
+
 def test_runs_are_listed_newest_first_and_filtered_by_everything_at_once(store: Store) -> None:
     a_run(store, "a_1", at=10.0)
     a_run(store, "a_2", completed(), at=30.0)

@@ -152,6 +152,11 @@ def _gate_resumed(seen: Overview, event: Event) -> None:
         row.status, row.ended = "completed", event.at
 
 
+def _gate_answered(seen: Overview, event: Event) -> None:
+    seen.gates.pop(str(event.data.get("gate", event.data.get("path"))), None)
+    _row(seen, event).message = "answered"
+
+
 _FOLDS: dict[str, Callable[[Overview, Event], None]] = {
     "run:started": _run_started,
     "run:resumed": _run_resumed,
@@ -163,6 +168,7 @@ _FOLDS: dict[str, Callable[[Overview, Event], None]] = {
     "node:waiting": _held("waiting"),
     "route:taken": _route_taken,
     "human_gate:paused": _gate_paused,
+    "human_gate:answered": _gate_answered,
     "human_gate:resumed": _gate_resumed,
 }
 

@@ -33,7 +33,9 @@ _ENDS = {
 _STARTS = frozenset({"run:started", "run:resumed", "session:started"})
 _GOES_ON = frozenset({"node:started", "route:taken"})
 """What shows that a paused run moves again in the process that paused it."""
-_MOVES = frozenset({*_ENDS, *_STARTS, *_GOES_ON, "run:paused"})
+_ANSWERED = "human_gate:answered"
+"""A person answered while nobody drove the run; the answer counts when it is resumed."""
+_MOVES = frozenset({*_ENDS, *_STARTS, *_GOES_ON, _ANSWERED, "run:paused"})
 
 
 class Standing(NamedTuple):
@@ -43,7 +45,7 @@ class Standing(NamedTuple):
     ended: float | None = None
     blocked_until: float | None = None
     gates: int = 0
-    """Open questions to people when it last paused."""
+    """Open questions to people when it last paused, less those answered since."""
     kind: str | None = None
     """Of the failure that ended it."""
     message: str | None = None
@@ -67,6 +69,8 @@ def fold(run: str, standing: Standing, facts: Sequence[Fact]) -> Standing:
 def _moved(standing: Standing, type_: str, at: float, data: Mapping[str, Any]) -> Standing:
     if type_ in _GOES_ON:
         return Standing() if standing.status in (Status.WAITING, Status.PARKED) else standing
+    if type_ == _ANSWERED:
+        return standing._replace(gates=max(0, standing.gates - 1))
     if type_ in _STARTS:
         return Standing() if standing.status != Status.RUNNING else standing
     if type_ == "run:paused":

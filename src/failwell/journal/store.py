@@ -33,7 +33,7 @@ class Run:
     events: int = 0
     blocked_until: float | None = None
     gates: int = 0
-    """Questions to people that were open when it last paused."""
+    """Questions to people that were open when it last paused, less those answered since."""
     kind: str | None = None
     """Of the failure that ended it."""
     message: str | None = None

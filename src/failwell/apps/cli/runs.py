@@ -181,6 +181,8 @@ def what(run: "Run", status: str) -> str:
     from failwell.apps.cli.runs_times import clock
 
     if status == "waiting":
+        if not run.gates:
+            return "answered; resume it"
         return f"{run.gates} question{'' if run.gates == 1 else 's'} open"
     if status == "parked":
         return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"

@@ -41,11 +41,17 @@ def next_steps(run: "Run", status: str, seen: "Overview") -> list[dict[str, str]
     """What a person can do about the run now: a command, and why."""
     resume = {"command": f"failwell resume {run.id}"}
     if status == "running":
-        return [{"command": f"failwell runs tail {run.id}", "why": "it is running: follow it"}]
+        return [
+            {"command": f"failwell runs tail {run.id}", "why": "it is running: follow it"},
+            {"command": f"failwell stop {run.id}", "why": "or end it"},
+        ]
     if status == "waiting":
         return [
-            {"command": f"failwell gate respond {run.id} {gate}", "why": f"answer `{gate}`"}
-            for gate in seen.gates
+            {
+                "command": f"failwell gate respond {run.id} {gate} {values.partition(', ')[0] or 'VALUE'}",
+                "why": f"answer it: {values}" if values else "answer it",
+            }
+            for gate, _, values in _questions(seen)
         ] or [{**resume, "why": "every question is answered: go on"}]
     if status == "parked":
         from failwell.apps.cli.runs_times import clock
