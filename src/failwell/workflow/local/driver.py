@@ -163,7 +163,7 @@ class Driver:
                 if not self._queue:
                     self._wake.clear()
                     await self._wake.wait()
-                await self._turn()
+                self._turn()
                 if self._queue:
                     # Let the leaves and timers get a word in between two turns.
                     await asyncio.sleep(0)
@@ -172,7 +172,7 @@ class Driver:
             self._loop = None
             await self._clear_up()
 
-    async def _turn(self) -> None:
+    def _turn(self) -> None:
         facts: list[tuple[str, float, Mapping[str, Any]]] = []
         commands: list[Command] = []
         state = self.state
@@ -186,18 +186,19 @@ class Driver:
                 commands.pop()
                 self._queue.append(Tick(at=self.now(), luck=self.world.luck()))
         self.state = state
-        if facts:
-            self._write(facts)
+        if facts and not self._write(facts):
+            return
         for command in commands:
-            await self._do(command)
+            self._do(command)
 
-    def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> None:
+    def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
+        """Record facts and tell them; whether that went well."""
         try:
             events = self.world.store.append(self.state.run, facts)
         except Fault as fault:
             # Nobody may hear of what is not on record, except that this is the end.
             self._lost(fault)
-            return
+            return False
         for event in events:
             if event.type in ("run:failed", "notification"):
                 self._put_down(event)
@@ -206,6 +207,7 @@ class Driver:
             self._tell_watchers(event)
         if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
             self._keep()
+        return True
 
     def _put_down(self, event: Entry) -> None:
         """Beside the journal, failures and notifications go to files that other programs read."""
@@ -247,7 +249,7 @@ class Driver:
             except Exception:  # noqa: BLE001  (a watcher's trouble is its own: neither the run nor the others pay for it)
                 _LOG.exception("a watcher of run %s failed", self.state.run)
 
-    async def _do(self, command: Command) -> None:
+    def _do(self, command: Command) -> None:
         match command:
             case Start(request=request):
                 self._work[request.path] = self._spawn(self._execute(request))

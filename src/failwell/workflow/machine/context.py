@@ -103,6 +103,8 @@ def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference
         target = target.setdefault(step, {})
     if value is not MISSING:
         target[path[-1]] = value
+    elif reference.is_optional:
+        target.setdefault(path[-1], None)
 
 
 def look_up(reference: str, names: ScopeNames) -> Any:

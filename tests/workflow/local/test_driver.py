@@ -1,0 +1,228 @@
+"""The driver: what is told and when, what survives trouble, and that nothing outlives a run."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.journal.event import Event, Fact
+from failwell.journal.faults import StoreUnavailable
+from failwell.journal.memory import MemoryStore
+from failwell.runtime.clock import SYSTEM_CLOCK
+from failwell.testing import FakeClock
+from failwell.workflow.local.driver import Driver, Ended, World
+from failwell.workflow.local.executor import Broke, Tools, Worked
+from failwell.workflow.machine.advance import Machine
+from failwell.workflow.machine.commands import Request
+from failwell.workflow.machine.events import Begin, Cancel
+from failwell.workflow.plan import Limits, Plan
+from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
+
+Leaf = Callable[[Request], Any]
+
+
+class Leaves:
+    """Runs leaves as functions: what a function returns is the output, what it raises is its own trouble."""
+
+    def __init__(self, by_path: Mapping[str, Leaf] | None = None) -> None:
+        self.by_path = by_path or {}
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def run(self, request: Request, tools: Tools) -> Worked | Broke:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            leaf = self.by_path.get(request.path)
+            came = leaf(request) if leaf is not None else {"ok": True}
+            if asyncio.iscoroutine(came):
+                came = await came
+            return came if isinstance(came, (Worked, Broke)) else Worked(output=came)
+        finally:
+            self.at_once -= 1
+
+    async def close(self, run: str, *, grace: float = 2.0) -> object:
+        return None
+
+
+class Refusing(MemoryStore):
+    """A store that takes nothing from some moment on."""
+
+    def __init__(self, after: int = 0) -> None:
+        super().__init__()
+        self.left = after
+
+    def append(self, run: str, facts: Sequence[Fact]) -> list[Event]:
+        self.left -= 1
+        if self.left < 0:
+            raise StoreUnavailable(message="the disk is gone")
+        return super().append(run, facts)
+
+
+async def drive(
+    plan: Plan, leaves: Leaves, *, store: MemoryStore | None = None, heard: Callable[[Event], None], **more: Any
+) -> Ended:
+    used = store or MemoryStore()
+    with used.lock("r1"):
+        used.create("r1", at=0.0)
+        world = World(
+            store=used,
+            run_folder=Path("/nonexistent"),
+            executors={"script": leaves},
+            opener=_no_files,
+            clock=more.pop("clock", FakeClock()),
+            watchers=(heard, *more.pop("also", ())),
+            **more,
+        )
+        plans = {plan.file: plan}
+        driver = Driver(Machine(plans), plans, world)
+        begin = Begin(at=driver.now(), run="r1", file=plan.file, inputs={})
+        leaves.by_path = {**leaves.by_path, "driver": lambda _: driver}
+        return await driver.drive(begin)
+
+
+async def _no_files(file: str, folder: str) -> Plan:
+    raise AssertionError(f"{folder}/{file} is not to be opened")
+
+
+@pytest.mark.acceptance("relavium 53", "relavium 40")
+def test_events_are_told_in_the_order_of_their_numbers_and_after_they_are_written() -> None:
+    store = MemoryStore()
+    told: list[int] = []
+
+    def heard(event: Event) -> None:
+        assert event.seq in {one.seq for one in store.read("r1")}
+        told.append(event.seq)
+
+    members = tuple(f"m{index}" for index in range(20))
+    plan = a_plan(a_parallel("group", members=members), *(a_script(name) for name in members))
+
+    ended = asyncio.run(drive(plan, Leaves(), store=store, heard=heard))
+
+    assert ended.status == "completed"
+    assert told == list(range(len(told)))
+
+
+@pytest.mark.acceptance("relavium 54")
+def test_a_listener_that_fails_disturbs_neither_the_run_nor_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
+    def breaks(event: Event) -> None:
+        raise RuntimeError("mine alone")
+
+    plan = a_plan(a_script("a"))
+    with caplog.at_level(logging.ERROR, "failwell.workflow"):
+        ended = asyncio.run(drive(plan, Leaves(), heard=breaks, also=(lambda event: told.append(event.type),)))
+
+    assert ended.status == "completed"
+    assert told[-1] == "run:completed"
+    assert "watcher" in caplog.text
+
+
+@pytest.mark.acceptance("relavium 52")
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_store_that_refuses_still_gives_one_end_and_nothing_is_left_running(after: int) -> None:
+    told: list[str] = []
+    leaves = Leaves()
+    plan = a_plan(a_script("a", to("b")), a_script("b"))
+
+    async def all_of_it() -> tuple[Ended, int]:
+        ended = await drive(plan, leaves, store=Refusing(after), heard=lambda event: told.append(event.type))
+        return ended, len(asyncio.all_tasks()) - 1
+
+    ended, left = asyncio.run(all_of_it())
+
+    assert ended.status == "failed"
+    assert ended.failure is not None
+    assert ended.failure["envelope"]["kind"] == "session.store_unavailable"
+    assert [one for one in told if one in ("run:completed", "run:failed", "run:cancelled")] == ["run:failed"]
+    assert leaves.at_once == 0
+    assert left == 0
+
+
+@pytest.mark.acceptance("relavium 41")
+def test_an_unforeseen_exception_ends_the_run_with_one_id_everywhere_and_none_of_its_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: list[Event] = []
+
+    def breaks(_: Request) -> Any:
+        raise KeyError("secret-in-the-text")
+
+    with caplog.at_level(logging.ERROR, "failwell.workflow"):
+        ended = asyncio.run(drive(a_plan(a_script("a")), Leaves({"a": breaks}), heard=events.append))
+
+    failed = next(event for event in events if event.type == "node:failed").data["failure"]["report"]
+    last = events[-1]
+    assert ended.error_type == "ExecutionError"
+    assert last.type == "run:failed"
+    assert last.data["failure"]["report"]["id"] == failed["id"]
+    assert failed["retryable"] is False
+    assert failed["id"] in caplog.text
+    assert "KeyError" in caplog.text
+    assert not any("secret-in-the-text" in str(event.data) for event in events)
+
+
+@pytest.mark.acceptance("relavium 51")
+def test_a_leaf_that_ignores_its_end_cannot_hold_the_run_up(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
+    async def stubborn() -> Any:
+        for _ in range(2):
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                continue
+        return {}
+
+    leaves = Leaves({"a": lambda _: stubborn()})
+    plan = a_plan(a_script("a"), limits=Limits(timeout_seconds=0.05))
+
+    ended = asyncio.run(
+        drive(
+            plan, leaves, heard=lambda event: told.append(event.type), clock=SYSTEM_CLOCK, grace=0.01, patience=0.05
+        )
+    )
+
+    assert ended.status == "failed"
+    assert told.index("run:timeout") < told.index("run:failed")
+    assert "left behind" in caplog.text
+
+
+@pytest.mark.acceptance("relavium 42")
+def test_a_cancel_reaches_a_leaf_and_the_run_waits_for_it_to_end() -> None:
+    told: list[str] = []
+    ended_leaves: list[str] = []
+    leaves = Leaves()
+
+    async def long(_: Request) -> Any:
+        driver = leaves.by_path["driver"](_)
+        driver.tell(Cancel(at=driver.now(), reason="user", by="ada"))
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended_leaves.append("a")
+
+    leaves.by_path = {"a": long}
+    ended = asyncio.run(drive(a_plan(a_script("a", on_error(to="$end"))), leaves, heard=lambda e: told.append(e.type)))
+
+    assert ended.status == "cancelled"
+    assert ended_leaves == ["a"]
+    assert told[-1] == "run:cancelled"
+
+
+@pytest.mark.acceptance("relavium 49")
+def test_the_cap_holds_for_real_tasks() -> None:
+    members = tuple(f"m{index}" for index in range(5))
+    leaves = Leaves({f"group/{name}": lambda _: asyncio.sleep(0.001) for name in members})
+    plan = a_plan(
+        a_parallel("group", members=members), *(a_script(name) for name in members), limits=Limits(max_parallel=2)
+    )
+
+    ended = asyncio.run(drive(plan, leaves, heard=lambda _: None))
+
+    assert ended.status == "completed"
+    assert leaves.most_at_once == 2

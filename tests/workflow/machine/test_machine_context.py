@@ -1,0 +1,100 @@
+"""What templates and conditions see, in every context mode, and how waits are spread."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from failwell.decision.backoff import Backoff
+from failwell.workflow.machine.events import Failed
+from failwell.workflow.plan import Again
+from tests.workflow.machine.stage import Stage, fails
+from tests.workflow.plans import a_plan, a_script, a_set, on_error, to
+
+DETAILS = {"branch": "main", "depth": {"n": 2}}
+
+
+@pytest.mark.acceptance("conductor 26")
+@pytest.mark.parametrize(
+    ("when", "holds"),
+    [
+        ("{{ error.details.branch == 'main' }}", True),
+        ("{{ error.details.branch == 'dev' }}", False),
+        ("error_kind == 'external.x'", True),
+        ("kind == 'external.x'", True),
+        ("kind == 'external.y'", False),
+        ("error.message == 'm' and details.branch == 'main'", True),
+        ("error_details.depth.n > 1 and output.half == 1", True),
+        ("a.error.kind == 'external.x'", True),
+    ],
+)
+def test_a_condition_of_an_error_route_sees_the_error_in_every_form(when: str, holds: bool) -> None:
+    node = a_script("a", on_error("external.x", to="taken", when=when), on_error(to="other"))
+    answers = {"a": [fails("external.x", details=DETAILS, output={"half": 1})]}
+
+    stage = Stage(a_plan(node, a_script("taken"), a_script("other")), answers).begin()
+
+    assert stage.ran == ["a", "taken" if holds else "other"]
+
+
+@pytest.mark.acceptance("conductor 26")
+def test_the_kind_is_asked_before_the_condition() -> None:
+    broken = on_error("external.y", to="b", when="{{ no.such.thing }}")
+
+    stage = Stage(a_plan(a_script("a", broken, on_error(to="b")), a_script("b")), {"a": [fails("external.x")]}).begin()
+
+    assert stage.ran == ["a", "b"]
+
+
+@pytest.mark.acceptance("conductor 30")
+@pytest.mark.parametrize(
+    ("mode", "inputs"),
+    [("accumulate", ()), ("last_only", ()), ("explicit", ("a.error",)), ("explicit", ("a.error.kind",))],
+)
+def test_an_error_is_readable_in_every_context_mode(mode: Any, inputs: tuple[str, ...]) -> None:
+    text = "{{ a.error.kind }} {{ a.error.message }} {{ a.error.details.depth.n }}"
+    plan = a_plan(
+        a_script("a", on_error(to="b")),
+        a_set("b", value=text, input=inputs),
+        context_mode=mode,
+        output={"x": "{{ b.output }}"},
+    )
+
+    stage = Stage(plan, {"a": [fails("external.x", details=DETAILS)]}).begin()
+
+    assert stage.state.outputs == {"x": "external.x m 2"}
+
+
+@pytest.mark.acceptance("conductor 31")
+def test_an_optional_error_that_never_was_is_left_out() -> None:
+    plan = a_plan(
+        a_script("a", to("b")),
+        a_set("b", value="{{ a.error.kind | default('none') }}", input=("a.error?", "a.output")),
+        context_mode="explicit",
+        output={"x": "{{ b.output }}"},
+    )
+
+    assert Stage(plan).begin().state.outputs == {"x": "none"}
+
+
+def test_explicit_mode_grants_nothing_else() -> None:
+    plan = a_plan(
+        a_script("a", to("b")), a_set("b", value="{{ a | default('hidden') }}"), context_mode="explicit"
+    )
+
+    assert Stage(plan).begin().state.outputs == {"result": "hidden"}
+
+
+@pytest.mark.acceptance("conductor 51")
+@given(st.floats(0.0, 1.0, exclude_max=True), st.sampled_from([0.0, 0.25, 1.0]))
+def test_jitter_keeps_each_wait_within_its_share(luck: float, jitter: float) -> None:
+    again = Again(most=3, backoff=Backoff(first=4.0, jitter=jitter))
+    stage = Stage(a_plan(a_script("a", on_error(again=again))), {"a": ["never"]}, is_careful=False).begin()
+    failed = stage._event(stage.started[0], fails(), stage.now)  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(failed, Failed)
+
+    stage.feed(Failed(at=stage.now, path="a", failure=failed.failure, luck=luck))
+
+    (retrying,) = stage.of("node:retrying")
+    assert 4.0 * (1 - jitter) - 0.001 <= retrying["delay"] <= 4.0 * (1 + jitter) + 0.001
