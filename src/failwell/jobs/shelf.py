@@ -1,8 +1,9 @@
-"""Where registered capabilities are kept: a folder with their manifests, settings and secrets.
+"""Where registered capabilities are kept: in the state folder, with their settings and secrets.
 
-    .failwell/capabilities/NAME.toml     a copy of the manifest, with absolute paths
-    .failwell/instances.json             per instance: enabled, configuration
-    .failwell/secrets.json               values of secret variables; 0600, never shown
+    capabilities/NAME.toml     a copy of the manifest
+    capabilities/NAME.origin   the folder it came from; relative paths in it start there
+    instances.json             per instance: enabled, configuration
+    secrets.json               values of secret variables; 0600, never shown
 
 Files are replaced whole, so whoever reads never sees half of one.
 """
@@ -14,29 +15,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.jobs.manifest import Manifest, check_instance, is_brief, read_manifest
-
-FOLDER = ".failwell"
-VARIABLE = "FAILWELL_HOME"
-
-
-def default_folder(start: Path | None = None) -> Path:
-    """The folder to use: `$FAILWELL_HOME`, else the nearest `.failwell` upwards, else the one at home."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    here = (start or Path.cwd()).resolve()
-    for place in (here, *here.parents):
-        if (place / FOLDER).is_dir():
-            return place / FOLDER
-    return Path.home() / FOLDER
+from failwell.jobs.manifest import Manifest, check_instance, is_brief, parse_manifest, read_manifest
+from failwell.journal.folder import make_private, state_folder
 
 
 class Shelf:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = default_folder() if folder is None else Path(folder)
+        self.folder = state_folder() if folder is None else Path(folder)
 
     # -------------------------------------------------------------- manifests
 
@@ -51,9 +38,9 @@ class Shelf:
             CapabilityNotLoadedError: nothing of that name is registered.
             CapabilityConfigError: its manifest is not valid any more.
         """
-        path = self._manifests() / f"{name}.toml"
         if name not in self.names():
             raise CapabilityNotLoadedError(name)
+        path = self._manifests() / f"{name}.toml"
         origin = path.with_suffix(".origin")
         directory = origin.read_text(encoding="utf-8").strip() if origin.exists() else str(path.parent)
         return _at(path, directory)
@@ -166,11 +153,9 @@ class Shelf:
 
 
 def _at(path: Path, directory: str) -> Manifest:
-    from tomllib import loads as load_toml
+    from tomllib import loads as read_toml
 
-    from failwell.jobs.manifest import parse_manifest
-
-    return parse_manifest(load_toml(path.read_text(encoding="utf-8")), directory, shown=str(path))
+    return parse_manifest(read_toml(path.read_text(encoding="utf-8")), directory, shown=str(path))
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -186,7 +171,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
         file.write(text)

@@ -16,6 +16,7 @@ from failwell.jobs.ending import Ending, death
 from failwell.jobs.environment import worker_environment
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
+from failwell.jobs.look import load_frame
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
 from failwell.jobs.schema import validate
@@ -199,7 +200,11 @@ class SupervisedWorker:
             self._tell(
                 Started(instance=self._instance, generation=self._generation, pid=pid, session=session)
             )
-            self._about = await startup.load(self._load_frame())
+            self._about = await startup.load(
+                load_frame(
+                    self.manifest, pulse=self._care.pulse, policy=self._care.policy, folder=self._folder
+                )
+            )
             config = self._checked(self._asked_config)
             self._calls.attach(process)
             await startup.during("being initialised", self._calls.lifecycle("initialize", config))
@@ -212,19 +217,6 @@ class SupervisedWorker:
         self._config = config
         self._state = WorkerState.READY
         self._tell(Ready(instance=self._instance, generation=self._generation, pid=pid))
-
-    def _load_frame(self) -> dict[str, Any]:
-        manifest = self.manifest
-        return {
-            "type": "load",
-            "name": manifest.name,
-            "object": manifest.object,
-            "path": [os.path.normpath(os.path.join(manifest.directory, one)) for one in manifest.path],
-            "lanes": manifest.concurrency,
-            "pulse": self._care.pulse,
-            "policy": self._care.policy.value,
-            "folder": self._folder,
-        }
 
     async def _abort_start(self, process: Process, error: BaseException) -> None:
         """Leave no process behind, whatever went wrong, even while being cancelled."""

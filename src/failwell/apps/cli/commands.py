@@ -47,6 +47,7 @@ COMMANDS: dict[str, Command] = {
         Command("resume", "take a run up where it was left", "resume"),
         Command("gate", "list and answer the questions that runs wait with", "gate"),
         Command("stop", "ask a run that is going on to end", "stop"),
+        Command("capability", "register tools that run in processes of their own", "capability"),
         Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
         Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
         Command("explain", "explain a kind: cause, remedy, example", "explain"),

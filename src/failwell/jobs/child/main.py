@@ -110,7 +110,7 @@ class _Worker:
         author.current.set(call)
         call.cancel()
         hook = self._subject.hook("on_cancel") if self._subject else None
-        if hook is not None and hook is not author.on_cancel:
+        if hook is not None:
             try:
                 hook()
             except Exception as error:  # noqa: BLE001  (the flag is set; a broken hook must not hide that)

@@ -6,17 +6,17 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from . import author
 from .config import made, schema_of, triggers
 
-LIFECYCLE = frozenset(
-    {
-        "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
-        "apply_config", "config_schema", "config_class", "Config",
-    }
+HOOKS = (
+    "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
+    "apply_config",
 )  # fmt: skip
+"""What the worker calls when its time comes, where the capability has it."""
+LIFECYCLE = frozenset({*HOOKS, "config_schema", "config_class", "Config"})
 HELPERS = ("progress", "check_cancel", "is_cancelled", "on_cancel", "heartbeat", "usage")
 
 
@@ -75,7 +75,7 @@ class Subject:
             "version": str(marked.get("version") or getattr(held, "version", "") or ""),
             "schema": self.schema,
             "actions": self._actions(),
-            "hooks": sorted(name for name in LIFECYCLE if callable(getattr(held, name, None))),
+            "hooks": sorted(name for name in HOOKS if self.hook(name) is not None),
             "doc": (inspect.getdoc(held) or "")[:2000],
         }
 
@@ -120,7 +120,8 @@ class Subject:
         if self._function is not None:
             return None
         found = getattr(self.held, name, None)
-        return found if callable(found) else None
+        # `on_cancel` may be the author's hook, or the helper that we lent under the same name.
+        return found if callable(found) and found is not author.on_cancel else None
 
     def initialize(self, config: dict[str, Any]) -> Any:
         """Give the capability its configuration."""
@@ -154,7 +155,7 @@ class Subject:
     def _actions(self) -> list[str]:
         if self._function is not None:
             return ["execute"]
-        cls: Any = type(self.held)
+        cls = cast("type[object]", type(self.held))
         return [
             name
             for name, thing in inspect.getmembers_static(cls)

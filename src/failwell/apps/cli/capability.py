@@ -1,0 +1,189 @@
+"""`failwell capability`: register tools that run in processes of their own, and settle how they run."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import bold, say, say_json
+from failwell.apps.cli.runs_find import add_store
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.jobs.shelf import Shelf
+
+_ACTIONS = ("list", "add", "remove", "check", "enable", "disable", "config", "secret")
+_TAKES_NAME = ("remove", "enable", "disable", "config", "secret")
+_ONLY_FOR = {
+    "replace": ("add",),
+    "instance": ("enable", "disable", "config"),
+    "unset": ("config", "secret"),
+    "values": ("config", "secret"),
+}
+_COLUMNS = ("name", "enabled", "runs", "needs", "description")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what can be done with capabilities."""
+    parser.usage = (
+        "%(prog)s [list] [options]\n"
+        "       %(prog)s add FILE [--replace] [options]\n"
+        "       %(prog)s check NAME|FILE [options]\n"
+        "       %(prog)s enable|disable NAME [--instance ID] [options]\n"
+        "       %(prog)s config NAME [KEY=VALUE ...] [--unset KEY] [--instance ID] [options]\n"
+        "       %(prog)s secret NAME [VARIABLE] [--unset VARIABLE] [options]\n"
+        "       %(prog)s remove NAME [options]"
+    )
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
+    )
+    parser.add_argument("name", nargs="?", metavar="FILE", help="a capability's name, or its manifest's file")
+    parser.add_argument(
+        "values",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="settings, as JSON or as plain text; or a secret's name",
+    )
+    parser.add_argument("--replace", action="store_true", help="register it again if it is registered")
+    parser.add_argument(
+        "--instance", metavar="ID", help="which instance is meant (default: named like the capability)"
+    )
+    parser.add_argument(
+        "--unset", action="append", metavar="KEY", help="forget this setting (may be repeated)"
+    )
+    add_store(parser)
+    parser.epilog = (
+        "A secret's value is read from stdin, or asked for without being shown. "
+        "try it: failwell capability check transcribe.toml"
+    )
+
+
+def run(asked: Namespace) -> int:
+    """Do what is asked."""
+    from failwell.jobs.shelf import Shelf
+    from failwell.journal.folder import state_folder
+
+    _check(asked)
+    shelf = Shelf(state_folder(asked.store))
+    if asked.action == "list":
+        return _list(shelf, asked)
+    if asked.action == "add":
+        return _add(shelf, asked)
+    if asked.action == "remove":
+        _known(shelf, asked.name)
+        shelf.remove(asked.name)
+        return _done(asked, f"`{asked.name}` is not registered any more", {"removed": asked.name})
+    if asked.action in ("enable", "disable"):
+        return _switch(shelf, asked)
+    if asked.action == "check":
+        from failwell.apps.cli.capability_check import check
+
+        return check(shelf, asked)
+    from failwell.apps.cli.capability_settings import config, secret
+
+    _known(shelf, asked.name)
+    return config(shelf, asked) if asked.action == "config" else secret(shelf, asked)
+
+
+def _check(asked: Namespace) -> None:
+    see = "failwell capability --help"
+    for name, actions in _ONLY_FOR.items():
+        if getattr(asked, name) and asked.action not in actions:
+            if name == "values":
+                raise wrong(f"unexpected argument `{asked.values[0]}`", see=see)
+            told = " and ".join(f"`{action}`" for action in actions)
+            raise wrong(f"`--{name}` is for {told}, not for `{asked.action}`", see=see)
+    if asked.name is None and asked.action in (*_TAKES_NAME, "check"):
+        raise wrong(f"`{asked.action}` needs the name of a capability", see="failwell capability list")
+    if asked.name is None and asked.action == "add":
+        raise wrong("`add` needs the file of a manifest", see=see)
+    if asked.name is not None and asked.action == "list":
+        raise wrong(f"unexpected argument `{asked.name}`", see=see)
+
+
+def _known(shelf: "Shelf", name: str) -> None:
+    if name not in shelf.names():
+        raise wrong(
+            f"no capability is called `{name}`",
+            given=name,
+            valid=shelf.names(),
+            see="failwell capability list",
+        )
+
+
+def _add(shelf: "Shelf", asked: Namespace) -> int:
+    made = shelf.add(asked.name, replace=asked.replace)
+    unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
+    words = f"`{made.name}` is registered; look at it with `failwell capability check {made.name}`"
+    if unset:
+        words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capability secret {made.name} {unset[0]}`"
+    return _done(asked, words, {"added": made.name, "secrets_unset": unset})
+
+
+def _switch(shelf: "Shelf", asked: Namespace) -> int:
+    _known(shelf, asked.name)
+    instance = asked.instance or asked.name
+    on = asked.action == "enable"
+    changed = shelf.set_enabled(instance, on, capability=asked.name)
+    state = "enabled" if on else "disabled"
+    words = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
+    return _done(asked, words, {"instance": instance, "enabled": on, "changed": changed})
+
+
+def _done(asked: Namespace, words: str, told: dict[str, Any]) -> int:
+    if asked.format == "json":
+        say_json(told)
+    else:
+        say(words)
+    return Exit.DONE
+
+
+def _list(shelf: "Shelf", asked: Namespace) -> int:
+    rows = [_row(shelf, name) for name in shelf.names()]
+    if asked.format == "json":
+        say_json(rows)
+        return Exit.DONE
+    if not rows:
+        say("no capability is registered; register one with `failwell capability add FILE`")
+        return Exit.DONE
+    cells = [_cells(row) for row in rows]
+    if asked.format == "markdown":
+        lines = [f"| {' | '.join(row)} |" for row in cells]
+        say("\n".join([f"| {' | '.join(_COLUMNS)} |", f"|{' --- |' * len(_COLUMNS)}", *lines]))
+        return Exit.DONE
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (_COLUMNS, *cells)
+    ]
+    say("\n".join([bold(lines[0], asked), *lines[1:]]))
+    return Exit.DONE
+
+
+def _row(shelf: "Shelf", name: str) -> dict[str, Any]:
+    from failwell.fault.capability import CapabilityConfigError
+
+    row: dict[str, Any] = {"name": name, "enabled": shelf.is_enabled(name)}
+    try:
+        made = shelf.manifest(name)
+    except CapabilityConfigError as error:
+        # One manifest that was broken by hand must not hide the others.
+        return {**row, "problem": str(error)}
+    return {
+        **row,
+        "object": made.object,
+        "python": made.python,
+        "version": made.version,
+        "description": made.description,
+        "gpu": made.resources.gpu,
+        "accelerators": list(made.resources.accelerators),
+        "concurrency": made.concurrency,
+        "secrets": {one.name: one.name in shelf.secret_names(name) for one in made.env if one.secret},
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    enabled = "yes" if row["enabled"] else "no"
+    if "problem" in row:
+        return (row["name"], enabled, "-", "-", f"broken: {row['problem']}")
+    needs = [*(["gpu"] if row["gpu"] else []), *row["accelerators"]]
+    return (row["name"], enabled, row["object"], ", ".join(needs) or "-", row["description"] or "-")

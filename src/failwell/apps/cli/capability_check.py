@@ -1,0 +1,65 @@
+"""Checking a capability: its manifest, its interpreter, its import, its configuration. It is not run."""
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.jobs.manifest import Manifest
+    from failwell.jobs.shelf import Shelf
+
+
+def check(shelf: "Shelf", asked: Namespace) -> int:
+    """Load it in its own environment and say what it is; whatever is wrong is raised."""
+    import asyncio
+
+    from failwell.jobs.look import drift, look
+    from failwell.jobs.schema import validate
+
+    manifest = _manifest(shelf, asked.name)
+    about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
+    schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
+    config = validate(
+        schema, {**(manifest.defaults or {}), **shelf.config(manifest.name)}, name=manifest.name
+    )
+    told: dict[str, Any] = {
+        "name": manifest.name,
+        "object": manifest.object,
+        "python": manifest.python,
+        "version": about.get("version") or manifest.version,
+        "actions": about["actions"],
+        "hooks": about["hooks"],
+        "config": config,
+        "warnings": drift(manifest, about),
+    }
+    if asked.format == "json":
+        say_json(told)
+        return Exit.DONE
+    lines = [
+        f"`{manifest.name}` can be loaded" + (f" (version {told['version']})" if told["version"] else ""),
+        f"  runs      {manifest.object} with {manifest.python}",
+        f"  actions   {', '.join(told['actions']) or 'none'}",
+        f"  hooks     {', '.join(told['hooks']) or 'none'}",
+    ]
+    if config:
+        lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
+    say("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
+    return Exit.DONE
+
+
+def _manifest(shelf: "Shelf", name: str) -> "Manifest":
+    from failwell.jobs.manifest import read_manifest
+
+    if name in shelf.names():
+        return shelf.manifest(name)
+    if os.sep in name or name.endswith(".toml") or Path(name).exists():
+        return read_manifest(name)
+    raise wrong(
+        f"no capability is called `{name}`", given=name, valid=shelf.names(), see="failwell capability list"
+    )

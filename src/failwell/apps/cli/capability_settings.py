@@ -1,0 +1,109 @@
+"""The settings of a capability: its configuration, checked before it is kept, and its secrets, never shown."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from json import JSONDecodeError, loads
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import is_terminal, say, say_json
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.jobs.shelf import Shelf
+
+
+def config(shelf: "Shelf", asked: Namespace) -> int:
+    """Show the configuration of an instance, or change it and show what it is then."""
+    instance = asked.instance or asked.name
+    held = shelf.config(instance)
+    if asked.values or asked.unset:
+        held |= dict(_pair(one) for one in asked.values)
+        for key in asked.unset or ():
+            if held.pop(key, None) is None and key not in shelf.config(instance):
+                raise wrong(
+                    f"`{key}` is not set",
+                    given=key,
+                    valid=held,
+                    see=f"failwell capability config {asked.name}",
+                )
+        _checked(shelf, asked.name, held)
+        shelf.set_config(instance, held, capability=asked.name)
+    if asked.format == "json":
+        say_json({"instance": instance, "config": held})
+    elif held:
+        from json import dumps
+
+        say("\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(held.items())))
+    else:
+        say(
+            f"`{instance}` runs with its defaults; set one with `failwell capability config {asked.name} KEY=VALUE`"
+        )
+    return Exit.DONE
+
+
+def _pair(written: str) -> tuple[str, Any]:
+    key, equals, value = written.partition("=")
+    if not equals or not key:
+        raise wrong(f"`{written}` is no setting: write KEY=VALUE", see="failwell capability --help")
+    try:
+        return key, loads(value)
+    except JSONDecodeError:
+        # What is no JSON is meant as it is written: model=large needs no quotes.
+        return key, value
+
+
+def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> None:
+    """Refuse what the schema refuses: the manifest's, or else the code's own."""
+    import asyncio
+    import os
+
+    from failwell.jobs.look import look
+    from failwell.jobs.schema import validate
+
+    manifest = shelf.manifest(name)
+    schema: Mapping[str, Any] | None = manifest.config
+    if schema is None:
+        about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(name)))
+        own: Mapping[str, Any] = about.get("schema") or {}
+        schema = own
+    validate(schema, {**(manifest.defaults or {}), **held}, name=name)
+
+
+def secret(shelf: "Shelf", asked: Namespace) -> int:
+    """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
+    if len(asked.values) > 1 or any("=" in one for one in asked.values):
+        # A value on the command line would stand in the shell's history and in every list of processes.
+        raise wrong(
+            "give the name of one secret; its value is read from stdin or asked for",
+            see="failwell capability --help",
+        )
+    for variable in asked.unset or ():
+        shelf.set_secret(asked.name, variable, None)
+    if asked.values:
+        shelf.set_secret(asked.name, asked.values[0], _value(asked.values[0]))
+    declared = [one.name for one in shelf.manifest(asked.name).env if one.secret]
+    told = {one: one in shelf.secret_names(asked.name) for one in declared}
+    if asked.format == "json":
+        say_json({"name": asked.name, "secrets": told})
+    elif told:
+        say("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in told.items()))
+    else:
+        say(f"`{asked.name}` declares no secrets")
+    return Exit.DONE
+
+
+def _value(variable: str) -> str:
+    if is_terminal(sys.stdin):
+        from getpass import getpass
+
+        given = getpass(f"{variable}: ")
+    else:
+        given = sys.stdin.read().rstrip("\r\n")
+    if not given:
+        raise wrong(
+            f"the value of `{variable}` is empty; forget it with `--unset {variable}`",
+            see="failwell capability --help",
+        )
+    return given

@@ -1,0 +1,229 @@
+"""`failwell capability`: registered, checked in its own interpreter, configured, switched, given secrets."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.apps.running import Done, failwell
+
+MANIFEST = """
+name = "greeter"
+object = "greeting:Greeter"
+version = "1.0"
+description = "says hello"
+
+[env]
+TOKEN = { secret = true }
+"""
+CODE = """
+from dataclasses import dataclass, field
+
+class Greeter:
+    version = "1.0"
+
+    @dataclass
+    class Config:
+        language: str = field(default="en", metadata={"enum": ["en", "de"]})
+        loudness: int = field(default=3, metadata={"minimum": 1, "maximum": 9})
+
+    def initialize(self, config): ...
+
+    def execute(self, name): ...
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "greeting.py").write_text(CODE)
+    (tmp_path / "greeter.toml").write_text(MANIFEST)
+    return tmp_path
+
+
+def run(home: Path, *arguments: str, given: str = "") -> Done:
+    return failwell("capability", *arguments, "--store", str(home / "state"), given=given)
+
+
+def added(home: Path) -> Path:
+    done = run(home, "add", str(home / "greeter.toml"))
+    assert done.code == 0, done.err
+    return home
+
+
+def test_adding_says_what_to_do_next_and_listing_shows_it(home: Path) -> None:
+    done = run(home, "add", str(home / "greeter.toml"))
+    listed = run(home, "list")
+
+    assert done.out == (
+        "`greeter` is registered; look at it with `failwell capability check greeter`\n"
+        "it needs `TOKEN`: `failwell capability secret greeter TOKEN`\n"
+    )
+    assert listed.out.splitlines() == [
+        "name     enabled  runs              needs  description",
+        "greeter  yes      greeting:Greeter  -      says hello",
+    ]
+
+
+def test_listing_nothing_says_how_to_begin(home: Path) -> None:
+    assert "failwell capability add FILE" in run(home, "list").out
+    assert run(home, "list", "--json").data == []
+
+
+def test_adding_twice_must_be_meant(home: Path) -> None:
+    added(home)
+
+    again = run(home, "add", str(home / "greeter.toml"))
+    meant = run(home, "add", str(home / "greeter.toml"), "--replace")
+
+    assert (again.code, meant.code) == (2, 0)
+    assert "already registered" in again.err
+
+
+def test_a_manifest_with_mistakes_is_refused_with_all_of_them(home: Path) -> None:
+    (home / "greeter.toml").write_text('object = "nowhere"\ncolour = "red"\n')
+
+    done = run(home, "add", str(home / "greeter.toml"), "--json")
+
+    assert done.code == 2
+    assert all(f"`{key}`" in done.error["message"] for key in ("colour", "name", "object"))
+
+
+@pytest.mark.parametrize("target", ["name", "file"])
+def test_checking_loads_it_in_its_own_interpreter_and_tells_what_it_found(home: Path, target: str) -> None:
+    added(home)
+
+    done = run(home, "check", "greeter" if target == "name" else str(home / "greeter.toml"), "--json")
+
+    assert done.code == 0, done.err
+    assert done.data["actions"] == ["execute"]
+    assert done.data["hooks"] == ["initialize"]
+    assert done.data["config"] == {"language": "en", "loudness": 3}
+    assert done.data["warnings"] == []
+
+
+def test_checking_what_cannot_be_imported_says_why(home: Path) -> None:
+    added(home)
+    (home / "greeting.py").write_text("import nothing_like_it\n")
+
+    done = run(home, "check", "greeter")
+
+    assert done.code == 2
+    assert "No module named 'nothing_like_it'" in done.err
+
+
+def test_a_setting_is_checked_before_it_is_kept(home: Path) -> None:
+    added(home)
+
+    good = run(home, "config", "greeter", "language=de", "loudness=7", "--json")
+    bad = run(home, "config", "greeter", "language=fr", "loudness=10", "volume=1", "--json")
+    after = run(home, "config", "greeter")
+
+    assert good.data == {"instance": "greeter", "config": {"language": "de", "loudness": 7}}
+    assert bad.code == 2
+    assert all(f"`{key}`" in bad.error["message"] for key in ("language", "loudness", "volume"))
+    assert after.out == 'language = "de"\nloudness = 7\n'
+
+
+def test_a_setting_can_be_forgotten(home: Path) -> None:
+    added(home)
+    run(home, "config", "greeter", "language=de")
+
+    done = run(home, "config", "greeter", "--unset", "language", "--json")
+
+    assert done.data["config"] == {}
+
+
+def test_a_setting_without_a_value_is_a_mistake(home: Path) -> None:
+    added(home)
+
+    done = run(home, "config", "greeter", "language")
+
+    assert done.code == 2
+    assert "KEY=VALUE" in done.err
+
+
+def test_a_secret_is_read_from_stdin_and_never_shown(home: Path) -> None:
+    added(home)
+
+    done = run(home, "secret", "greeter", "TOKEN", given="hunter2-hunter2\n")
+    shown = run(home, "secret", "greeter", "--json")
+    listed = run(home, "list", "--json")
+
+    kept = home / "state" / "secrets.json"
+    assert done.out == "TOKEN: set\n"
+    assert shown.data == {"name": "greeter", "secrets": {"TOKEN": True}}
+    assert json.loads(kept.read_text()) == {"greeter": {"TOKEN": "hunter2-hunter2"}}
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "hunter2" not in done.out + shown.out + listed.out
+
+
+def test_a_secret_on_the_command_line_is_refused(home: Path) -> None:
+    added(home)
+
+    done = run(home, "secret", "greeter", "TOKEN=hunter2")
+
+    assert done.code == 2
+    assert "hunter2" not in done.err
+    assert "stdin" in done.err
+
+
+def test_a_capability_is_switched_off_and_on(home: Path) -> None:
+    added(home)
+
+    off = run(home, "disable", "greeter", "--json")
+    again = run(home, "disable", "greeter")
+    listed = run(home, "list", "--json")
+    on = run(home, "enable", "greeter")
+
+    assert off.data == {"instance": "greeter", "enabled": False, "changed": True}
+    assert again.out == "`greeter` was disabled already\n"
+    assert listed.data[0]["enabled"] is False
+    assert on.out == "`greeter` is enabled\n"
+
+
+def test_a_name_that_nobody_has_is_answered_with_the_nearest(home: Path) -> None:
+    added(home)
+
+    for action in ("enable", "disable", "config", "secret", "remove", "check"):
+        done = run(home, action, "greter")
+
+        assert done.code == 2
+        assert "did you mean `greeter`?" in done.err
+
+
+def test_removing_forgets_it(home: Path) -> None:
+    added(home)
+
+    done = run(home, "remove", "greeter")
+
+    assert done.code == 0
+    assert run(home, "list", "--json").data == []
+
+
+def test_one_broken_manifest_does_not_hide_the_others(home: Path) -> None:
+    added(home)
+    (home / "state/capabilities/broken.toml").write_text("name = 3\n")
+
+    listed = run(home, "list")
+
+    assert "greeter" in listed.out
+    assert "broken: " in listed.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["add"], "needs the file of a manifest"),
+        (["check"], "needs the name of a capability"),
+        (["list", "greeter"], "unexpected argument `greeter`"),
+        (["enable", "greeter", "x=1"], "unexpected argument `x=1`"),
+        (["list", "--replace"], "`--replace` is for `add`"),
+        (["frobnicate"], "unknown action `frobnicate`"),
+    ],
+)
+def test_what_makes_no_sense_is_said(home: Path, arguments: list[str], words: str) -> None:
+    done = run(home, *arguments)
+
+    assert done.code == 2
+    assert words in done.err

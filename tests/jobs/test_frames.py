@@ -1,0 +1,75 @@
+"""Frames: the same on both sides, however they are cut on the way, and nothing else gets through."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from failwell.capability import CapabilityInputError
+from failwell.jobs import frames
+from failwell.jobs.child import wire
+from failwell.jobs.frames import BrokenFrame, Decoder, encode
+
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), values, max_size=3), max_size=5), st.data())
+def test_frames_arrive_whole_however_they_are_cut(sent: list[dict[str, Any]], data: st.DataObject) -> None:
+    sent = [json.loads(json.dumps(one)) for one in sent if _is_sendable(one)]
+    written = b"".join(encode(one) for one in sent)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(written)), max_size=6)))
+    pieces = [written[a:b] for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
+
+    decoder = Decoder()
+    arrived = [frame for piece in pieces for frame in decoder.feed(piece)]
+
+    assert arrived == sent
+
+
+def _is_sendable(one: dict[str, Any]) -> bool:
+    try:
+        encode(one)
+    except CapabilityInputError:
+        return False
+    return True
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(), max_size=4))
+def test_both_sides_write_the_same(frame: dict[str, Any]) -> None:
+    assert encode(frame) == wire.encoded(frame)
+
+
+def test_both_sides_know_the_same_protocol() -> None:
+    assert (wire.PROTOCOL, wire.LARGEST, wire.HEADER) == (frames.PROTOCOL, frames.LARGEST, frames.HEADER)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}, "\ud800", b"x"])
+def test_arguments_that_cannot_be_written_are_the_callers(value: object) -> None:
+    with pytest.raises(CapabilityInputError):
+        encode({"arguments": {"x": value}})
+
+
+def test_arguments_that_are_too_large_are_the_callers_and_say_what_to_do() -> None:
+    with pytest.raises(CapabilityInputError, match="a file's path"):
+        encode({"x": "y" * (frames.LARGEST + 1)})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"\x05\x00\x00\x00hello",
+        b"\x02\x00\x00\x00[]",
+        b"\xff\xff\xff\xff",
+        b"\x04\x00\x00\x00\xff\xfe\xfd\xfc",
+    ],
+    ids=["not json", "not an object", "too long", "not text"],
+)
+def test_what_is_no_frame_breaks_the_channel(written: bytes) -> None:
+    with pytest.raises(BrokenFrame):
+        Decoder().feed(written)

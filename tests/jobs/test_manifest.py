@@ -1,0 +1,254 @@
+"""Manifests, ids of instances, and the shelf that keeps what is registered."""
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.look import drift
+from failwell.jobs.manifest import (
+    Resources,
+    Variable,
+    check_instance,
+    is_brief,
+    new_instance,
+    parse_manifest,
+    read_manifest,
+)
+from failwell.jobs.shelf import Shelf
+
+FULL = """
+name = "transcribe"
+object = "transcriber:Transcriber"
+venv = "env"
+path = ["lib"]
+version = "2.0"
+description = "speech to text"
+inherit = ["HF_*"]
+concurrency = 2
+stall_after = 90
+cancel_grace = 1.5
+stop_grace = 4
+
+[env]
+MODEL_DIR = "/models"
+HF_TOKEN = { secret = true, required = true }
+
+[resources]
+gpu = true
+accelerators = ["cuda"]
+
+[defaults]
+model = "large"
+
+[config.properties.model]
+type = "string"
+enum = ["small", "large"]
+"""
+
+
+def a_file(folder: Path, text: str = FULL, name: str = "manifest.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def refusal(written: dict[str, Any]) -> CapabilityConfigError:
+    with pytest.raises(CapabilityConfigError) as caught:
+        parse_manifest(written)
+    return caught.value
+
+
+def test_a_full_manifest_is_read_as_it_is_written(tmp_path: Path) -> None:
+    made = read_manifest(a_file(tmp_path))
+
+    assert (made.name, made.object, made.version) == ("transcribe", "transcriber:Transcriber", "2.0")
+    assert made.python == str(tmp_path / "env/bin/python")
+    assert made.env == (
+        Variable(name="MODEL_DIR", value="/models"),
+        Variable(name="HF_TOKEN", secret=True, required=True),
+    )
+    assert made.resources == Resources(gpu=True, accelerators=("cuda",))
+    assert (made.concurrency, made.stall_after, made.cancel_grace, made.stop_grace) == (2, 90, 1.5, 4)
+    assert made.config == {"properties": {"model": {"type": "string", "enum": ["small", "large"]}}}
+    assert made.defaults == {"model": "large"}
+    assert (made.path, made.directory) == (("lib",), str(tmp_path))
+
+
+def test_the_least_manifest_runs_with_the_hosts_interpreter_beside_its_file() -> None:
+    made = parse_manifest({"name": "x", "object": "m:f"})
+
+    assert (made.python, made.path, made.concurrency) == (sys.executable, (".",), 1)
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    error = refusal(
+        {
+            "name": "has a space",
+            "python": "python3",
+            "venv": "env",
+            "colour": "red",
+            "concurrency": 0,
+            "stall_after": "long",
+            "path": "lib",
+            "resources": {"gpu": "yes", "vram": 3},
+            "env": {"A": 1, "B": {"secret": True, "value": "x"}},
+            "config": [],
+        }
+    )
+
+    assert error.fields_invalid == [
+        "colour", "concurrency", "config", "env.A", "env.B", "name", "object", "path", "resources.gpu",
+        "resources.vram", "stall_after", "venv",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["", "module", "module:", ":f", "mod ule:f", "a:b c"])
+def test_a_target_must_name_a_module_and_something_in_it(target: str) -> None:
+    assert refusal({"name": "x", "object": target}).fields_invalid == ["object"]
+
+
+@pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", None])
+def test_a_file_that_is_no_manifest_is_named(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(CapabilityConfigError, match=r"broken\.toml"):
+        read_manifest(path)
+
+
+@pytest.mark.acceptance("cjm-substrate 57")
+@pytest.mark.parametrize("instance", ["with space", "x" * 65, "", "a/b", "ä"])
+def test_an_id_that_is_none_is_refused(instance: str) -> None:
+    with pytest.raises(CapabilityInputError) as caught:
+        check_instance(instance)
+
+    assert caught.value.fields_invalid == ["instance"]
+
+
+@pytest.mark.acceptance("cjm-substrate 57")
+@pytest.mark.parametrize("name", ["asr", "x" * 64])
+def test_an_id_made_for_one_run_is_the_name_and_six_digits(name: str) -> None:
+    made = new_instance(name)
+
+    head, _, digits = made.rpartition("-")
+    assert name.startswith(head)
+    assert len(digits) == 6
+    assert set(digits) <= set("0123456789abcdef")
+    assert check_instance(made) == made
+    assert is_brief(name, made)
+    assert not is_brief(name, name)
+
+
+def test_code_that_is_not_what_the_manifest_says_is_told() -> None:
+    made = parse_manifest({"name": "x", "object": "m:f", "version": "1", "config": {"type": "object"}})
+
+    assert len(drift(made, {"version": "2", "schema": {"type": "object", "properties": {}}})) == 2
+    assert drift(made, {"version": "1", "schema": {"type": "object"}}) == []
+
+
+# ------------------------------------------------------------------ the shelf
+
+
+def test_what_is_added_is_there_for_the_next_who_looks(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+
+    Shelf(tmp_path / "state").add(a_file(source))
+
+    other = Shelf(tmp_path / "state")
+    assert other.names() == ["transcribe"]
+    assert other.manifest("transcribe") == read_manifest(source / "manifest.toml")
+
+
+def test_a_second_of_the_same_name_must_be_meant(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    file = a_file(tmp_path)
+    shelf.add(file)
+
+    with pytest.raises(CapabilityInputError, match="already registered"):
+        shelf.add(file)
+
+    assert shelf.add(file, replace=True).name == "transcribe"
+
+
+def test_what_is_not_registered_is_not_loaded(tmp_path: Path) -> None:
+    with pytest.raises(CapabilityNotLoadedError):
+        Shelf(tmp_path).manifest("../secrets")
+
+
+@pytest.mark.acceptance("cjm-substrate 40")
+def test_a_switch_is_kept_and_says_whether_it_changed_anything(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+
+    changes = [shelf.set_enabled("transcribe", on) for on in (False, False, True, False)]
+
+    assert changes == [True, False, True, True]
+    assert not Shelf(tmp_path / "state").is_enabled("transcribe")
+    assert Shelf(tmp_path / "state").is_enabled("another")
+
+
+@pytest.mark.acceptance("cjm-substrate 57")
+def test_settings_of_an_id_that_nobody_chose_are_not_kept(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+    brief = new_instance("transcribe")
+
+    shelf.set_config(brief, {"model": "small"}, capability="transcribe")
+    shelf.set_config("second", {"model": "small"}, capability="transcribe")
+
+    assert (shelf.config(brief), shelf.config("second")) == ({}, {"model": "small"})
+
+
+def test_secrets_are_kept_where_only_their_owner_can_read(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+
+    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
+
+    file = tmp_path / "state" / "secrets.json"
+    assert shelf.secrets("transcribe") == {"HF_TOKEN": "hf_123"}
+    assert shelf.secret_names("transcribe") == ["HF_TOKEN"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_only_declared_secrets_are_taken(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+
+    with pytest.raises(CapabilityInputError) as caught:
+        shelf.set_secret("transcribe", "HF_TOKNE", "x")
+
+    assert "`HF_TOKEN`" in str(caught.value)
+    assert shelf.secret_names("transcribe") == []
+
+
+def test_what_is_removed_takes_its_settings_and_secrets_along(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
+    shelf.set_enabled("transcribe", False)
+
+    shelf.remove("transcribe")
+
+    assert shelf.names() == []
+    assert json.loads((tmp_path / "state" / "secrets.json").read_text()) == {}
+    assert shelf.is_enabled("transcribe")
+    assert list((tmp_path / "state" / "capabilities").iterdir()) == []
+
+
+def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    (tmp_path / "instances.json").write_text("{")
+
+    with pytest.raises(CapabilityConfigError, match=r"instances\.json"):
+        shelf.set_enabled("x", False)
+
+    assert (tmp_path / "instances.json").read_text() == "{"
