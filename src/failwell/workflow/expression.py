@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from failwell.workflow.engine.environment import Condition, Engine, condition
 from failwell.workflow.engine.mistakes import Mistake
+from failwell.workflow.engine.quick import quick_truth
 from failwell.workflow.names import FlatNames, Names
 from failwell.workflow.plan import Template
 from failwell.workflow.template import Parts, fault, is_rendered, render
@@ -23,6 +24,9 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     """
     if is_rendered(when):
         return read_truth(render(when, names, parts))
+    known = quick_truth(when.text, names) if flat is None else None
+    if known is not None:
+        return known
     problem: Mistake
     try:
         ready = _condition(when.text)

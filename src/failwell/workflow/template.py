@@ -9,12 +9,13 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from os import path
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from failwell.fault.base import Fault
 from failwell.workflow.engine.environment import Engine
 from failwell.workflow.engine.mistakes import LIMITS, TIMEOUTS, Mistake, Sort
+from failwell.workflow.engine.quick import quick_text
 from failwell.workflow.names import Names
 from failwell.workflow.plan import Place, Template, Value
 
@@ -79,30 +80,28 @@ class FolderParts:
     __slots__ = ("_resolve", "_root", "_seen")
 
     def __init__(self, root: str, resolve: Callable[[str], str] | None = None) -> None:
-        self._root = path.realpath(root)
+        self._root = Path(root).resolve()
         self._resolve = resolve
-        self._seen: dict[str, str] = {}
+        self._seen: dict[Path, str] = {}
 
-    def find(self, name: str, folder: str) -> str | None:
+    def find(self, name: str, folder: str) -> Path | None:
         """The file that `name` stands for, with links followed, if it may be read."""
-        if path.isabs(name) or "\\" in name or "\0" in name or ".." in name.split("/"):
+        if name.startswith("/") or "\\" in name or "\0" in name or ":" in name or ".." in name.split("/"):
             return None
-        file = path.realpath(path.join(self._root, folder, name))
-        if path.commonpath((file, self._root)) != self._root:
-            return None
-        return file if path.isfile(file) else None
+        file = (self._root / folder / name).resolve()
+        return file if file.is_relative_to(self._root) and file.is_file() else None
 
     def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
+        """The text of the file, read once."""
         file = self.find(name, folder)
         if file is None:
             return None
         if file not in self._seen:
-            if path.getsize(file) > _LARGEST_PART:
+            if file.stat().st_size > _LARGEST_PART:
                 raise Mistake(Sort.LENGTH)
-            with open(file, encoding="utf-8") as stream:  # noqa: PTH123 - pathlib is not loaded for this
-                text = stream.read()
+            text = file.read_text(encoding="utf-8")
             self._seen[file] = text if self._resolve is None else self._resolve(text)
-        return self._seen[file], path.dirname(file)
+        return self._seen[file], str(file.parent)
 
 
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
@@ -115,6 +114,9 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """
     if template.is_plain:
         return template.text
+    made = quick_text(template.text, names)
+    if made is not None:
+        return made
     problem: Mistake
     try:
         return engine_for(template, parts).render(template.text, template.folder, names)

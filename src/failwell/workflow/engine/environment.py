@@ -1,14 +1,18 @@
 """The engine itself, set up and watched: renders guarded sources, and names what went wrong."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
+from operator import is_
 from threading import Lock
 from typing import Any, NamedTuple
 
-from failwell.workflow.engine.filters import FILTERS, INNER, LARGEST, MISSING_VALUE
+from failwell.workflow.engine.budget import LARGEST, begin, take, taken
+from failwell.workflow.engine.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.engine.guard import Source, guarded, guarded_expression
 from failwell.workflow.engine.mistakes import Mistake, Sort
-from failwell.workflow.engine.views import unwrapped, view
+from failwell.workflow.engine.views import is_view, unwrapped, view
 from failwell.workflow.names import MISSING, Names
 
 FUEL = 2_000_000
@@ -44,6 +48,17 @@ _DETAILS = {
 """What the engine says of itself, word for word. No text of a template or of the data comes into these."""
 
 
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+_HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filter|autoescape)\b")
+
+
+def hides_names(text: str) -> bool:
+    """Whether names may stand where the engine overlooks them when it is asked for them: before `[1:]`, say."""
+    return _HIDING.search(text) is not None
+
+
 class _Ready(NamedTuple):
     name: str
     names: tuple[str, ...]
@@ -69,6 +84,7 @@ class Engine:
             value = names.get(name)
             if value is not MISSING:
                 given[name] = view(value)
+        begin()
         made: str = watched(engine.render_template, ready.name, **given)
         if len(made) > LARGEST:
             raise Mistake(Sort.MEMORY)
@@ -104,6 +120,8 @@ class Engine:
     ) -> int:
         """Collect the names that a template and its parts look up; gives the largest text they may repeat."""
         names |= watched(self._tier(0).undeclared_variables_in_str, source.text)
+        if hides_names(source.text):
+            names |= set(_NAME.findall(source.text))
         largest = source.largest
         for wanted in source.parts:
             found = None if self._read is None or folder is None else self._read(wanted, folder)
@@ -121,7 +139,7 @@ class Engine:
         while fuel > 2_000 and fuel // 4 * largest > _ROOM:
             fuel //= 10
         if fuel not in self._tiers:
-            self._tiers[fuel] = _engine(fuel, self._load if self._read is not None else None)
+            self._tiers[fuel] = new_environment(fuel, self._load if self._read is not None else None)
         return self._tiers[fuel]
 
     def _load(self, name: str) -> str | None:
@@ -180,7 +198,8 @@ def _mistake(error: Exception) -> Mistake:
     return Mistake(sort, getattr(error, "line", None))
 
 
-def _engine(fuel: int, load: Callable[[str], str | None] | None) -> Any:
+def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
+    """An environment of the engine with everything that templates may use, and a fixed number of steps."""
     from minijinja import Environment
 
     engine: Any = Environment(
@@ -192,14 +211,14 @@ def _engine(fuel: int, load: Callable[[str], str | None] | None) -> Any:
         engine.add_filter(name, function)
     engine.add_global("_missing", MISSING_VALUE)
     for name, expected in (("None", None), ("True", True), ("False", False)):
-        engine.add_test(name, lambda value, expected=expected: value is expected)
+        engine.add_test(name, partial(is_, expected))
     for name, function in (
-        ("int", int),
-        ("float", float),
+        ("int", _int),
+        ("float", _float),
         ("str", _str),
-        ("bool", bool),
-        ("len", len),
-        ("abs", abs),
+        ("bool", _bool),
+        ("len", _len),
+        ("abs", _abs),
     ):
         engine.add_global(name, function)
     if load is not None:
@@ -225,8 +244,16 @@ def _no_escape(_: str) -> bool:
 
 
 def _written(value: Any) -> Any:
-    """Numbers with a fraction are written as Python writes them; everything else the engine's way."""
-    return repr(value) if type(value) is float else NotImplemented
+    """Write as Python does, and take the room: a loop over a large value must end before memory does."""
+    if value is None:
+        return NotImplemented  # it may be an undefined one, and only the engine knows
+    if isinstance(value, str):
+        return taken(value)
+    if isinstance(value, int | float):
+        take(1)
+        # A whole one may be a fraction that is to be written as one, and only the engine knows.
+        return NotImplemented if isinstance(value, int) else repr(value)
+    return taken(str(value if is_view(value) else bounded(unwrapped(value))))
 
 
 def _str(value: Any = "") -> str:
@@ -235,3 +262,26 @@ def _str(value: Any = "") -> str:
 
 def _no_value(_: Any) -> str:
     raise Mistake(Sort.RESULT)
+
+
+# Functions of our own, because Python's types have methods that a template would reach.
+
+
+def _int(value: Any = 0) -> int:
+    return int(value)
+
+
+def _float(value: Any = 0.0) -> float:
+    return float(value)
+
+
+def _bool(value: Any = False) -> bool:
+    return bool(value)
+
+
+def _len(value: Any) -> int:
+    return len(value)
+
+
+def _abs(value: Any) -> Any:
+    return abs(value)

@@ -7,13 +7,13 @@ stands for an undefined one.
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from string import Formatter
+from typing import Any, cast
 
+from failwell.workflow.engine.budget import LARGEST, take, taken
 from failwell.workflow.engine.mistakes import Mistake, Sort
-from failwell.workflow.engine.views import ListView, MapView, unwrapped, view
+from failwell.workflow.engine.views import behind, is_view, unwrapped, view
 
-LARGEST = 4 * 1024 * 1024
-"""Characters of one text, and of all that comes out."""
 LARGEST_KEPT = 8 * LARGEST
 """Characters of all texts in one value that is given a name."""
 ITEMS = 1_000_000
@@ -21,6 +21,7 @@ ITEMS = 1_000_000
 DEEPEST = 256
 _WIDEST = 10_000
 _IN_JSON = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
+_WIDE = re.compile(r"\d{5}")
 _WORD = re.compile(r"\w+")
 _FIELD = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
 
@@ -47,18 +48,15 @@ def bounded(value: Any) -> Any:
     room, items = LARGEST_KEPT, ITEMS
     for _ in range(DEEPEST):
         below: list[Any] = []
-        for one in level:
-            kind: Any = type(one)
-            if kind is MapView or kind is ListView:
-                one = one._of
-                kind = type(one)
-            if kind is str:
+        for part in level:
+            one = behind(part)
+            if isinstance(one, str):
                 room -= len(one)
-            elif kind is dict:
-                items -= len(one)
+            elif isinstance(one, dict):
+                items -= len(cast("dict[Any, Any]", one))
                 below += (*one, *one.values())
-            elif kind is list or kind is tuple:
-                items -= len(one)
+            elif isinstance(one, list | tuple):
+                items -= len(cast("list[Any]", one))
                 below += one
             if room < 0 or items < 0 or len(below) > ITEMS * 2:
                 raise Mistake(Sort.MEMORY)
@@ -66,6 +64,11 @@ def bounded(value: Any) -> Any:
             return value
         level = below
     raise Mistake(Sort.DEPTH)
+
+
+def plain_json(value: Any) -> Any:
+    """The JSON of a value. Behind a view it is within bounds already; what a template made is measured."""
+    return behind(value) if is_view(value) else bounded(unwrapped(value))
 
 
 def _width(value: Any) -> int:
@@ -77,14 +80,18 @@ def _width(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    return value if type(value) is str else str(bounded(unwrapped(value)))
+    if isinstance(value, str):
+        return value
+    return str(value if isinstance(value, int | float) else plain_json(value))
 
 
 def kept(value: Any) -> Any:
     """A value that is given a name, if it is within bounds."""
     if value is MISSING_VALUE:
         raise Mistake(Sort.UNDEFINED)
-    return view(bounded(value))
+    found = bounded(unwrapped(value))
+    take(len(found) if isinstance(found, str) else 0)
+    return view(found)
 
 
 def default_filter(value: Any, default: Any = "", boolean: Any = False) -> Any:
@@ -93,16 +100,10 @@ def default_filter(value: Any, default: Any = "", boolean: Any = False) -> Any:
 
 
 def _dumps(value: Any, indent: Any, **how: Any) -> str:
-    plain = bounded(unwrapped(value))
+    plain = plain_json(value)
     if indent is not None:
         indent = min(_width(indent), 16)
-    return _bound(json.dumps(plain, indent=indent, **how))
-
-
-def _bound(text: str) -> str:
-    if len(text) > LARGEST:
-        raise Mistake(Sort.MEMORY)
-    return text
+    return json.dumps(plain, indent=indent, **how)
 
 
 def _json(value: Any, indent: Any = 2) -> str:
@@ -151,8 +152,9 @@ def _format(value: Any, *args: Any, **named: Any) -> str:
                 raise Mistake(Sort.MEMORY)
             room += int(part or 0)
     given = [bounded(unwrapped(one)) for one in (*args, *named.values())]
-    _bound("" if room < LARGEST else " " * room)
-    return _bound(pattern % (dict(zip(named, given, strict=True)) if named else tuple(given)))
+    if room > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    return pattern % (dict(zip(named, given, strict=True)) if named else tuple(given))
 
 
 def _replace(value: Any, old: Any, new: Any, count: Any = -1) -> str:
@@ -241,10 +243,44 @@ def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
     return view(made)
 
 
+def _join_method(value: Any, items: Any) -> str:
+    return _join(items, value)
+
+
+class _Plain(Formatter):
+    """`str.format` without a way from a value to what Python keeps inside of it."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        if not field_name.isidentifier() and not field_name.isdigit():
+            raise Mistake(Sort.ARGUMENTS)
+        return self.get_value(
+            int(field_name) if field_name.isdigit() else field_name, args, kwargs
+        ), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if _WIDE.search(format_spec):
+            raise Mistake(Sort.MEMORY)
+        return format(value if isinstance(value, str | int | float) else _text(value), format_spec)
+
+
+def _format_method(value: Any, *args: Any, **named: Any) -> str:
+    return _Plain().vformat(_text(value), args, named)
+
+
 def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Any, *args: Any, **named: Any) -> Any:
         if value is MISSING_VALUE:
             raise Mistake(Sort.UNDEFINED)
+        made = function(value, *args, **named)
+        return taken(made) if isinstance(made, str) else made
+
+    return call
+
+
+def _of_text(function: Callable[..., str]) -> Callable[..., str]:
+    def call(value: Any, *args: Any, **named: Any) -> str:
+        if not isinstance(value, str):
+            raise Mistake(Sort.UNKNOWN_FUNCTION)
         return function(value, *args, **named)
 
     return call
@@ -260,5 +296,13 @@ FILTERS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """By name. The engine's own `default` marks undefined values before each of them: see `guard`."""
 
-INNER: dict[str, Callable[..., Any]] = {"_kept": kept, "_default": default_filter, "_d": default_filter}
+METHODS: dict[str, Callable[..., Any]] = {
+    name: _strict(_of_text(function))
+    for name, function in (("format", _format_method), ("join", _join_method), ("replace", _replace))
+}  # fmt: skip
+"""Methods of texts that can give more than they were given: the guard puts these in place of the engine's."""
+
+INNER: dict[str, Callable[..., Any]] = {"_kept": kept, "_default": default_filter, "_d": default_filter} | {
+    f"_method_{name}": function for name, function in METHODS.items()
+}
 """Filters under names that the guard writes."""

@@ -6,26 +6,35 @@ of something large costs as much as a view of something small.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 
-def view(value: Any) -> Any:
+def view(value: object) -> Any:
     """`value`, in a view if it could be changed."""
-    kind: Any = type(value)
+    kind = type(value)
     if kind is dict:
         return MapView(value)
     return ListView(value) if kind is list or kind is tuple else value
 
 
+def behind(value: Any) -> Any:
+    """What a view is a view of; anything else is itself."""
+    return value._of if isinstance(value, _View) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of its own family
+
+
+def is_view(value: object) -> bool:
+    """Whether `value` is a view, and so within the bounds of the data."""
+    return isinstance(value, _View)
+
+
 def unwrapped(value: Any) -> Any:
-    """The JSON behind a view, and behind views inside of what the engine made itself."""
-    kind: Any = type(value)
-    if kind is MapView or kind is ListView:
-        return value._of
-    if kind is list or kind is tuple:
-        return [unwrapped(part) for part in value]
-    if kind is dict:
-        return {key: unwrapped(part) for key, part in value.items()}
+    """The JSON behind a view, and behind views inside of what the template made itself."""
+    if isinstance(value, _View):
+        return behind(value)
+    if isinstance(value, list | tuple):
+        return [unwrapped(part) for part in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: unwrapped(part) for key, part in cast("dict[Any, Any]", value).items()}
     return value
 
 
@@ -81,8 +90,8 @@ class MapView(_View):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        value = self._of[key]
-        kind: Any = type(value)
+        value: object = self._of[key]
+        kind = type(value)
         return MapView(value) if kind is dict else ListView(value) if kind is list else value
 
     def __iter__(self) -> Iterator[Any]:
@@ -91,10 +100,22 @@ class MapView(_View):
     def __contains__(self, key: object) -> bool:
         return key in self._of
 
-    keys = _Reads(lambda of: list(of._of))
-    values = _Reads(lambda of: [view(value) for value in of._of.values()])
-    items = _Reads(lambda of: [(key, view(value)) for key, value in of._of.items()])
-    get = _Reads(lambda of, key, default=None: of[key] if key in of._of else default)
+    def _keys(self) -> Any:
+        return list(self._of)
+
+    def _values(self) -> Any:
+        return [view(value) for value in self._of.values()]
+
+    def _items(self) -> Any:
+        return [(key, view(value)) for key, value in self._of.items()]
+
+    def _get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self._of else default
+
+    keys = _Reads(_keys)
+    values = _Reads(_values)
+    items = _Reads(_items)
+    get = _Reads(_get)
 
 
 class ListView(_View):
@@ -116,4 +137,4 @@ class ListView(_View):
 
 
 # The engine asks for this before it takes something for a list.
-Sequence.register(ListView)
+cast("Any", Sequence).register(ListView)

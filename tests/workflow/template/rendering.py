@@ -1,0 +1,23 @@
+"""Ways to say in one line what a template is given and what comes of it."""
+
+from typing import Any
+
+from failwell.workflow.expression import holds
+from failwell.workflow.names import NamesFrom
+from failwell.workflow.plan import Place, Template
+from failwell.workflow.template import render
+
+
+def a_template(text: str, folder: str | None = None) -> Template:
+    """A template that stands at flow.yaml:3:7."""
+    return Template(text=text, place=Place(file="flow.yaml", line=3, column=7), folder=folder)
+
+
+def rendered(text: str, **names: Any) -> str:
+    """What `text` gives over `names`."""
+    return render(a_template(text), NamesFrom(names))
+
+
+def true(text: str, **names: Any) -> bool:
+    """Whether the condition `text` holds over `names`."""
+    return holds(a_template(text), NamesFrom(names))
