@@ -1,5 +1,7 @@
 """No text can make the reading of a file crash, hang or leak: it yields a plan, or mistakes."""
 
+import copy
+import json
 import random
 import time
 from typing import Any
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from failwell.workflow.compile import Compiled, compile_text
 from failwell.workflow.mistakes import render, to_json, to_markdown
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
-from tests.workflow.compile.test_workflow_schema import OURS
+from tests.workflow.compile.test_workflow_schema import OURS, at, places, plain
 
 SECRET = "hunter2-canary-value"
 PIECES = [
@@ -83,6 +85,19 @@ def test_an_accident_in_a_good_file_yields_a_plan_or_mistakes(text: str, seed: i
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize(
+    "instead", [None, True, 3, "${X}", [[None]], {"a": None}, {"kind": ["a.b"]}], ids=repr
+)
+def test_any_value_in_place_of_any_other_yields_a_plan_or_mistakes(instead: Any) -> None:
+    value = plain(OURS)
+
+    for path in places(value):
+        if path:
+            changed = copy.deepcopy(value)
+            at(changed, path[:-1])[path[-1]] = instead
+            read(json.dumps(changed))
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -100,6 +115,4 @@ KEYS = ["name", "type", "routes", "on_error", "retry", "output", "raises", "agen
 @given(st.dictionaries(st.sampled_from(["workflow", "agents", "parallel", "for_each", "output", "kinds", "tools"]),
                        JSON | st.lists(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6), max_size=3)))  # fmt: skip
 def test_any_json_under_the_right_keys_yields_a_plan_or_mistakes(value: Any) -> None:
-    import json
-
     read(json.dumps(value))

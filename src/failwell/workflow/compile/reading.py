@@ -28,7 +28,7 @@ class Reading(Problems):
         if kinds is not None and is_map(kinds.value):
             for name, said in kinds.value.items():
                 category = said.value.get("category") if is_map(said.value) else None
-                if category is not None and category.value in _CATEGORIES:
+                if category is not None and type(category.value) is str and category.value in _CATEGORIES:
                     self.declared[name] = category.value
         for section in SECTIONS:
             listed = root.value.get(section)
