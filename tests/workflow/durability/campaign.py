@@ -51,7 +51,7 @@ def write_workflow(folder: Path, pause: float = 0.015) -> Path:
   entry_point: start
 agents:"""
     root += step("start", "items")
-    root += '  - name: items\n    type: set\n    values: {list: [a, b, c, d]}\n    routes: [{to: fan}]\n'
+    root += "  - name: items\n    type: set\n    values: {list: [a, b, c, d]}\n    routes: [{to: fan}]\n"
     root += step("left") + step("right") + flaky + step("last")
     root += """parallel:
   - name: pair
@@ -156,7 +156,9 @@ def _events(store: Path) -> list[dict[str, Any]]:
 def check(events: list[dict[str, Any]], result: Any, log: list[str]) -> None:
     """The record is whole, nothing that had ended ran again, and the end is that of an undisturbed run."""
     assert [event["seq"] for event in events] == list(range(len(events)))
-    ends = [event["type"] for event in events if event["type"] in ("run:completed", "run:failed", "run:cancelled")]
+    ends = [
+        event["type"] for event in events if event["type"] in ("run:completed", "run:failed", "run:cancelled")
+    ]
     assert ends == ["run:completed"]
     assert events[-1]["type"] == "run:completed"
     completed: Counter[str] = Counter()
@@ -208,7 +210,10 @@ def main() -> None:
     for seed in range(first, first + rounds):
         with tempfile.TemporaryDirectory() as folder:
             told.update(round_of(seed, Path(folder)))
-        print(f"\r{seed + 1 - first}/{rounds} rounds, {told['kills']} kills, {told['reruns']} nodes run again", end="")
+        print(
+            f"\r{seed + 1 - first}/{rounds} rounds, {told['kills']} kills, {told['reruns']} nodes run again",
+            end="",
+        )
     print()
 
 

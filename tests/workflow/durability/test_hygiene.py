@@ -89,7 +89,17 @@ def test_no_process_of_a_run_is_alive_five_seconds_after_its_end(ending: str, tm
     name = f"hygiene-{ending}-{os.getpid()}"
     store = str(tmp_path / "store")
     process = subprocess.Popen(
-        [sys.executable, "-m", "failwell", "run", a_workflow(tmp_path, ending), "--store", store, "--run-id", name],
+        [
+            sys.executable,
+            "-m",
+            "failwell",
+            "run",
+            a_workflow(tmp_path, ending),
+            "--store",
+            store,
+            "--run-id",
+            name,
+        ],
         env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
