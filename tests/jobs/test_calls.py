@@ -14,7 +14,7 @@ from failwell.capability import (
     CapabilityResourceError,
     CapabilityTransientError,
 )
-from failwell.jobs.worker import FileHandle, Logged, Progress, Used
+from failwell.jobs.worker import FileHandle, Logged, Measured, Progress, Used
 from tests.jobs.workers import SAMPLES, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {
@@ -304,6 +304,21 @@ def test_progress_and_usage_belong_to_their_call(tmp_path: Path) -> None:
     second = [one.fraction for one in progress if one.job == "two"]
     assert second[0] < 0.5
     assert [dict(one.amounts) for one in used] == [{"tokens": 3}, {"tokens": 4}]
+
+
+def test_what_a_call_needed_at_most_is_told_with_its_answer() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, told):
+            await worker.call("small", {"value": 1})
+            await worker.call("large", {"megabytes": 64}, action="eat")
+            await failure(worker.call("failing", {"name": "ValueError"}, action="bare"))
+        return told.of(Measured)
+
+    measured = run(work())
+
+    assert [one.job for one in measured] == ["small", "large", "failing"]
+    assert measured[1].ram_peak_mb >= measured[0].ram_peak_mb + 60
+    assert measured[0].gpu_peak_mb is None
 
 
 def test_a_listener_that_raises_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:

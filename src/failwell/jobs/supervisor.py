@@ -362,6 +362,7 @@ class SupervisedWorker:
     def _on_frame(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
         if kind == "result":
+            self._telling.measured(frame)
             self._calls.answered(frame)
         elif kind == "item":
             self._calls.item(frame)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 from uuid import uuid4
 
-from failwell.jobs.worker import Listener, Logged, Memory, Progress, Pulse, Used, WorkerEvent
+from failwell.jobs.worker import Listener, Logged, Measured, Memory, Progress, Pulse, Used, WorkerEvent
 
 _log = logging.getLogger("failwell.jobs")
 _BUSY = 0.2
@@ -76,6 +76,13 @@ class Telling:
             self._logged(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
         elif kind == "usage":
             self.tell(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
+
+    def measured(self, frame: dict[str, Any]) -> None:
+        """A call is about to be answered, and says what it had needed."""
+        job = _job(frame)
+        peaks = frame.get("peaks")
+        if job is not None and peaks is not None and self._listeners:
+            self.tell(Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1]))
 
     def _logged(
         self,

@@ -90,6 +90,18 @@ class Used:
 
 
 @frozen
+class Measured:
+    """What a call had needed at most by the time it ended. Told right before its result."""
+
+    instance: str
+    job: str
+    ram_peak_mb: float
+    """The highest resident memory of the process so far, by the kernel's own mark."""
+    gpu_peak_mb: float | None
+    """The highest that its framework's allocator held so far, on all devices; `None` without one."""
+
+
+@frozen
 class Pulse:
     """The process is alive. Pushed several times a second while it is."""
 
@@ -147,7 +159,9 @@ class Quarantined:
     report: ErrorReport
 
 
-WorkerEvent = Started | Ready | Progress | Used | Pulse | Logged | CancelPhased | Died | Quarantined
+WorkerEvent = (
+    Started | Ready | Progress | Used | Measured | Pulse | Logged | CancelPhased | Died | Quarantined
+)
 Listener = Callable[[WorkerEvent], None]
 """Told synchronously on the event loop; must return at once. What it raises is recorded and passed over."""
 

@@ -17,6 +17,7 @@ from . import author
 from .call import Call
 from .failure import is_cancellation, told
 from .output import capture
+from .peaks import peaks
 from .pulse import Pulse
 from .subject import BadCall, Subject, offer_author_module
 from .values import Unsendable, frame_of
@@ -135,7 +136,8 @@ class _Worker:
                     made = runner.run(self._awaited(made, frame, call), context=contextvars.copy_context())
                 elif frame.get("stream"):
                     made = self._items(made, frame, call)
-                piece = frame_of({"type": "result", "job": frame["job"], "value": made}, self._folder)
+                answer = {"type": "result", "job": frame["job"], "value": made, "peaks": peaks()}
+                piece = frame_of(answer, self._folder)
             except BaseException as error:  # noqa: BLE001  (whatever a call raises is its answer, never the lane's end)
                 piece = self._failed(frame["job"], error)
             finally:
@@ -202,7 +204,7 @@ class _Worker:
         return count
 
     def _failed(self, job: str, error: BaseException) -> bytes:
-        frame: dict[str, Any] = {"type": "result", "job": job}
+        frame: dict[str, Any] = {"type": "result", "job": job, "peaks": peaks()}
         if isinstance(error, BadCall):
             frame["error"] = {"refused": str(error), "fields": error.fields}
         elif isinstance(error, Unsendable):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .call import signs
+from .peaks import ram_peak_mb
 from .tree import resident_mb
 from .wire import Line
 
@@ -55,7 +56,7 @@ class Pulse(threading.Thread):
             "work": self._busy + len(sys.modules),
             "cpu": time.process_time(),
             "rss": rss,
-            "peak": max(self._peak, _own_peak()),
+            "peak": max(self._peak, ram_peak_mb()),
             "pids": pids,
             "calls": self._in_flight(),
             "every": self._interval,
@@ -69,15 +70,6 @@ def _bytes_moved() -> int:
         return int(rows[1]) + int(rows[3])
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _own_peak() -> float:
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1048576 if sys.platform == "darwin" else peak / 1024
 
 
 def _below(pid: int) -> list[int]:

@@ -1,0 +1,41 @@
+"""The most memory that this process has held: by the kernel's mark, and by the GPU allocator's."""
+
+import sys
+from typing import Any
+
+
+def ram_peak_mb() -> float:
+    """The highest resident memory so far; 0 where the system keeps no mark."""
+    if _rusage is None:
+        return 0.0
+    peak = _rusage.getrusage(_rusage.RUSAGE_SELF).ru_maxrss
+    return round(peak / 1048576 if sys.platform == "darwin" else peak / 1024, 1)
+
+
+def gpu_peak_mb() -> float | None:
+    """The highest that a framework's allocator has held on all devices; `None` without one in use."""
+    try:
+        torch: Any = sys.modules.get("torch")
+        cuda: Any = getattr(torch, "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            held = sum(cuda.max_memory_reserved(device) for device in range(cuda.device_count()))
+            return round(held / 1048576, 1)
+        jax: Any = sys.modules.get("jax")
+        if jax is not None:
+            stats = [device.memory_stats() for device in jax.local_devices()]
+            peaks = [one["peak_bytes_in_use"] for one in stats if one and "peak_bytes_in_use" in one]
+            return round(sum(peaks) / 1048576, 1) if peaks else None
+    except Exception:  # noqa: BLE001  (measuring is a courtesy; a framework's own trouble must not become the call's)
+        return None
+    return None
+
+
+def peaks() -> list[float | None]:
+    """Both, for a frame."""
+    return [ram_peak_mb(), gpu_peak_mb()]
+
+
+try:
+    import resource as _rusage
+except ImportError:
+    _rusage = None
