@@ -9,7 +9,7 @@ from typing import Any
 from failwell.fault.frozen import frozen
 from failwell.workflow.compile.head import FILE
 from failwell.workflow.compile.reading import SECTIONS, Reading
-from failwell.workflow.compile.types import WRONG
+from failwell.workflow.compile.values import WRONG
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Place, Plan, WorkflowSpec
 from failwell.workflow.source.files import Refused, unreadable

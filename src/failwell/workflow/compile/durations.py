@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from failwell.workflow.compile.types import WRONG, Schema, name_of, sort_of, template_of, unquoted
+from failwell.workflow.compile.values import WRONG, Schema, name_of, sort_of, template_of, unquoted
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path
 

@@ -2,25 +2,15 @@
 
 from typing import Any
 
+from failwell.workflow.compile.containers import Either, Made, Many
 from failwell.workflow.compile.kinds import RAISES
 from failwell.workflow.compile.reading import Reading
 from failwell.workflow.compile.routes import ROUTES
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.steps import NAME, Step, node, type_of
-from failwell.workflow.compile.types import (
-    WRONG,
-    Choice,
-    Either,
-    Made,
-    Many,
-    Number,
-    Schema,
-    Templated,
-    Text,
-    name_of,
-    nearest,
-    sort_of,
-)  # fmt: skip
+from failwell.workflow.compile.step_keys import NAME
+from failwell.workflow.compile.steps import Step, node, type_of
+from failwell.workflow.compile.types import Choice, Number, Templated, Text
+from failwell.workflow.compile.values import WRONG, Schema, name_of, nearest, sort_of
 from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map

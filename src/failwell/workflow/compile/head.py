@@ -5,6 +5,7 @@ from typing import Any
 
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
+from failwell.workflow.compile.containers import Either, Kept, Made, Many, Named
 from failwell.workflow.compile.groups import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kinds import SPELLING
 from failwell.workflow.compile.outputs import PAYLOAD, fits, object_schema
@@ -12,23 +13,8 @@ from failwell.workflow.compile.routes import VALUES
 from failwell.workflow.compile.settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.shape import Key, Shape, is_right
 from failwell.workflow.compile.steps import Step
-from failwell.workflow.compile.types import (
-    WRONG,
-    Choice,
-    Either,
-    Flag,
-    Free,
-    Kept,
-    Made,
-    Many,
-    Named,
-    Number,
-    Schema,
-    Templated,
-    Text,
-    name_of,
-    sort_of,
-)  # fmt: skip
+from failwell.workflow.compile.types import Choice, Flag, Free, Number, Templated, Text
+from failwell.workflow.compile.values import WRONG, Schema, name_of, sort_of
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map

@@ -13,9 +13,11 @@ from failwell.fault.registry import (
     kinds,
     near_kinds,
 )
+from failwell.workflow.compile.containers import Made, Many
 from failwell.workflow.compile.reading import Reading
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import WRONG, Choice, Made, Many, Schema, Text, name_of, shown, sort_of
+from failwell.workflow.compile.types import Choice, Text
+from failwell.workflow.compile.values import WRONG, Schema, name_of, shown, sort_of
 from failwell.workflow.plan import Selector
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_list, is_map

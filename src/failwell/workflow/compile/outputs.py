@@ -4,20 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.workflow.compile.containers import Made, Many, Named, Ref
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import (
-    WRONG,
-    Choice,
-    Flag,
-    Free,
-    Made,
-    Many,
-    Named,
-    Number,
-    Ref,
-    Text,
-    sort_of,
-)
+from failwell.workflow.compile.types import Choice, Flag, Free, Number, Text
+from failwell.workflow.compile.values import WRONG, sort_of
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path
 

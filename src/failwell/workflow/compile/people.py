@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.workflow.compile.containers import Many
 from failwell.workflow.compile.durations import Duration
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import WRONG, Choice, Flag, Many, Templated, Text
+from failwell.workflow.compile.types import Choice, Flag, Templated, Text
+from failwell.workflow.compile.values import WRONG
 from failwell.workflow.plan import GateSpec, Option, Question, QuestionsSpec
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path

@@ -3,21 +3,11 @@
 from typing import Any
 
 from failwell.decision.backoff import Backoff
+from failwell.workflow.compile.containers import Made, Many, Named, Ref
 from failwell.workflow.compile.kinds import RETRY_ON, OnError
 from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import (
-    WRONG,
-    Choice,
-    Flag,
-    Free,
-    Made,
-    Many,
-    Named,
-    Number,
-    Ref,
-    Templated,
-    Text,
-)
+from failwell.workflow.compile.types import Choice, Flag, Free, Number, Templated, Text
+from failwell.workflow.compile.values import WRONG
 from failwell.workflow.plan import Again, NodeRetry, Route
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path

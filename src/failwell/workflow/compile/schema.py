@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from failwell.workflow.compile.containers import NAMED
 from failwell.workflow.compile.groups import FOR_EACH, PARALLEL
 from failwell.workflow.compile.head import FILE
 from failwell.workflow.compile.steps import SHAPES
-from failwell.workflow.compile.types import NAMED
 
 TITLE = "failwell workflow"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,18 +1,8 @@
 """Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
 
+from failwell.workflow.compile.containers import Either, Kept, Many, Named, Ref
 from failwell.workflow.compile.shape import Key, Shape
-from failwell.workflow.compile.types import (
-    Choice,
-    Either,
-    Flag,
-    Kept,
-    Many,
-    Named,
-    Number,
-    Ref,
-    Templated,
-    Text,
-)
+from failwell.workflow.compile.types import Choice, Flag, Number, Templated, Text
 
 _WORD = Text()
 _TEXT = Text(empty=True)

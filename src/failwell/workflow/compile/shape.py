@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failwell.workflow.compile.types import WRONG, Schema, Type, name_of, nearest, sort_of
+from failwell.workflow.compile.values import WRONG, Schema, Type, name_of, nearest, sort_of
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map
 

@@ -1,276 +1,21 @@
-"""The steps: which keys each type has, and the node that it becomes."""
+"""Steps: read by the table of their type, and made into nodes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from failwell.workflow.compile.durations import Duration
-from failwell.workflow.compile.kinds import RAISES
-from failwell.workflow.compile.outputs import OUTPUT
-from failwell.workflow.compile.people import GATE, QUESTIONS, check_gate, check_questions, gate, questions
-from failwell.workflow.compile.routes import RETRY, RETRY_OF_AGENT, ROUTES, VALUES
-from failwell.workflow.compile.settings import AGENT
-from failwell.workflow.compile.shape import Key, Shape, is_right
-from failwell.workflow.compile.types import (
-    WRONG,
-    Choice,
-    Flag,
-    Free,
-    Many,
-    Named,
-    Number,
-    Schema,
-    Templated,
-    Text,
-    nearest,
-    sort_of,
-)  # fmt: skip
-from failwell.workflow.plan import (
-    AgentSpec,
-    CallSpec,
-    Node,
-    NotificationSpec,
-    ScriptSpec,
-    SetSpec,
-    Spec,
-    TerminateSpec,
-    WaitSpec,
-    WorkflowSpec,
-)  # fmt: skip
+from failwell.workflow.compile.people import check_gate, check_questions
+from failwell.workflow.compile.shape import Shape, is_right
+from failwell.workflow.compile.step_keys import IDENTITY, KEYS, TAKEN
+from failwell.workflow.compile.values import WRONG, Schema, nearest, sort_of
+from failwell.workflow.plan import Node, Spec
 from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, Path, is_map
-
-NAME = Text(
-    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
-    "letters, digits, `_` and `-`",
-    hint="templates and routes name steps, so keep it plain",
-)
-TAKEN = frozenset({"workflow", "context"})
-"""Names that templates see something else under."""
-_TEMPLATES = Many(Templated(empty=True))
-_REFERENCE = Text(
-    r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
-)
-
-IDENTITY: dict[str, Key] = {
-    "name": Key(NAME, "how routes and templates name it", required=True),
-    "type": Key(Text(), "what sort of step it is; an agent unless told"),
-    "description": Key(Text(empty=True), "what it is for"),
-}
-_INPUT: dict[str, Key] = {
-    "input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")
-}
-_ARGUED: dict[str, Key] = {
-    "input": Key(
-        Many(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
-    )
-}
-RAISING: dict[str, Key] = {
-    "raises": Key(RAISES, "the kinds of its own that it may raise"),
-    "routes": Key(ROUTES, "the ways out, in order"),
-}
-_RETRIED: dict[str, Key] = {"retry": Key(RETRY, "what is repeated before any route is asked")}
-_OUTPUT: dict[str, Key] = {"output": Key(OUTPUT, "the fields of the output")}
-_PAID: dict[str, Key] = {
-    "idempotent": Key(Flag(), "whether a repeat after an unknown outcome is safe"),
-    "estimate_usd": Key(Number(0), "what it is expected to cost, reserved in the budget while it runs"),
-}
-_TIMEOUT = Key(Duration(), "seconds, or a duration such as `90s`")
-
-Build = Callable[[Mapping[str, Any]], Spec]
-
-
-def _agent(got: Mapping[str, Any]) -> Spec:
-    settings = {key: got[key] for key in AGENT if key in got}
-    return AgentSpec(
-        prompt=got.get("prompt"),
-        system_prompt=got.get("system_prompt"),
-        model=got.get("model"),
-        timeout=got.get("timeout_seconds"),
-        settings=settings,
-    )
-
-
-def _script(got: Mapping[str, Any]) -> Spec:
-    return ScriptSpec(
-        command=got["command"],
-        args=got.get("args", ()),
-        env=got.get("env") or {},
-        env_from=got.get("env_from") or {},
-        working_dir=got.get("working_dir"),
-        stdin=got.get("stdin"),
-        timeout=got.get("timeout"),
-        output_limit=got.get("output_limit"),
-    )
-
-
-def _job(got: Mapping[str, Any]) -> Spec:
-    return CallSpec(
-        target=got["job"], arguments=got.get("arguments") or {}, timeout=got.get("timeout_seconds")
-    )
-
-
-def _tool(got: Mapping[str, Any]) -> Spec:
-    return CallSpec(
-        target=got["tool"],
-        arguments=got.get("arguments") or {},
-        timeout=got.get("timeout_seconds", got.get("timeout")),
-        settings={"server": got["server"]} if "server" in got else {},
-    )
-
-
-def _set(got: Mapping[str, Any]) -> Spec:
-    return SetSpec(
-        value=got.get("value"), values=got.get("values"), output_type=got.get("output_type", "auto")
-    )
-
-
-def _wait(got: Mapping[str, Any]) -> Spec:
-    return WaitSpec(duration=got["duration"], reason=got.get("reason"))
-
-
-def _notification(got: Mapping[str, Any]) -> Spec:
-    return NotificationSpec(emit=got.get("emit") or got["notification"], payload=got.get("payload") or {})
-
-
-def _terminate(got: Mapping[str, Any]) -> Spec:
-    return TerminateSpec(
-        status=got["status"], reason=got["reason"], output_template=got.get("output_template")
-    )
-
-
-def _workflow(got: Mapping[str, Any]) -> Spec:
-    return WorkflowSpec(
-        path=got["workflow"], input_mapping=got.get("input_mapping"), max_depth=got.get("max_depth", 10)
-    )
-
-
-_ARGUMENTS = Key(VALUES, "name → value or template")
-_CALL = RAISING | _RETRIED | _OUTPUT | _PAID | _INPUT
-_KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
-    "agent": (
-        _agent,
-        RAISING | {"retry": Key(RETRY_OF_AGENT)} | _OUTPUT | _PAID | _INPUT | AGENT
-        | {
-            "prompt": Key(Templated(empty=True), "what the model is asked"),
-            "system_prompt": Key(Templated(empty=True), "what the model is told about its part"),
-            "model": Key(Templated(), "which model"),
-            "timeout_seconds": _TIMEOUT,
-        },
-        (),
-    ),
-    "script": (
-        _script,
-        _CALL
-        | {
-            "command": Key(Templated(), "the program; not a shell line", required=True),
-            "args": Key(_TEMPLATES, "its arguments, one entry each"),
-            "env": Key(Named(Text(empty=True), key=r"[^=\x00]+", must="a variable's name"), "variables, as written"),
-            "env_from": Key(
-                Named(_REFERENCE, key=r"[^=\x00]+", must="a variable's name"),
-                "variables taken from a reference; the way in for secrets",
-            ),
-            "working_dir": Key(Templated(), "where it runs"),
-            "stdin": Key(Templated(empty=True), "what it reads; an empty text is the end at once"),
-            "timeout": _TIMEOUT,
-            "output_limit": Key(Number(1, 2**31, whole=True), "bytes of each stream that are kept"),
-        },
-        (),
-    ),
-    "job": (
-        _job,
-        _CALL
-        | {
-            **_ARGUED,
-            "job": Key(Text(), "the capability's name", required=True),
-            "arguments": _ARGUMENTS,
-            "timeout_seconds": _TIMEOUT,
-        },
-        (),
-    ),
-    "tool": (
-        _tool,
-        _CALL
-        | {
-            **_ARGUED,
-            "tool": Key(Text(), "the tool's name", required=True),
-            "server": Key(Text(), "the MCP server that offers it"),
-            "arguments": _ARGUMENTS,
-            "timeout_seconds": _TIMEOUT,
-        },
-        (),
-    ),
-    "mcp": (
-        _tool,
-        _CALL
-        | {
-            **_ARGUED,
-            "server": Key(Text(), "the MCP server that offers it", required=True),
-            "tool": Key(Text(), "the tool's name", required=True),
-            "arguments": _ARGUMENTS,
-            "timeout": _TIMEOUT,
-        },
-        (),
-    ),
-    "human_gate": (gate, RAISING | _INPUT | GATE, ()),
-    "questions": (questions, RAISING | _INPUT | QUESTIONS, ("questions", "source")),
-    "set": (
-        _set,
-        RAISING | _RETRIED | _OUTPUT | _INPUT
-        | {
-            "value": Key(Free(templated=True), "one value", null=True),
-            "values": Key(VALUES, "several, by name"),
-            "output_type": Key(
-                Choice("auto", "string", "number", "integer", "boolean", "list", "dict"), "what `value` becomes"
-            ),
-        },
-        ("value", "values"),
-    ),
-    "wait": (
-        _wait,
-        RAISING | _RETRIED | _INPUT
-        | {
-            "duration": Key(Duration(templated=True), "how long", required=True),
-            "reason": Key(Templated(empty=True), "what is waited for"),
-        },
-        (),
-    ),
-    "notification": (
-        _notification,
-        RAISING | _RETRIED | _INPUT
-        | {
-            "emit": Key(Text(), "a type declared under `workflow.notifications`"),
-            "notification": Key(Text(), "the same as `emit`"),
-            "payload": Key(VALUES, "its fields"),
-        },
-        ("emit", "notification"),
-    ),
-    "terminate": (
-        _terminate,
-        _INPUT
-        | {
-            "status": Key(Choice("success", "failed"), "how the run ends", required=True),
-            "reason": Key(Templated(), "why", required=True),
-            "output_template": Key(VALUES, "replaces the output of the workflow"),
-        },
-        (),
-    ),
-    "workflow": (
-        _workflow,
-        RAISING | _OUTPUT | _INPUT
-        | {
-            "workflow": Key(Templated(), "the file, from the folder of this one", required=True),
-            "input_mapping": Key(VALUES, "its inputs; the parent's own unless told"),
-            "max_depth": Key(Number(1, 10, whole=True), "how deep workflows may be nested"),
-        },
-        (),
-    ),
-}  # fmt: skip
 
 
 def _owners() -> dict[str, str]:
     """Key → the types it belongs to, in words."""
     found: dict[str, list[str]] = {}
-    for kind, (_, keys, _) in _KEYS.items():
+    for kind, (_, keys, _) in KEYS.items():
         for key in keys:
             found.setdefault(key, []).append(kind)
     return {key: f"it belongs to steps of type {', '.join(kinds)}" for key, kinds in found.items()}
@@ -286,7 +31,7 @@ _HINTS: dict[str, dict[str, str]] = {
 
 
 def _shape(kind: str) -> Shape:
-    _, keys, one_of = _KEYS[kind]
+    _, keys, one_of = KEYS[kind]
     article = "an" if kind[0] in "aeiou" else "a"
     return Shape(
         f"{article} {kind} step",
@@ -297,7 +42,7 @@ def _shape(kind: str) -> Shape:
     )
 
 
-SHAPES: dict[str, Shape] = {kind: _shape(kind) for kind in _KEYS}
+SHAPES: dict[str, Shape] = {kind: _shape(kind) for kind in KEYS}
 
 
 _CHECKS = {"human_gate": check_gate, "questions": check_questions}
@@ -322,7 +67,7 @@ class Step:
         more = _CHECKS.get(kind)
         if more is not None:
             more(got, item, at, on)
-        return node(kind, got, _KEYS[kind][0](got), item, at, on)
+        return node(kind, got, KEYS[kind][0](got), item, at, on)
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/step"}
@@ -334,7 +79,7 @@ def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> s
     if written is None or written.value is None:
         return "agent"
     kind = written.value
-    if type(kind) is str and (kind in _KEYS or kind in also):
+    if type(kind) is str and (kind in KEYS or kind in also):
         return kind
     if on.is_full:
         on.left_out += 1
@@ -342,8 +87,8 @@ def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> s
     if type(kind) is str and kind in ("parallel", "for_each"):
         hint = f"put it under the top-level key `{kind}`"
     else:
-        near = nearest(str(kind), _KEYS) if not written.veiled else ""
-        hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(_KEYS)}"
+        near = nearest(str(kind), KEYS) if not written.veiled else ""
+        hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(KEYS)}"
     quoted = "" if written.veiled else f" `{str(kind)[:60]}`" if type(kind) is str else ""
     on.wrong(written, (at, "type"), f"there is no step of type{quoted}", hint=hint)
     return ""

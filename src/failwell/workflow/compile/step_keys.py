@@ -1,0 +1,182 @@
+"""Which keys each type of step has, as one table."""
+
+from failwell.workflow.compile.containers import Many, Named
+from failwell.workflow.compile.durations import Duration
+from failwell.workflow.compile.kinds import RAISES
+from failwell.workflow.compile.outputs import OUTPUT
+from failwell.workflow.compile.people import GATE, QUESTIONS, gate, questions
+from failwell.workflow.compile.routes import RETRY, RETRY_OF_AGENT, ROUTES, VALUES
+from failwell.workflow.compile.settings import AGENT
+from failwell.workflow.compile.shape import Key
+from failwell.workflow.compile.specs import (
+    Build,
+    agent_spec,
+    job_spec,
+    notification_spec,
+    script_spec,
+    set_spec,
+    terminate_spec,
+    tool_spec,
+    wait_spec,
+    workflow_spec,
+)
+from failwell.workflow.compile.types import Choice, Flag, Free, Number, Templated, Text
+
+NAME = Text(
+    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
+    "letters, digits, `_` and `-`",
+    hint="templates and routes name steps, so keep it plain",
+)
+TAKEN = frozenset({"workflow", "context"})
+"""Names that templates see something else under."""
+_TEMPLATES = Many(Templated(empty=True))
+_REFERENCE = Text(
+    r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
+)
+
+IDENTITY: dict[str, Key] = {
+    "name": Key(NAME, "how routes and templates name it", required=True),
+    "type": Key(Text(), "what sort of step it is; an agent unless told"),
+    "description": Key(Text(empty=True), "what it is for"),
+}
+_INPUT: dict[str, Key] = {
+    "input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")
+}
+_ARGUED: dict[str, Key] = {
+    "input": Key(
+        Many(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
+    )
+}
+RAISING: dict[str, Key] = {
+    "raises": Key(RAISES, "the kinds of its own that it may raise"),
+    "routes": Key(ROUTES, "the ways out, in order"),
+}
+_RETRIED: dict[str, Key] = {"retry": Key(RETRY, "what is repeated before any route is asked")}
+_OUTPUT: dict[str, Key] = {"output": Key(OUTPUT, "the fields of the output")}
+_PAID: dict[str, Key] = {
+    "idempotent": Key(Flag(), "whether a repeat after an unknown outcome is safe"),
+    "estimate_usd": Key(Number(0), "what it is expected to cost, reserved in the budget while it runs"),
+}
+_TIMEOUT = Key(Duration(), "seconds, or a duration such as `90s`")
+
+_ARGUMENTS = Key(VALUES, "name → value or template")
+_CALL = RAISING | _RETRIED | _OUTPUT | _PAID | _INPUT
+KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
+    "agent": (
+        agent_spec,
+        RAISING | {"retry": Key(RETRY_OF_AGENT)} | _OUTPUT | _PAID | _INPUT | AGENT
+        | {
+            "prompt": Key(Templated(empty=True), "what the model is asked"),
+            "system_prompt": Key(Templated(empty=True), "what the model is told about its part"),
+            "model": Key(Templated(), "which model"),
+            "timeout_seconds": _TIMEOUT,
+        },
+        (),
+    ),
+    "script": (
+        script_spec,
+        _CALL
+        | {
+            "command": Key(Templated(), "the program; not a shell line", required=True),
+            "args": Key(_TEMPLATES, "its arguments, one entry each"),
+            "env": Key(Named(Text(empty=True), key=r"[^=\x00]+", must="a variable's name"), "variables, as written"),
+            "env_from": Key(
+                Named(_REFERENCE, key=r"[^=\x00]+", must="a variable's name"),
+                "variables taken from a reference; the way in for secrets",
+            ),
+            "working_dir": Key(Templated(), "where it runs"),
+            "stdin": Key(Templated(empty=True), "what it reads; an empty text is the end at once"),
+            "timeout": _TIMEOUT,
+            "output_limit": Key(Number(1, 2**31, whole=True), "bytes of each stream that are kept"),
+        },
+        (),
+    ),
+    "job": (
+        job_spec,
+        _CALL
+        | {
+            **_ARGUED,
+            "job": Key(Text(), "the capability's name", required=True),
+            "arguments": _ARGUMENTS,
+            "timeout_seconds": _TIMEOUT,
+        },
+        (),
+    ),
+    "tool": (
+        tool_spec,
+        _CALL
+        | {
+            **_ARGUED,
+            "tool": Key(Text(), "the tool's name", required=True),
+            "server": Key(Text(), "the MCP server that offers it"),
+            "arguments": _ARGUMENTS,
+            "timeout_seconds": _TIMEOUT,
+        },
+        (),
+    ),
+    "mcp": (
+        tool_spec,
+        _CALL
+        | {
+            **_ARGUED,
+            "server": Key(Text(), "the MCP server that offers it", required=True),
+            "tool": Key(Text(), "the tool's name", required=True),
+            "arguments": _ARGUMENTS,
+            "timeout": _TIMEOUT,
+        },
+        (),
+    ),
+    "human_gate": (gate, RAISING | _INPUT | GATE, ()),
+    "questions": (questions, RAISING | _INPUT | QUESTIONS, ("questions", "source")),
+    "set": (
+        set_spec,
+        RAISING | _RETRIED | _OUTPUT | _INPUT
+        | {
+            "value": Key(Free(templated=True), "one value", null=True),
+            "values": Key(VALUES, "several, by name"),
+            "output_type": Key(
+                Choice("auto", "string", "number", "integer", "boolean", "list", "dict"), "what `value` becomes"
+            ),
+        },
+        ("value", "values"),
+    ),
+    "wait": (
+        wait_spec,
+        RAISING | _RETRIED | _INPUT
+        | {
+            "duration": Key(Duration(templated=True), "how long", required=True),
+            "reason": Key(Templated(empty=True), "what is waited for"),
+        },
+        (),
+    ),
+    "notification": (
+        notification_spec,
+        RAISING | _RETRIED | _INPUT
+        | {
+            "emit": Key(Text(), "a type declared under `workflow.notifications`"),
+            "notification": Key(Text(), "the same as `emit`"),
+            "payload": Key(VALUES, "its fields"),
+        },
+        ("emit", "notification"),
+    ),
+    "terminate": (
+        terminate_spec,
+        _INPUT
+        | {
+            "status": Key(Choice("success", "failed"), "how the run ends", required=True),
+            "reason": Key(Templated(), "why", required=True),
+            "output_template": Key(VALUES, "replaces the output of the workflow"),
+        },
+        (),
+    ),
+    "workflow": (
+        workflow_spec,
+        RAISING | _OUTPUT | _INPUT
+        | {
+            "workflow": Key(Templated(), "the file, from the folder of this one", required=True),
+            "input_mapping": Key(VALUES, "its inputs; the parent's own unless told"),
+            "max_depth": Key(Number(1, 10, whole=True), "how deep workflows may be nested"),
+        },
+        (),
+    ),
+}  # fmt: skip
