@@ -306,6 +306,56 @@ def test_progress_and_usage_belong_to_their_call(tmp_path: Path) -> None:
     assert [dict(one.amounts) for one in used] == [{"tokens": 3}, {"tokens": 4}]
 
 
+def test_only_a_file_of_the_runs_own_folder_becomes_a_handle(run_folder: str) -> None:
+    async def work() -> Any:
+        async with a_worker(folder=run_folder) as (worker, _):
+            return (
+                await worker.call("one", {"path": "/etc/passwd"}, action="forge"),
+                await worker.call("two", {"path": f"{run_folder}/../x"}, action="forge"),
+                await worker.call("three", action="forge_badly"),
+            )
+
+    outside, above, odd = run(work())
+
+    assert outside == {"$file": {"path": "/etc/passwd", "size": 1}}
+    assert not isinstance(above, FileHandle)
+    assert odd == [{"$file": None}, {"$file": {"path": 3}}, {"$file": {"size": "x"}}]
+
+
+def test_what_a_capability_forks_may_print_and_cannot_disturb_its_answers() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, told):
+            made = await worker.call("one", {"times": 20}, action="fork")
+            after = await worker.call("two", {"value": 2})
+        return made, after, told
+
+    made, after, told = run(work())
+
+    assert made == [0] * 20
+    assert after == 2
+    lines = [one.text for one in told.of(Logged)]
+    assert sorted(one for one in lines if one.startswith("forked ") and one != "forked too") == sorted(
+        f"forked {n}" for n in range(20)
+    )
+    assert [one.text for one in told.of(Logged) if one.job == "one"] == [f"parent {n}" for n in range(20)]
+    assert told.of(Progress) == []
+
+
+def test_a_worker_that_writes_nonsense_on_the_channel_is_ended_and_replaced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            report = await reported(worker.call("one", action="babble"))
+            return report, await worker.call("two", {"value": 2})
+
+    report, after = run(work())
+
+    assert report.kind == "worker.crashed"
+    assert after == 2
+    assert "no frame of ours" in caplog.text
+
+
 def test_what_a_call_needed_at_most_is_told_with_its_answer() -> None:
     async def work() -> Any:
         async with a_worker() as (worker, told):

@@ -1,6 +1,7 @@
 """The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, cast
 
@@ -23,11 +24,14 @@ _WINDOW = 16
 class Calls:
     """Every call of one worker, whichever process it has at the time."""
 
-    def __init__(self, scene: Scene, cancel_grace: float, policy: TracebackPolicy) -> None:
+    def __init__(
+        self, scene: Scene, cancel_grace: float, policy: TracebackPolicy, folder: str | None
+    ) -> None:
         self._name = scene.capability or ""
         self._scene = scene
         self._grace = cancel_grace
         self._policy = policy
+        self._folder = folder
         self._flights: dict[str, Flight] = {}
         self._process: Process | None = None
         self._sequence = 0
@@ -151,7 +155,7 @@ class Calls:
         """One item of a stream came."""
         flight = self._flights.get(frame["job"])
         if flight is not None:
-            flight.arrived(opened(frame["value"]))
+            flight.arrived(opened(frame["value"], self._folder))
 
     def answered(self, frame: Mapping[str, Any]) -> None:
         """One call came back."""
@@ -164,7 +168,7 @@ class Calls:
         if stopped is not None:
             flight.settle(error=stopped)
         elif "error" not in frame:
-            flight.settle(opened(frame["value"]))
+            flight.settle(opened(frame["value"], self._folder))
         elif frame.get("cancelled"):
             flight.settle(error=CapabilityCancelledError(self._name))
         else:
@@ -191,13 +195,22 @@ class Calls:
         return None
 
 
-def opened(value: Any) -> Any:
-    """A result with its files as handles."""
+def opened(value: Any, folder: str | None) -> Any:
+    """A result with its files as handles. Only files of the run's own folder are: a handle invites deleting."""
     if type(value) is dict:
         held = cast("dict[str, Any]", value)
-        if len(held) == 1 and "$file" in held:
-            return FileHandle(path=held["$file"]["path"], size=held["$file"]["size"])
-        return {key: opened(one) for key, one in held.items()}
+        file = _file(held["$file"], folder) if len(held) == 1 and "$file" in held else None
+        return file or {key: opened(one, folder) for key, one in held.items()}
     if type(value) is list:
-        return [opened(one) for one in cast("list[Any]", value)]
+        return [opened(one, folder) for one in cast("list[Any]", value)]
     return value
+
+
+def _file(told: Any, folder: str | None) -> FileHandle | None:
+    if folder is None or not isinstance(told, dict):
+        return None
+    held = cast("dict[str, Any]", told)
+    path, size = held.get("path"), held.get("size")
+    if not isinstance(path, str) or not isinstance(size, int) or os.path.dirname(path) != folder:
+        return None
+    return FileHandle(path=path, size=size)

@@ -1,10 +1,13 @@
 """One end of a pipe to a worker, on the event loop: frames in, frames out."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
 from failwell.jobs.frames import BrokenFrame, Decoder, encode
+
+_log = logging.getLogger("failwell.jobs")
 
 
 class Channel(asyncio.Protocol):
@@ -22,13 +25,14 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            frames = self._feed(data)
-        except BrokenFrame:
+            for frame in self._feed(data):
+                self._on_frame(frame)
+        except (BrokenFrame, KeyError, TypeError, ValueError, AttributeError) as error:
             # Somebody wrote on the channel who should not have. The other end sees it close, and ends.
+            _log.warning(
+                "a worker wrote what is no frame of ours (%s: %s); it is ended", type(error).__name__, error
+            )
             self.close()
-            return
-        for frame in frames:
-            self._on_frame(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (how it was lost, the guardian tells)
         if not self.is_lost:

@@ -95,7 +95,7 @@ class SupervisedWorker:
         self._care = supervision or Supervision()
         self._telling = Telling(self._instance)
         self._tell = self._telling.tell
-        self._calls = Calls(self._scene, manifest.cancel_grace, self._care.policy)
+        self._calls = Calls(self._scene, manifest.cancel_grace, self._care.policy, folder)
         self._crashes = Crashes(manifest.name, self._care.deaths, self._care.cooldown)
         self._state = WorkerState.COLD
         self._process: Process | None = None

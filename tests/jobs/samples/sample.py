@@ -245,6 +245,35 @@ class Sample:
         orphan.wait()
         return [plain.pid, own.pid, orphan_pid]
 
+    def fork(self, times):
+        """Processes that were forked print, log and exit, while we go on."""
+        pids = []
+        for number in range(times):
+            pid = os.fork()
+            if pid == 0:
+                print(f"forked {number}", flush=True)
+                logging.getLogger("sample").warning("forked too")
+                self.progress(0.9, "of a fork")
+                os._exit(0)
+            pids.append(pid)
+            print(f"parent {number}")
+        return [os.waitpid(pid, 0)[1] for pid in pids]
+
+    def forge(self, path):
+        return {"$file": {"path": path, "size": 1}}
+
+    def forge_badly(self):
+        return [{"$file": None}, {"$file": {"path": 3}}, {"$file": {"size": "x"}}]
+
+    def babble(self):
+        """Writes on every descriptor it can find."""
+        for fd in range(3, 30):
+            try:
+                os.write(fd, b"\x02\x00\x00\x00[]")
+            except OSError:
+                continue
+        time.sleep(60)
+
     # words
 
     def talk(self):

@@ -18,6 +18,10 @@ from .wire import Line
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LONGEST_REAPING = 5.0
+_LOOK_UP = 1000
+"""Milliseconds between two looks whether the host still lives, should its end not be seen at once."""
+_LOOK_DOWN = 50
+"""The same for the worker, where the system cannot tell of its end."""
 
 
 def guard(line_fd: int, leash_fd: int) -> None:
@@ -63,8 +67,12 @@ def _watch(pid: int, leash: Line) -> None:
     poll.register(leash, select.POLLIN)
     if gone is not None:
         poll.register(gone, select.POLLIN)
+    host = os.getppid()
     while True:
-        ready = [fd for fd, _ in poll.poll(None if gone is not None else 50)]
+        ready = [fd for fd, _ in poll.poll(_LOOK_UP if gone is not None else _LOOK_DOWN)]
+        if os.getppid() != host:
+            # It is gone, and something that it forked keeps its end of the leash open.
+            _finish(pid, leash)
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             _tell(leash, os.waitstatus_to_exitcode(status))

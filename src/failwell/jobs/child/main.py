@@ -16,7 +16,7 @@ from typing import Any
 from . import author
 from .call import Call
 from .failure import is_cancellation, told
-from .output import capture
+from .output import capture, release
 from .peaks import peaks
 from .pulse import Pulse
 from .subject import BadCall, Subject, offer_author_module
@@ -46,6 +46,7 @@ class _Worker:
         line = self._line
         faulthandler.enable(2)
         self._streams = capture(line)
+        os.register_at_fork(after_in_child=self._forked)
         line.send(
             {
                 "type": "hello",
@@ -67,6 +68,12 @@ class _Worker:
             threading.Thread(target=self._lane, name=f"failwell-lane-{number}", daemon=True).start()
         self._lane()
         return self._end()
+
+    def _forked(self) -> None:
+        """A process that the capability forked must not speak on our channel, nor wait for our locks."""
+        self._line.abandon()
+        release()
+        author.calls.clear()
 
     def _count(self) -> int:
         return len(self._calls)

@@ -109,3 +109,12 @@ def capture(line: Line) -> tuple[Captured, Captured]:
     if root.level == logging.WARNING:
         root.setLevel(logging.INFO)
     return streams
+
+
+def release() -> None:
+    """Put Python's own streams back, which end in pipes that the host reads."""
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    root = logging.getLogger()
+    for one in list(root.handlers):
+        if isinstance(one, FrameLog):
+            root.removeHandler(one)

@@ -32,6 +32,7 @@ class Line:
         self._sock = sock
         self._lock = threading.Lock()
         self._held = bytearray()
+        self._is_abandoned = False
 
     def fileno(self) -> int:
         """The descriptor, for `poll`."""
@@ -42,9 +43,16 @@ class Line:
         self.write(encoded(frame))
 
     def write(self, piece: bytes) -> None:
-        """Write what `encoded` made, whole and in turn."""
+        """Write what `encoded` made, whole and in turn. What a forked process says is not for the host."""
+        if self._is_abandoned:
+            return
         with self._lock:
             self._sock.sendall(piece)
+
+    def abandon(self) -> None:
+        """Let go of the line, in a process that was forked while any thread may have held it."""
+        self._is_abandoned = True
+        self._sock.close()
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""
