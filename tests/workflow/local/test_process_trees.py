@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.local import guardian, trees
+from failwell.workflow.local import guardian, process, trees
 from failwell.workflow.local.executor import Broke
 from failwell.workflow.local.script import ScriptExecutor
 from tests.workflow.local.scripting import (
@@ -113,6 +113,24 @@ def test_a_time_limit_is_kept_whoever_holds_the_output_open(tmp_path: Path) -> N
     asyncio.run(with_executor(work))
 
     assert 0.8 <= min(took) <= 1.5
+
+
+@pytest.mark.parametrize("has_terminal", [True, False])
+def test_a_script_leads_its_group_and_is_kept_from_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_terminal: bool
+) -> None:
+    monkeypatch.setattr(process, "has_terminal", lambda: has_terminal)
+
+    done = worked(
+        tmp_path,
+        sh("read pid name state parent group session rest </proc/$$/stat; echo $pid $group $session"),
+    )
+    late = broke(tmp_path, sh("trap '' TERM; sleep 1000 & sleep 1000", timeout=0.1), grace=0.1)
+
+    pid, group, session = done.output["stdout"].split()
+    assert group == pid
+    assert (session == pid) is has_terminal
+    assert envelope(late)["kind"] == "internal.script_timeout"
 
 
 def test_a_script_that_ends_when_asked_is_not_made_to_wait_for_the_grace(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ A process is waited for last of all: as long as it is not, nobody else can get i
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cache
 from subprocess import DEVNULL, Popen
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 _MOST_AT_ONCE = 32
 """Chunks that are read before others get their turn; no pipe holds more."""
+_FIRST_WORDS = 0.01
+"""Seconds after which output is listened to. What ends sooner is read once, at its end: that is faster."""
 LINGER = 0.2
 """Seconds that an ended script's output is still waited for, if somebody holds the other end open."""
 _CONFIRM = 5.0
@@ -28,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Process:
-    """One running command, the leader of a session and group of its own.
+    """One running command, the leader of a group of its own; of a session too where there is a terminal.
 
     Raises:
         OSError: it could not be started.
@@ -59,7 +62,8 @@ class Process:
         self._streams = {out_end: out, err_end: err}
         for stream in self._streams:
             os.set_blocking(stream, False)
-            self._loop.add_reader(stream, self._read, stream)
+        self._is_listening = False
+        self._listen_soon = self._loop.call_later(_FIRST_WORDS, self._listen)
         self._await_exit()
 
     @property
@@ -77,6 +81,7 @@ class Process:
             return False
         self._drain()
         if self._streams:
+            self._listen()
             self._is_lingering = True
             await self._wake_up(LINGER, lambda: not self._streams)
         # A cancellation that came together with the end still counts.
@@ -107,14 +112,21 @@ class Process:
 
     def leave(self) -> None:
         """Go on without what it left running: later output is read, so that nobody blocks, and dropped."""
+        self._listen()
         for stream in self._streams:
-            self._loop.remove_reader(stream)
             self._loop.add_reader(stream, self._drop, stream)
 
     def release(self) -> None:
         """Let go of its output."""
         for stream in list(self._streams):
             self._close(stream)
+
+    def _listen(self) -> None:
+        self._listen_soon.cancel()
+        if not self._is_listening:
+            self._is_listening = True
+            for stream in self._streams:
+                self._loop.add_reader(stream, self._read, stream)
 
     def _await_exit(self) -> None:
         try:
@@ -180,8 +192,11 @@ class Process:
 
     def _close(self, stream: int) -> None:
         if self._streams.pop(stream, None) is not None:
-            self._loop.remove_reader(stream)
+            if self._is_listening:
+                self._loop.remove_reader(stream)
             os.close(stream)
+        if not self._streams:
+            self._listen_soon.cancel()
 
 
 async def end_tree(
@@ -255,7 +270,14 @@ def _start(
             given = _file_of(stdin)
             opened.append(given)
         started = Popen(  # noqa: S603  (running what the author wrote is the point; no shell is involved)
-            call, stdin=given, stdout=out_write, stderr=err_write, cwd=cwd, env=env, start_new_session=True
+            call,
+            stdin=given,
+            stdout=out_write,
+            stderr=err_write,
+            cwd=cwd,
+            env=env,
+            start_new_session=has_terminal(),
+            process_group=None if has_terminal() else 0,
         )
         kept = (out_read, err_read)
         return started, out_read, err_read
@@ -263,6 +285,20 @@ def _start(
         for end in opened:
             if end not in kept:
                 os.close(end)
+
+
+@cache
+def has_terminal() -> bool:
+    """Whether this process has a terminal that a script must be kept from.
+
+    Without one a group is enough, and on a busy machine much cheaper: some systems schedule each session
+    by itself, and a new one waits at the end of the queue while we wait for it.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _groups_left(groups: Sequence[int]) -> set[int]:
