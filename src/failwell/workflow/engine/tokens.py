@@ -30,6 +30,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _TRIMS = frozenset({"-", "+"})
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
@@ -134,10 +135,8 @@ def _value(kind: str, piece: str, line: int) -> Any:
         if kind == "float":
             return float(piece.replace("_", ""))
         if kind == "str":
-            inner = piece[1:-1]
-            if "\\" not in inner:
-                return inner
-            return inner.encode("ascii", "backslashreplace").decode("unicode-escape")
+            # Enough for names of parts and keys; what a text is worth, the engine decides.
+            return _ESCAPED.sub(r"\1", piece[1:-1])
     except ValueError:
         raise Mistake(Sort.SYNTAX, line) from None
     return piece
