@@ -33,6 +33,20 @@ def test_a_gate_waits_and_goes_where_the_answer_leads() -> None:
     }
 
 
+def test_the_time_until_somebody_answered_is_no_time_worked_on() -> None:
+    stage = Stage(gate_plan()).begin()
+    answered = {"path": "approve", "gate": "approve", "decision": "yes", "decided_by": "a person"}
+
+    # An hour later, with nobody at the run; then somebody takes it up.
+    stage.now += 3600.0
+    stage.facts.append(("human_gate:answered", stage.now, answered))
+    stage.crash_and_resume()
+
+    assert stage.state.status == "completed"
+    assert stage.of("run:resumed")[0]["active"] < 60.0
+    assert stage.of("run:completed")[0]["duration"] < 60.0
+
+
 @pytest.mark.acceptance("relavium 58")
 def test_a_decision_that_comes_twice_counts_once() -> None:
     stage = Stage(gate_plan()).begin()

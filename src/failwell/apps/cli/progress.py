@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,7 +67,9 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     if event.type == "run:started":
         return f"run {model.run} of {model.workflow}"
     if event.type in ("run:completed", "run:failed", "run:cancelled"):
-        cost = f", {model.spent:.4f} USD" if model.spent else ""
+        # The run's own sum: what was spent before a resume was not heard here.
+        spent = (data.get("usage") or {}).get("cost_usd") or model.spent
+        cost = f", {spent:.4f} USD" if spent else ""
         return f"run {model.state} after {span(data.get('duration', 0.0))}{cost}"
     if event.type == "budget:warning":
         return f"budget: {data['spent_usd']:.2f} of {data['limit_usd']:.2f} USD are spent"
@@ -82,7 +84,7 @@ def _retrying(row: Row, data: Any) -> str:
     return f"failed with {row.words} (attempt {row.attempt}); {reason}"
 
 
-_WORDS: dict[str, Any] = {
+_WORDS: dict[str, Callable[[Row, Any], str]] = {
     "node:started": lambda row, data: "started" if row.attempt == 1 else f"started, attempt {row.attempt}",
     "node:completed": lambda row, data: f"done in {span((row.ended or 0.0) - row.started)}",
     "node:failed": lambda row, data: f"failed with {row.words}",

@@ -56,7 +56,8 @@ def inputs_of(asked: Namespace) -> dict[str, Any]:
         if value.startswith("@"):
             from failwell.apps.cli.intake import read_input
 
-            given[name] = read_input(value[1:])
+            # As the shell's $(cat FILE): the line's end that editors add is no part of a token.
+            given[name] = read_input(value[1:]).removesuffix("\n")
         else:
             given[name] = as_input(value)
     return given

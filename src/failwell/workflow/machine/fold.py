@@ -12,6 +12,8 @@ from failwell.workflow.machine.state import Group, Scope, State, Task
 
 Data = dict[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
+_FROM_OUTSIDE = frozenset({"human_gate:answered"})
+"""Facts of a run that nobody is at: they are no sign that somebody works on it."""
 
 
 def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
@@ -25,7 +27,8 @@ def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -
 def apply(state: State, kind: str, at: float, data: Data) -> None:
     """Write one fact into a state that is being worked on. A type that is not known changes nothing."""
     state.seq += 1
-    state.at = at
+    if kind not in _FROM_OUTSIDE:
+        state.at = at
     does = _DOES.get(kind)
     if does is not None:
         does(state, at, data)
