@@ -3,3 +3,29 @@
 The worker side is standard library alone, so that it can run in any interpreter. Imports
 `failwell.journal` and below, and neither `failwell.workflow` nor `failwell.agents`.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from failwell.jobs.job import Job as Job
+    from failwell.jobs.job import JobRequest as JobRequest
+    from failwell.jobs.job import JobState as JobState
+    from failwell.jobs.manifest import Manifest as Manifest
+    from failwell.jobs.runtime import Runtime as Runtime
+
+_HOMES = {
+    "Job": "failwell.jobs.job",
+    "JobRequest": "failwell.jobs.job",
+    "JobState": "failwell.jobs.job",
+    "Manifest": "failwell.jobs.manifest",
+    "Runtime": "failwell.jobs.runtime",
+}
+
+__all__ = ["Job", "JobRequest", "JobState", "Manifest", "Runtime"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

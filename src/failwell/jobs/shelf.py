@@ -81,6 +81,10 @@ class Shelf:
 
     # -------------------------------------------------------------- settings of instances
 
+    def capability(self, instance: str) -> str:
+        """The capability that an instance is one of; a name that nobody gave to one is a capability's own."""
+        return self._instances().get(instance, {}).get("capability", instance)
+
     def is_enabled(self, instance: str) -> bool:
         """Whether work may be given to it; unless somebody switched it off, it may."""
         return self._instances().get(instance, {}).get("enabled", True) is not False

@@ -1,0 +1,300 @@
+"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.JobStore`.
+
+Keys and event numbers are read once at the start of a transaction and counted on from there, so a
+batch of any size is a handful of statements.
+"""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from failwell.backends.sqlite.checkpoint import Checkpointer
+from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
+from failwell.backends.sqlite.trouble import damaged, typed
+from failwell.jobs.job import Job
+from failwell.jobs.kept import read_job
+from failwell.jobs.queue_faults import HostElsewhere
+from failwell.jobs.store import Committed, Draft, JobEvent, Profile, Row, Wish
+from failwell.journal.event import decoded
+from failwell.journal.faults import Locked
+from failwell.journal.folder import JOURNAL, make_private
+from failwell.journal.lock import is_held, release, take
+from failwell.journal.watch import Bell
+
+JOBS = "jobs"
+_COLUMNS = (
+    "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
+    " cancelled, phase, request, result, error, once"
+)
+_INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
+_MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
+    due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
+_EVENT = "INSERT INTO job_events (seq, job, type, at, data) VALUES (?,?,?,?,?)"
+_COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
+_PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
+_OPEN = "state IN ('pending', 'running', 'waiting')"
+
+
+class SqliteJobs:
+    """One object per state folder and process; threads may share it."""
+
+    def __init__(
+        self, folder: Path | str, durability: Durability = "normal", *, busy: float = BUSY_SECONDS
+    ) -> None:
+        state = Path(folder)
+        self.path = state / JOURNAL
+        self.folder = state / JOBS
+        self._connection = connect(self.path, durability, busy)
+        self._turn = RLock()
+        self._bell = Bell(self.folder)
+        self._checkpointer = Checkpointer(self.path)
+
+    # -------------------------------------------------------------- writing
+
+    def commit(
+        self, rows: Sequence[Row] = (), events: Sequence[Draft] = (), profiles: Sequence[Profile] = ()
+    ) -> Committed:
+        with self._transaction() as connection:
+            new = [row for row in rows if row.key is None]
+            twins = self._twins(connection, new) if any(row.once is not None for row in new) else {}
+            keys = self._insert(connection, [row for row in new if row.id not in twins]) if new else {}
+            moved = [row for row in rows if row.key is not None]
+            if moved:
+                connection.executemany(_MOVE, [_moved(row) for row in moved])
+            self._count(connection, [row for row in rows if row.id not in twins])
+            known = {row.id: row.key for row in moved} | keys
+            last = self._tell(connection, [one for one in events if one.job not in twins], known)
+            if profiles:
+                connection.executemany(_PROFILE, [_profile(one) for one in profiles])
+        self._bell.ring()
+        self._checkpointer.count(len(rows) + len(events))
+        return Committed(keys, twins, last)
+
+    def _twins(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        here: dict[str, str] = {}
+        for row in new:
+            if row.once is None:
+                continue
+            held = connection.execute("SELECT id FROM jobs WHERE once = ?", (row.once,)).fetchone()
+            twin = held[0] if held is not None else here.setdefault(row.once, row.id)
+            if twin != row.id:
+                found[row.id] = twin
+        return found
+
+    def _insert(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, int]:
+        held = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
+        first = 1 + (0 if held is None else held[0])
+        keys = {row.id: first + index for index, row in enumerate(new)}
+        connection.executemany(_INSERT, [(keys[row.id], *row[2:]) for row in new])
+        return keys
+
+    def _count(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        change: Counter[str] = Counter(row.state for row in rows)
+        change.subtract(row.was for row in rows if row.was is not None)
+        moved = [(number, state) for state, number in change.items() if number]
+        if moved:
+            connection.executemany(_COUNT, moved)
+
+    def _tell(
+        self, connection: sqlite3.Connection, events: Sequence[Draft], known: dict[str, int | None]
+    ) -> int:
+        last = connection.execute("SELECT max(seq) FROM job_events").fetchone()[0] or 0
+        if not events:
+            return last
+        strange = {one.job for one in events if one.job not in known}
+        for job in strange:
+            held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
+            known[job] = None if held is None else held[0]
+        connection.executemany(
+            _EVENT, [(last + 1 + i, known[one.job], *one[1:]) for i, one in enumerate(events)]
+        )
+        return last + len(events)
+
+    def wish(self, job: str, wish: str, at: float) -> None:
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
+        self._bell.ring()
+
+    def take_wishes(self) -> list[Wish]:
+        if not self._rows("SELECT 1 FROM job_wishes LIMIT 1"):
+            return []
+        with self._transaction() as connection:
+            found = connection.execute("SELECT job, wish, at FROM job_wishes ORDER BY key").fetchall()
+            connection.execute("DELETE FROM job_wishes")
+        return [Wish(*row) for row in found]
+
+    def forget(self, *, before: float | None = None, keep: int = 0) -> int:
+        newest = "SELECT key FROM jobs ORDER BY key DESC LIMIT ?2"
+        old = f"NOT {_OPEN} AND (?1 IS NULL OR ended < ?1) AND key NOT IN ({newest})"
+        with self._transaction() as connection:
+            # The latest event stays, so that no number is given twice.
+            connection.execute(
+                f"DELETE FROM job_events WHERE job IN (SELECT key FROM jobs WHERE {old})"  # noqa: S608  (constants)
+                " AND seq < (SELECT max(seq) FROM job_events)",
+                (before, keep),
+            )
+            connection.execute(
+                f"UPDATE job_counts SET count = count - (SELECT count(*) FROM jobs WHERE jobs.state = job_counts.state AND {old})",  # noqa: S608  (constants)
+                (before, keep),
+            )
+            return connection.execute(f"DELETE FROM jobs WHERE {old}", (before, keep)).rowcount  # noqa: S608  (constants)
+
+    # -------------------------------------------------------------- asking
+
+    def open_rows(self, after: int = 0) -> list[Row]:
+        found = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key", (after,))  # noqa: S608  (constants)
+        return [_row(values) for values in found]
+
+    def find(self, job: str) -> Job | None:
+        return self._one("id = ?", job)
+
+    def find_once(self, key: str) -> Job | None:
+        return self._one("once = ?", key)
+
+    def _one(self, where: str, value: str) -> Job | None:
+        found = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", (value,))  # noqa: S608  (constants)
+        return self._job(found[0]) if found else None
+
+    def jobs(
+        self,
+        *,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        prefix: str = "",
+        limit: int | None = None,
+    ) -> list[Job]:
+        where: list[str] = []
+        values: list[Any] = []
+        if states:
+            where.append(f"state IN ({','.join('?' * len(states))})")
+            values += states
+        if instance is not None:
+            where.append("instance = ?")
+            values.append(instance)
+        if prefix:
+            where.append("substr(id, 1, ?) = ?")
+            values += [len(prefix), prefix]
+        such = f" WHERE {' AND '.join(where)}" if where else ""
+        found = self._rows(
+            f"SELECT {_COLUMNS} FROM jobs{such} ORDER BY key DESC LIMIT ?",  # noqa: S608  (constants)
+            (*values, -1 if limit is None else limit),
+        )
+        return [self._job(one) for one in found]
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._rows("SELECT state, count FROM job_counts"))
+
+    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
+        such = "" if job is None else " AND job_events.job = (SELECT key FROM jobs WHERE id = ?)"
+        found = self._rows(
+            "SELECT seq, coalesce(jobs.id, ''), type, at, data FROM job_events"  # noqa: S608  (constants)
+            f" LEFT JOIN jobs ON jobs.key = job_events.job WHERE seq > ?{such} ORDER BY seq LIMIT ?",
+            (after, *(() if job is None else (job,)), -1 if limit is None else limit),
+        )
+        try:
+            return [JobEvent(seq, name, type_, at, decoded(data)) for seq, name, type_, at, data in found]
+        except ValueError as error:
+            raise damaged(self.path) from error
+
+    def last_event(self) -> int:
+        return self._rows("SELECT coalesce(max(seq), 0) FROM job_events")[0][0]
+
+    def profiles(self) -> list[Profile]:
+        names = (
+            "instance",
+            "config",
+            "samples",
+            "successes",
+            "gpu_mb",
+            "ram_mb",
+            "disk_mb",
+            "seconds",
+            "updated",
+        )
+        found = self._rows(f"SELECT {', '.join(names)} FROM job_profiles")  # noqa: S608  (constants)
+        return [Profile(**dict(zip(names, values, strict=True))) for values in found]
+
+    # -------------------------------------------------------------- the one that runs them
+
+    @contextmanager
+    def hosting(self) -> Generator[None]:
+        try:
+            held = take(self.folder, JOBS)
+        except Locked as locked:
+            raise HostElsewhere(pid=locked.pid, host=locked.host, since=locked.since) from None
+        try:
+            yield
+        finally:
+            release(held)
+
+    def is_hosted(self) -> bool:
+        return is_held(self.folder)
+
+    def ring(self) -> None:
+        self._bell.ring()
+
+    def results(self) -> Path:
+        """Where binary results go."""
+        return make_private(self.folder / "results")
+
+    def close(self) -> None:
+        with self._turn, typed(self.path):
+            self._checkpointer.close()
+            self._bell.close()
+            self._connection.close()
+
+    # -------------------------------------------------------------- the connection
+
+    def _job(self, values: Sequence[Any]) -> Job:
+        try:
+            return read_job(_row(values))
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(self.path, job=str(values[1])) from error
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._turn, typed(self.path):
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        with self._turn, typed(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:  # whatever it was, half a transaction must not stay open
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _row(values: Sequence[Any]) -> Row:
+    return Row(values[0], values[3], *values[1:])
+
+
+def _moved(row: Row) -> tuple[Any, ...]:
+    return (
+        row.state, row.priority, row.started, row.ended, row.attempt, row.charged, row.losses, row.due,
+        row.reason, row.cancelled, row.phase, row.result, row.error, row.key,
+    )  # fmt: skip
+
+
+def _profile(one: Profile) -> tuple[Any, ...]:
+    return (
+        one.instance, one.config, one.samples, one.successes, one.gpu_mb, one.ram_mb, one.disk_mb, one.seconds,
+        one.updated,
+    )  # fmt: skip
+
+
+def open_store(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
+    """The jobs of a state folder; the user's own by default."""
+    from failwell.journal.folder import state_folder
+
+    named = None if folder is None else os.fspath(folder)
+    return SqliteJobs(state_folder(named), durability)

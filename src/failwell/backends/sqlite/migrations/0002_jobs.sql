@@ -1,0 +1,71 @@
+-- Jobs of the queue, what happened to them, how many stand where, and what they were seen to need.
+
+CREATE TABLE jobs (
+    -- The order in which they were handed in. Never given twice.
+    key       INTEGER PRIMARY KEY AUTOINCREMENT,
+    id        TEXT NOT NULL UNIQUE,
+    instance  TEXT NOT NULL,
+    state     TEXT NOT NULL,
+    priority  INTEGER NOT NULL,
+    submitted REAL NOT NULL,
+    started   REAL,
+    ended     REAL,
+    attempt   INTEGER NOT NULL,
+    -- Attempts that the policy counts: those that somebody else ended are not among them.
+    charged   INTEGER NOT NULL,
+    -- How often the host died under it.
+    losses    INTEGER NOT NULL,
+    due       REAL,
+    reason    TEXT,
+    cancelled REAL,
+    phase     TEXT,
+    -- Everything that was asked for, and what came of it: JSON.
+    request   TEXT NOT NULL,
+    result    TEXT,
+    error     TEXT,
+    -- The idempotency key.
+    once      TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX jobs_by_once ON jobs (once) WHERE once IS NOT NULL;
+CREATE INDEX jobs_open ON jobs (key) WHERE state IN ('pending', 'running', 'waiting');
+
+CREATE TABLE job_events (
+    seq  INTEGER PRIMARY KEY,
+    -- Nothing where it happened to a worker.
+    job  INTEGER,
+    type TEXT NOT NULL,
+    at   REAL NOT NULL,
+    data TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX job_events_by_job ON job_events (job, seq);
+
+CREATE TABLE job_counts (
+    state TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO job_counts VALUES
+    ('pending', 0), ('running', 0), ('waiting', 0), ('completed', 0), ('failed', 0), ('cancelled', 0);
+
+-- What other processes want of the one that runs the jobs.
+CREATE TABLE job_wishes (
+    key  INTEGER PRIMARY KEY AUTOINCREMENT,
+    job  TEXT NOT NULL,
+    wish TEXT NOT NULL,
+    at   REAL NOT NULL
+) STRICT;
+
+CREATE TABLE job_profiles (
+    instance  TEXT NOT NULL,
+    config    TEXT NOT NULL,
+    samples   INTEGER NOT NULL,
+    successes INTEGER NOT NULL,
+    gpu_mb    REAL NOT NULL,
+    ram_mb    REAL NOT NULL,
+    disk_mb   REAL NOT NULL,
+    seconds   REAL NOT NULL,
+    updated   REAL NOT NULL,
+    PRIMARY KEY (instance, config)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,96 @@
+"""What can go wrong with a queue, beside what goes wrong with its jobs."""
+
+from failwell.fault.base import Fault
+from failwell.fault.classes import Cancellation, Session, Validation
+
+
+class HostElsewhere(Session, kind="session.locked"):
+    """Another process runs the jobs of this store."""
+
+    pid: int | None = None
+    host: str | None = None
+    since: str | None = None
+
+    def summary(self) -> str:
+        who = "another process" if self.pid is None else f"process {self.pid}"
+        where = "" if self.host is None else f" on {self.host}"
+        return f"{who}{where} already runs the jobs of this store; hand yours in there, or give another `--store DIR`"
+
+
+class UnknownJob(Session, kind="session.no_snapshot"):
+    """No job of that name is recorded here."""
+
+    job: str
+
+    def summary(self) -> str:
+        return f"no job `{self.job}` is recorded here; list them with `failwell job list`"
+
+
+class QueueStopped(Cancellation, kind="cancel.run"):
+    """The queue stopped while somebody waited for a job. The job stays on record as it is."""
+
+    job: str
+    was: str
+
+    def summary(self) -> str:
+        return (
+            f"the queue stopped while job `{self.job}` was {self.was}; it is kept, and goes on"
+            " when a queue is started on the same store"
+        )
+
+
+class QueueClosed(Validation, kind="validation.input_invalid"):
+    """Work was handed to a queue that has stopped or is stopping."""
+
+    def summary(self) -> str:
+        return "the queue is stopping and takes no more work; start it again and hand it in then"
+
+
+class DeadlinePassed(Fault, kind="limit.run_timeout"):
+    """A job was not done by the time it had to be."""
+
+    job: str
+    deadline: str
+
+    def summary(self) -> str:
+        return f"job `{self.job}` was not done by its deadline, {self.deadline}; give it more time and submit it again"
+
+
+class NeverFits(Fault, kind="resource.never_fits"):
+    """A job needs more of something than the whole machine may give."""
+
+    instance: str
+    resource: str
+    needed_mb: float
+    budget_mb: float
+
+    def summary(self) -> str:
+        return (
+            f"`{self.instance}` was seen to need {self.needed_mb:,.0f} MB of {self.resource}, and"
+            f" {self.budget_mb:,.0f} MB is all that jobs may use here; make the work smaller, or change the"
+            " configuration, which is then measured anew"
+        )
+
+
+class HostDied(Fault, kind="worker.crashed"):
+    """The process that ran the queue died while the job was running, once too often."""
+
+    job: str
+    losses: int
+
+    def summary(self) -> str:
+        return (
+            f"the host died {self.losses} times while job `{self.job}` was running, so the job is not started"
+            " again by itself; look at its last output, then `failwell job retry`"
+        )
+
+
+class NoStreamLeft(Fault, kind="worker.crashed"):
+    """Somebody was to take the items of a job as they came, and that process is gone."""
+
+    job: str
+
+    def summary(self) -> str:
+        return (
+            f"whoever took the items of job `{self.job}` is gone, so it was not started again; submit it anew"
+        )

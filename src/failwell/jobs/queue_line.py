@@ -1,0 +1,68 @@
+"""The waiting line: who is next, in which order, of each instance. Pure arithmetic over the entries.
+
+Priority weighs against waiting: so many seconds of waiting outweigh one step of priority. Both grow at
+the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from failwell.jobs.queue_entry import Entry
+
+Ticket = tuple[float, int, int, Entry]
+
+
+class Line:
+    """The jobs that could run if there were room."""
+
+    def __init__(self, age: float) -> None:
+        self._age = age
+        """Seconds of waiting that outweigh one step of priority."""
+        self._of: dict[str, list[Ticket]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Let it stand in line; a place that it had before is void."""
+        entry.place += 1
+        ticket = (self.rank(entry), entry.sequence, entry.place, entry)
+        heappush(self._of.setdefault(entry.request.instance, []), ticket)
+
+    def leave(self, entry: Entry) -> None:
+        """It waits no more."""
+        entry.place += 1
+
+    def rank(self, entry: Entry) -> float:
+        """Smaller goes first."""
+        return entry.submitted - entry.priority * self._age
+
+    def first(self, instance: str) -> Entry | None:
+        """Who is next of one instance."""
+        line = self._of.get(instance)
+        while line:
+            entry = line[0][3]
+            if line[0][2] == entry.place:
+                return entry
+            heappop(line)
+        if line is not None:
+            del self._of[instance]
+        return None
+
+    def take(self, instance: str) -> None:
+        """Let the next one of an instance go."""
+        entry = heappop(self._of[instance])[3]
+        entry.place += 1
+
+    def firsts(self) -> list[Entry]:
+        """The next one of each instance, best first."""
+        found = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
+        if len(found) > 1:
+            found.sort(key=lambda entry: (self.rank(entry), entry.sequence))
+        return found
+
+    def waits_for(self, instance: str) -> bool:
+        """Whether a job waits for this instance."""
+        return self.first(instance) is not None
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Everybody, best first."""
+        tickets = [one for line in self._of.values() for one in line if one[2] == one[3].place]
+        return (one[3] for one in sorted(tickets, key=lambda one: one[:2]))

@@ -1,0 +1,212 @@
+"""The queue's books: what the machine has, what each instance was seen to need, what is reserved.
+
+A look at the machine is taken in a thread and kept for a moment; those who hold what they need already
+are let through without one.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from failwell.jobs.ledger import (
+    DISK,
+    NOTICEABLE,
+    RAM,
+    Books,
+    Fits,
+    Never,
+    Short,
+    Unknown,
+    admit,
+    gpu,
+)
+from failwell.jobs.resources import Machine, Probe
+from failwell.jobs.station import Station
+from failwell.jobs.store import Profile
+
+FRESH = 1.0
+"""Seconds for which a look at the machine is good enough to start something by."""
+FORGET = 0.05
+"""How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
+
+
+class Peak:
+    """What the calls in one worker used at most since the first of them began."""
+
+    __slots__ = ("disk", "disk_before", "gpu", "ram", "since")
+
+    def __init__(self, since: float, disk_before: float | None) -> None:
+        self.since = since
+        self.ram = 0.0
+        self.gpu = 0.0
+        self.disk = 0.0
+        self.disk_before = disk_before
+        """Free space when it began, where it runs alone and so is to blame for what goes."""
+
+
+class Book:
+    """What is known and what is promised. Belongs to the event loop's thread."""
+
+    def __init__(self, probe: Probe, headroom: float, now: Callable[[], float]) -> None:
+        self._probe = probe
+        self._headroom = headroom
+        self._now = now
+        self.machine: Machine | None = None
+        self._seen = 0.0
+        self._looking: asyncio.Task[None] | None = None
+        self._profiles: dict[tuple[str, str], Profile] = {}
+        self._reserved: dict[str, dict[str, float]] = {}
+        self._peaks: dict[str, Peak] = {}
+        self.learned: dict[tuple[str, str], Profile] = {}
+        """Profiles that the store has not been told of."""
+
+    # -------------------------------------------------------------- the machine
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the last look is recent enough."""
+        return self.machine is not None and asyncio.get_running_loop().time() - self._seen < FRESH
+
+    async def look(self) -> None:
+        """Look at the machine. Several who want to share one look."""
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._look())
+            self._looking.add_done_callback(self._looked)
+        await asyncio.shield(self._looking)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether somebody looks right now."""
+        return self._looking is not None
+
+    def _looked(self, _task: "asyncio.Task[None]") -> None:
+        self._looking = None
+
+    async def _look(self) -> None:
+        self.machine = await asyncio.to_thread(self._probe.read)
+        self._seen = asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        """Let the look that is under way end."""
+        if self._looking is not None:
+            await asyncio.wait([self._looking])
+        self._probe.close()
+
+    # -------------------------------------------------------------- profiles
+
+    def load(self, profiles: Iterable[Profile]) -> None:
+        """Take what was learned before."""
+        self._profiles = {(one.instance, one.config): one for one in profiles}
+
+    def profile(self, station: Station) -> Profile | None:
+        """What is known of an instance with its present configuration; `None` until one call ended well."""
+        found = self._profiles.get((station.instance, station.config))
+        return None if found is None or not found.successes else found
+
+    def peaks(self, station: Station) -> dict[str, float]:
+        """What it will need, by pool."""
+        found = self.profile(station)
+        if found is None:
+            return {}
+        return {gpu(station.device): found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
+
+    def _learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
+        key = (station.instance, station.config)
+        old = self._profiles.get(key) or Profile(instance=station.instance, config=station.config)
+        made = replace(old, samples=old.samples + 1, updated=self._now())
+        if well:
+            # Only what ended well shows how much is enough.
+            count = old.successes + 1
+            made = replace(
+                made,
+                successes=count,
+                gpu_mb=_towards(old.gpu_mb, peak.gpu),
+                ram_mb=_towards(old.ram_mb, peak.ram),
+                disk_mb=_towards(old.disk_mb, peak.disk) if peak.disk_before is not None else old.disk_mb,
+                seconds=old.seconds + (seconds - old.seconds) / count,
+            )
+        self._profiles[key] = made
+        self.learned[key] = made
+
+    # -------------------------------------------------------------- admission
+
+    def may_start(
+        self, station: Station, everybody: Iterable[Station]
+    ) -> Fits | Short | Never | Unknown | None:
+        """Whether a job of this instance may start; `None` where a fresh look is needed first."""
+        if station.instance in self._reserved:
+            return Fits()
+        peaks = self.peaks(station)
+        held = self._held(station)
+        if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()):
+            return Fits()
+        if not self.is_fresh:
+            return None
+        return admit(station.instance, peaks, self.books(everybody))
+
+    def books(self, everybody: Iterable[Station]) -> Books:
+        """Everything that admission and eviction go by."""
+        return Books(
+            pools={} if self.machine is None else self.machine.pools(),
+            reserved=self._reserved,
+            held={one.instance: self._held(one) for one in everybody},
+            headroom=self._headroom,
+        )
+
+    def _held(self, station: Station) -> dict[str, float]:
+        memory = station.worker.memory()
+        if memory is None:
+            return {}
+        if self.machine is None:
+            return {RAM: memory.rss_mb}
+        return self.machine.held(memory.rss_mb, memory.pids)
+
+    # -------------------------------------------------------------- while it runs
+
+    def reserve(self, station: Station, *, alone: bool) -> None:
+        """A job of this instance starts."""
+        if station.instance in self._reserved:
+            return
+        self._reserved[station.instance] = self.peaks(station)
+        disk = (
+            None if self.machine is None or self.machine.disk is None or not alone else self.machine.disk.free
+        )
+        peak = self._peaks[station.instance] = Peak(asyncio.get_running_loop().time(), disk)
+        memory = station.worker.memory()
+        if memory is not None:
+            peak.ram = memory.rss_mb
+
+    def pulse(self, station: Station) -> None:
+        """A worker said what it holds."""
+        peak = self._peaks.get(station.instance)
+        if peak is None:
+            return
+        held = self._held(station)
+        peak.ram = max(peak.ram, held.get(RAM, 0.0))
+        peak.gpu = max(peak.gpu, held.get(gpu(station.device), 0.0))
+        if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
+            peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
+
+    def finish(self, station: Station, *, well: bool, seconds: float) -> None:
+        """A job of this instance ended."""
+        peak = self._peaks.get(station.instance)
+        if peak is not None:
+            self.pulse(station)
+            self._learn(station, peak, seconds, well=well)
+        if not station.entries:
+            self._reserved.pop(station.instance, None)
+            self._peaks.pop(station.instance, None)
+
+    def forget(self, station: Station) -> None:
+        """A job that had begun was put back; nothing was learned."""
+        if not station.entries:
+            self._reserved.pop(station.instance, None)
+            self._peaks.pop(station.instance, None)
+
+    def reserved(self) -> dict[str, dict[str, float]]:
+        """What is promised to whom."""
+        return {who: dict(of) for who, of in self._reserved.items()}
+
+
+def _towards(old: float, sample: float) -> float:
+    return sample if sample >= old else old - (old - sample) * FORGET

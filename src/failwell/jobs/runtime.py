@@ -1,0 +1,547 @@
+"""A queue with its workers, as a program uses it: `async with Runtime() as jobs: ...`.
+
+Jobs are kept in the state folder. Whatever was waiting when an earlier process ended goes on; whatever
+was running is begun anew, and its record says so.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from time import time
+from types import TracebackType
+from typing import Any, Self, cast
+
+from failwell.decision.policy import Policy
+from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
+from failwell.jobs.ledger import HEADROOM
+from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
+from failwell.jobs.queue import END, Queue, Rules
+from failwell.jobs.queue_events import BUFFER, Subscription
+from failwell.jobs.resources import Probe
+from failwell.jobs.resources_book import Book
+from failwell.jobs.shelf import Shelf
+from failwell.jobs.station import Station
+from failwell.jobs.store import JobStore
+from failwell.jobs.supervisor import SupervisedWorker, Supervision
+from failwell.journal.watch import Watch
+from failwell.report.revive import revive
+
+DRAIN = 5.0
+_DEFAULT_STORE = "failwell.backends.sqlite.jobs"
+
+
+class Runtime:
+    """Runs jobs in worker processes of their own. One per state folder and machine at a time."""
+
+    def __init__(
+        self,
+        store: JobStore | str | os.PathLike[str] | None = None,
+        *,
+        shelf: Shelf | str | os.PathLike[str] | None = None,
+        lanes: int = 4,
+        policy: Policy | None = None,
+        history: int = 100,
+        headroom: float = HEADROOM,
+        probe: Probe | None = None,
+        supervision: Supervision | None = None,
+        drain: float = DRAIN,
+        rules: Rules | None = None,
+    ) -> None:
+        """Prepare it; nothing is opened or started before `async with`.
+
+        Args:
+            store: Where jobs are kept: a state folder (the user's own by default), or a store.
+            shelf: Where registered capabilities are kept; see `failwell capability add`.
+            lanes: How many jobs run at a time.
+            policy: What is repeated, how often, after which waits.
+            history: How many ended jobs are kept in memory.
+            headroom: The share of the machine's memory that jobs may use together.
+            probe: Looks at the machine; the real one by default.
+            supervision: How closely workers are watched.
+            drain: Seconds that running jobs have to end when the runtime stops.
+            rules: Everything about the queue at once, instead of `lanes`, `policy` and `history`.
+        """
+        self._given = store
+        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf)
+        known = (
+            Rules(lanes=lanes, history=history)
+            if policy is None
+            else Rules(lanes=lanes, history=history, policy=policy)
+        )
+        self._rules = rules or known
+        self._headroom = headroom
+        self._probe = probe
+        self._care = supervision
+        self._drain = drain
+        self._stations: dict[str, Station] = {}
+        self._manifests: dict[str, Manifest] = {}
+        self._leave: dict[str, Callable[[], None]] = {}
+        self._stack = AsyncExitStack()
+        self._queue: Queue | None = None
+        self._store: JobStore | None = None
+        self._book: Book | None = None
+        self._picture: asyncio.TimerHandle | None = None
+
+    # -------------------------------------------------------------- beginning and end
+
+    async def __aenter__(self) -> Self:
+        """Open the store and take up what is in it.
+
+        Raises:
+            HostElsewhere: another process runs the jobs of this store.
+        """
+        store = self._store = _opened(self._given)
+        async with AsyncExitStack() as stack:
+            if store is not self._given:
+                stack.callback(store.close)
+            stack.enter_context(store.hosting())
+            self._book = Book(self._probe or _system_probe(store.folder), self._headroom, time)
+            stack.push_async_callback(self._book.close)
+            self._book.load(store.profiles())
+            self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
+            stack.push_async_callback(self._stop_workers)
+            stack.push_async_callback(self._stop_queue)
+            self._listen(stack, store)
+            self._queue.recover()
+            self._stack = stack.pop_all()
+        self._draw()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+        self._queue = None
+
+    def _listen(self, stack: AsyncExitStack, store: JobStore) -> None:
+        """Be woken by others who hand in jobs."""
+        watch = stack.enter_context(Watch(store.folder))
+        loop = asyncio.get_running_loop()
+        number = watch.fileno()
+        queue = self.queue
+
+        def woken() -> None:
+            watch.drain()
+            queue.look_outside()
+
+        if number is not None:
+            loop.add_reader(number, woken)
+            stack.callback(loop.remove_reader, number)
+
+    async def _stop_queue(self) -> None:
+        if self._picture is not None:
+            self._picture.cancel()
+        await self.queue.stop(self._drain)
+        picture = self._picture_file()
+        picture.unlink(missing_ok=True)
+
+    async def _stop_workers(self) -> None:
+        await asyncio.gather(*(one.worker.stop() for one in self._stations.values()))
+        for leave in self._leave.values():
+            leave()
+
+    @property
+    def queue(self) -> Queue:
+        """The queue.
+
+        Raises:
+            RuntimeError: outside of `async with`.
+        """
+        if self._queue is None:
+            raise RuntimeError("a Runtime is used within `async with`")
+        return self._queue
+
+    @property
+    def store(self) -> JobStore:
+        """Where the jobs are kept."""
+        assert self._store is not None
+        return self._store
+
+    # -------------------------------------------------------------- capabilities
+
+    def register(
+        self,
+        what: Manifest | str | os.PathLike[str] | type | Callable[..., Any],
+        *,
+        instance: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> str:
+        """Make a capability known to this runtime; its instance's id comes back.
+
+        Args:
+            what: A manifest, the path of one, a class or a function.
+            instance: Its id; like the capability by default.
+            config: Its configuration.
+            fields: For a class or a function, further fields of its manifest, such as `concurrency`.
+
+        Raises:
+            CapabilityConfigError: the manifest or the configuration is not valid.
+            CapabilityInputError: the id is not one, or is taken.
+        """
+        if isinstance(what, Manifest):
+            manifest = what
+        elif isinstance(what, str | os.PathLike):
+            manifest = read_manifest(os.fspath(cast("str | os.PathLike[str]", what)))
+        else:
+            manifest = manifest_of(what, **fields)
+        name = check_instance(instance or manifest.name)
+        if name in self._stations:
+            raise CapabilityInputError(
+                f"an instance `{name}` is registered already; give this one another id",
+                fields_invalid=["instance"],
+            )
+        self._manifests.setdefault(manifest.name, manifest)
+        kept = self.shelf.config(name)
+        self._add(manifest, name, {**kept, **(config or {})})
+        return name
+
+    def new_instance(self, name: str, config: Mapping[str, Any] | None = None) -> str:
+        """A further instance of a known capability, under an id of its own that ends with this runtime."""
+        return self.add_instance(name, new_instance(name), config)
+
+    def add_instance(self, name: str, instance: str, config: Mapping[str, Any] | None = None) -> str:
+        """A further instance of a known capability.
+
+        Raises:
+            CapabilityNotLoadedError: the capability is not known.
+        """
+        manifest = self._manifests.get(name)
+        if manifest is None:
+            manifest = self.shelf.manifest(name)
+        return self.register(manifest, instance=instance, config=config)
+
+    async def unload(self, instance: str) -> None:
+        """Stop an instance and forget it. Its jobs that wait stay on record until it is known again."""
+        station = self._station(instance)
+        del self._stations[instance]
+        self._leave.pop(instance)()
+        await station.worker.stop()
+
+    def _add(self, manifest: Manifest, instance: str, config: Mapping[str, Any]) -> Station:
+        if manifest.config is not None:
+            from failwell.jobs.schema import validate
+
+            validate(manifest.config, {**(manifest.defaults or {}), **config}, name=manifest.name)
+        results = None if self._store is None else self._results()
+        worker = SupervisedWorker(
+            manifest,
+            instance=instance,
+            config=config,
+            secrets=self.shelf.secrets(manifest.name),
+            folder=results,
+            supervision=self._care,
+        )
+        station = Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
+        self._stations[instance] = station
+        self._leave[instance] = worker.listen(lambda event: self.queue.heard(station, event))
+        if self._queue is not None:
+            self._queue.look_outside()
+        return station
+
+    def _results(self) -> str:
+        from failwell.journal.folder import make_private
+
+        return str(make_private(self.store.folder / "results"))
+
+    def _find(self, instance: str) -> Station | None:
+        """An instance that was registered on the shelf, taken from there the first time it is named."""
+        capability = self.shelf.capability(instance)
+        try:
+            manifest = self._manifests.get(capability) or self.shelf.manifest(capability)
+        except (CapabilityNotLoadedError, CapabilityConfigError):
+            return None
+        return self._add(manifest, instance, self.shelf.config(instance))
+
+    def _station(self, instance: str) -> Station:
+        station = self.queue.station(instance)
+        if station is None:
+            raise CapabilityNotLoadedError(instance)
+        return station
+
+    def worker(self, instance: str) -> SupervisedWorker:
+        """The worker of an instance."""
+        worker = self._station(instance).worker
+        assert isinstance(worker, SupervisedWorker)
+        return worker
+
+    @property
+    def instances(self) -> list[str]:
+        """Every instance that is known here."""
+        return sorted(self._stations)
+
+    async def enable(self, instance: str) -> bool:
+        """Let it take work again; whether that changed anything."""
+        station = self._station(instance)
+        if station.is_enabled:
+            return False
+        station.is_enabled, station.hook_is_due = True, False
+        self.shelf.set_enabled(instance, on=True, capability=station.manifest.name)
+        await self.queue.fire_hook(station, on=True)
+        self.queue.look_outside()
+        return True
+
+    async def disable(self, instance: str) -> bool:
+        """Let it take no more work. What it has it finishes; then its hook is told, once."""
+        station = self._station(instance)
+        if not station.is_enabled:
+            return False
+        station.is_enabled = False
+        self.shelf.set_enabled(instance, on=False, capability=station.manifest.name)
+        if station.entries:
+            station.hook_is_due = True
+        else:
+            await self.queue.fire_hook(station, on=False)
+        return True
+
+    async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
+        """Give it another configuration, in place. It is measured anew.
+
+        Raises:
+            CapabilityConfigError: it is not valid; every bad field is named, nothing was changed.
+        """
+        station = self._station(instance)
+        await station.worker.reconfigure(config)
+        station.configure(config)
+        self.shelf.set_config(instance, config, capability=station.manifest.name)
+
+    # -------------------------------------------------------------- jobs
+
+    async def submit(
+        self,
+        instance: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute",
+        priority: int = 0,
+        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        deadline: datetime | None = None,
+        key: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+        control: Mapping[str, Any] = NO_ARGUMENTS,
+    ) -> Job:
+        """Hand in a job; it is on record when this returns.
+
+        Args:
+            instance: Who is to do it.
+            arguments: Keyword arguments of the call, as JSON.
+            action: Which method.
+            priority: Higher goes first.
+            timeout: Seconds that one attempt may run.
+            deadline: When the result is of no use any more.
+            key: A second job with the same key is the first.
+            run: The run that it belongs to.
+            actor: Who wants it.
+            control: `max_attempts`: attempts in all; `idempotent`: whether it may be repeated after an
+                outcome that nobody knows.
+
+        Raises:
+            CapabilityDisabledError: the instance is switched off.
+            CapabilityNotLoadedError: there is no such instance.
+            Fault: the store cannot take it.
+        """
+        request = JobRequest(
+            instance=instance,
+            arguments=arguments,
+            action=action,
+            priority=priority,
+            timeout=timeout,
+            deadline=deadline,
+            key=key,
+            run=run,
+            actor=actor,
+            control=control,
+        )
+        return await self.submit_request(request)
+
+    async def submit_request(self, request: JobRequest) -> Job:
+        """`submit` for a request that was made before."""
+        return await self.queue.submit(request, new_job_id())
+
+    async def call(self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any) -> Any:
+        """Hand in a job, wait for it, and return its result.
+
+        Raises:
+            Fault: the job failed or was cancelled; describing it gives the job's own report.
+        """
+        job = await self.submit(instance, arguments, **wishes)
+        return result_of(await self.wait(job.id))
+
+    async def stream(
+        self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any
+    ) -> AsyncGenerator[Any]:
+        """The items of a job as they come. Leaving the loop cancels it.
+
+        Raises:
+            Fault: the job failed or was cancelled.
+        """
+        items: asyncio.Queue[Any] = asyncio.Queue()
+        request = JobRequest(instance=instance, arguments=arguments, stream=True, **wishes)
+        job = await self.queue.submit(request, new_job_id(), items)
+        try:
+            while (item := await items.get()) is not END:
+                yield item
+        finally:
+            self.queue.cancel(job.id)
+        result_of(await self.wait(job.id))
+
+    async def wait(self, job: str, timeout: float | None = None) -> Job:  # noqa: ASYNC109  (a bound on the wait alone)
+        """The job once it is over.
+
+        Raises:
+            UnknownJob: there is none.
+            TimeoutError: it is not over within `timeout` seconds. It goes on.
+            QueueStopped: the runtime stopped first.
+        """
+        if timeout is None:
+            return await self.queue.wait(job)
+        async with asyncio.timeout(timeout):
+            return await self.queue.wait(job)
+
+    def job(self, job: str) -> Job:
+        """How a job stands now.
+
+        Raises:
+            UnknownJob: there is none.
+        """
+        return self.queue.job(job)
+
+    def cancel(self, job: str, *, grace: float | None = None) -> bool:
+        """Stop a job; `False` where it is over or unknown. `wait` tells when it has stopped."""
+        return self.queue.cancel(job, grace)
+
+    def reorder(self, job: str, priority: int) -> bool:
+        """Give a waiting job another priority; `False` where it does not wait."""
+        return self.queue.reorder(job, priority)
+
+    async def resubmit(self, job: str) -> Job:
+        """Hand in the same work again, as a new job."""
+        from dataclasses import replace
+
+        before = self.queue.job(job)
+        control = {**before.request.control, "resubmitted": before.id}
+        return await self.submit_request(replace(before.request, key=None, deadline=None, control=control))
+
+    def pause(self) -> None:
+        """Start nothing more; what runs goes on."""
+        self.queue.pause(on=True)
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self.queue.pause(on=False)
+
+    def events(
+        self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
+    ) -> Subscription:
+        """What happens from now on; with `after`, first what happened since event `after`.
+
+        Args:
+            job: Only this one; the iterator then ends with it.
+            after: The number of the last event that is known already.
+            buffer: How many may wait for this listener; more are dropped and counted.
+            live: Whether to hear progress too, which is not kept.
+        """
+        return self.queue.subscribe(job, after=after, buffer=buffer, live=live)
+
+    async def drained(self) -> None:
+        """Wait until no job is left."""
+        await self.queue.drained()
+
+    # -------------------------------------------------------------- seeing
+
+    def history(self, *, limit: int = 100, instance: str | None = None) -> list[Job]:
+        """Ended jobs, the newest first."""
+        states = [state.value for state in JobState if state.is_final]
+        return self.store.jobs(states=states, instance=instance, limit=limit)
+
+    def waiting(self) -> list[Job]:
+        """Jobs that wait, in the order in which they would start."""
+        return self.queue.waiting()
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs stand in each state, over all time, exactly."""
+        return self.store.counts()
+
+    def stats(self) -> dict[str, Any]:
+        """One picture of everything: totals, workers, what is reserved, who waits and why."""
+        from failwell.jobs.picture import picture
+
+        assert self._book is not None
+        return picture(self.store, self.queue, self._book, self._stations)
+
+    def _draw(self) -> None:
+        """Leave a picture where other processes can look at it."""
+        from failwell.jobs.picture import leave_picture
+
+        if self._queue is None:
+            return
+        leave_picture(self._picture_file(), self.stats)
+        self._picture = asyncio.get_running_loop().call_later(1.0, self._draw)
+
+    def _picture_file(self) -> Path:
+        return self.store.folder / "host.json"
+
+
+def result_of(job: Job) -> Any:
+    """What came of an ended job.
+
+    Raises:
+        Fault: it failed or was cancelled.
+    """
+    if job.state is JobState.COMPLETED:
+        return job.result
+    if job.error is not None:
+        raise revive(job.error)
+    from failwell.fault.capability import CapabilityCancelledError
+
+    raise CapabilityCancelledError(job.request.instance)
+
+
+def new_job_id() -> str:
+    """An id for a job: sorted by time, never given twice."""
+    return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"
+
+
+def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
+    """The manifest of a class or a function, so that a worker of the same interpreter can import it.
+
+    Raises:
+        CapabilityInputError: a worker could not find it.
+    """
+    import sys
+
+    module, name = what.__module__, what.__qualname__
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if file is None or "<" in name:
+        raise CapabilityInputError(
+            f"`{name}` cannot be imported by a worker: put it at the top of a module in a file",
+            fields_invalid=["what"],
+        )
+    path = Path(file).resolve()
+    if module == "__main__":
+        spec = getattr(loaded, "__spec__", None)
+        module = path.stem if spec is None else spec.name
+    place = path.parents[module.count(".") + (path.stem == "__init__")]
+    known: dict[str, Any] = {"name": name.rpartition(".")[2].lower(), "path": (str(place),), **fields}
+    return Manifest(object=f"{module}:{name}", **known)
+
+
+def _opened(given: JobStore | str | os.PathLike[str] | None) -> JobStore:
+    if given is not None and not isinstance(given, str | os.PathLike):
+        return given
+    from importlib import import_module
+
+    # Found by name: nothing on this floor knows a backend, and this is the one that comes along.
+    return import_module(_DEFAULT_STORE).open_store(given)
+
+
+def _system_probe(folder: Path) -> Probe:
+    from failwell.jobs.resources_system import SystemProbe
+
+    return SystemProbe(folder)

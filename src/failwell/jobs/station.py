@@ -1,0 +1,57 @@
+"""One instance within a queue: its worker, whether it takes work, and which jobs it has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.queue_entry import Entry
+from failwell.jobs.schema import config_hash
+from failwell.jobs.worker import Worker
+
+
+class Station:
+    """Where the jobs of one instance are done."""
+
+    def __init__(
+        self, manifest: Manifest, worker: Worker, config: Mapping[str, Any], *, is_enabled: bool = True
+    ) -> None:
+        self.manifest = manifest
+        self.worker = worker
+        self.is_enabled = is_enabled
+        self.configure(config)
+        self.entries: dict[str, Entry] = {}
+        """The jobs that it has now."""
+        self.hook_is_due = False
+        """Whether the disable hook waits for the last of them to end."""
+        self.is_being_freed = False
+        """Whether somebody takes its memory right now; nothing is started meanwhile."""
+        self.device = _device(manifest)
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """It has another configuration, and has to be measured anew."""
+        # As it was asked for: what a worker adds by itself is known only once it has started.
+        self.config = config_hash({**(self.manifest.defaults or {}), **config})
+
+    @property
+    def instance(self) -> str:
+        """Its id."""
+        return self.worker.instance
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many jobs as it takes at a time."""
+        return len(self.entries) >= self.manifest.concurrency
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether it says that it works on a GPU."""
+        return self.manifest.resources.gpu or "cuda" in self.manifest.resources.accelerators
+
+
+def _device(manifest: Manifest) -> int:
+    """The GPU that the worker will use: the first that it may see."""
+    for variable in manifest.env:
+        if variable.name == "CUDA_VISIBLE_DEVICES" and variable.value:
+            first = variable.value.partition(",")[0].strip()
+            return int(first) if first.isdecimal() else 0
+    return 0

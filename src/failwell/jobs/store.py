@@ -1,0 +1,190 @@
+"""What the queue wants of a store: one commit for everything that a turn of the loop brought, and a few questions.
+
+A commit is one transaction: rows, events, counts and profiles are there together or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from failwell.fault.frozen import frozen
+from failwell.jobs.job import Job
+
+
+class Row(NamedTuple):
+    """A job as it is kept. Times are seconds since 1970; what was asked for and what came of it is JSON."""
+
+    key: int | None
+    """`None` until it was kept."""
+    was: str | None
+    """The state it was kept in last."""
+    id: str
+    instance: str
+    state: str
+    priority: int
+    submitted: float
+    started: float | None
+    ended: float | None
+    attempt: int
+    charged: int
+    losses: int
+    due: float | None
+    reason: str | None
+    cancelled: float | None
+    phase: str | None
+    request: str
+    result: str | None
+    error: str | None
+    once: str | None
+
+
+class Draft(NamedTuple):
+    """Something that happened to a job, and has no number yet."""
+
+    job: str
+    type: str
+    at: float
+    data: str = "{}"
+
+
+class JobEvent(NamedTuple):
+    """Something that happened to a job. Numbers rise over all jobs and leave no gaps."""
+
+    seq: int
+    job: str
+    type: str
+    at: float
+    data: Mapping[str, Any]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing can happen to the job any more."""
+        return self.type in FINAL_EVENTS
+
+
+FINAL_EVENTS = frozenset({"completed", "failed", "cancelled"})
+
+
+@frozen
+class Profile:
+    """What the calls of one instance with one configuration were seen to need. Megabytes and seconds."""
+
+    instance: str
+    config: str
+    """The hash of the configuration; another one is measured anew."""
+    samples: int = 0
+    successes: int = 0
+    gpu_mb: float = 0.0
+    ram_mb: float = 0.0
+    disk_mb: float = 0.0
+    seconds: float = 0.0
+    """The mean time of a call that ended well."""
+    updated: float = 0.0
+
+
+class Wish(NamedTuple):
+    """What another process wants done about a job."""
+
+    job: str
+    wish: str
+    at: float
+
+
+class Committed(NamedTuple):
+    """What a commit gave."""
+
+    keys: Mapping[str, int]
+    """Job → key, for the rows that are new."""
+    twins: Mapping[str, str]
+    """Job → the job that had its idempotency key before it. Nothing was kept of the former."""
+    last: int
+    """The number of the last event."""
+
+
+class JobStore(Protocol):
+    """Where jobs are kept. One process runs them at a time; any may add and look."""
+
+    folder: Path
+    """For what belongs to the jobs and is no row: results, sockets, the lock."""
+
+    def commit(
+        self, rows: Sequence[Row] = (), events: Sequence[Draft] = (), profiles: Sequence[Profile] = ()
+    ) -> Committed:
+        """Keep all of it in one transaction.
+
+        Raises:
+            Fault: nothing of it was kept.
+        """
+        ...
+
+    def open_rows(self, after: int = 0) -> list[Row]:
+        """The jobs that have not ended and were handed in after `after`, oldest first."""
+        ...
+
+    def find(self, job: str) -> Job | None:
+        """One job."""
+        ...
+
+    def find_once(self, key: str) -> Job | None:
+        """The job with an idempotency key."""
+        ...
+
+    def jobs(
+        self,
+        *,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        prefix: str = "",
+        limit: int | None = None,
+    ) -> list[Job]:
+        """Jobs, the newest first."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs stand in each state, exactly."""
+        ...
+
+    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
+        """What happened after event `after`, in order."""
+        ...
+
+    def last_event(self) -> int:
+        """The number of the latest event; 0 before the first."""
+        ...
+
+    def profiles(self) -> list[Profile]:
+        """Everything that was learned."""
+        ...
+
+    def wish(self, job: str, wish: str, at: float) -> None:
+        """Ask the process that runs the jobs for something; it is woken."""
+        ...
+
+    def take_wishes(self) -> list[Wish]:
+        """What was asked for since the last time."""
+        ...
+
+    def forget(self, *, before: float | None = None, keep: int = 0) -> int:
+        """Delete jobs that ended before a time, except the newest `keep`; how many that were."""
+        ...
+
+    def hosting(self) -> AbstractContextManager[None]:
+        """Be the process that runs the jobs, for as long as the block lasts.
+
+        Raises:
+            HostElsewhere: another one is.
+        """
+        ...
+
+    def is_hosted(self) -> bool:
+        """Whether a living process runs the jobs."""
+        ...
+
+    def ring(self) -> None:
+        """Wake whoever watches. Never raises."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        ...
