@@ -63,9 +63,10 @@ def test_a_stand_in_is_called_raised_and_caught_like_the_real_one(name: str) -> 
 def test_a_stand_in_says_what_the_real_one_says(
     name: str, given: tuple[Any, ...], more: dict[str, Any]
 ) -> None:
-    stand_in, genuine = getattr(author, name)(*given, **more), getattr(real, name)(*given, **more)
+    stand_in: Any = getattr(author, name)(*given, **more)
+    genuine: Any = getattr(real, name)(*given, **more)
 
-    held: dict[str, Any] = vars(stand_in)
+    held: dict[str, Any] = stand_in.__dict__
     assert str(stand_in) == str(genuine)
     assert all(getattr(genuine, key) == value for key, value in held.items())
 
