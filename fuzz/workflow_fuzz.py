@@ -90,7 +90,7 @@ def read_anything(data: bytes) -> None:
 def _mangled(data: bytes) -> str:
     """The seed with as many cuts, shards and swaps as there are bytes to say so."""
     luck = random.Random(data)
-    text = GRAIN
+    text: str = GRAIN
     for _ in range(min(len(data), 12)):
         at = luck.randrange(len(text) + 1)
         match luck.randrange(4):
@@ -99,7 +99,7 @@ def _mangled(data: bytes) -> str:
             case 1:
                 text = text[:at] + text[at + luck.randrange(40) :]
             case 2:
-                lines = text.split("\n")
+                lines = list[str](text.split("\n"))
                 one, two = luck.randrange(len(lines)), luck.randrange(len(lines))
                 lines[one], lines[two] = lines[two], lines[one]
                 text = "\n".join(lines)

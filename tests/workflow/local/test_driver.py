@@ -29,6 +29,7 @@ class Leaves:
 
     def __init__(self, by_path: Mapping[str, Leaf] | None = None) -> None:
         self.by_path = by_path or {}
+        self.driver: Driver | None = None
         self.at_once = 0
         self.most_at_once = 0
 
@@ -63,7 +64,12 @@ class Refusing(MemoryStore):
 
 
 async def drive(
-    plan: Plan, leaves: Leaves, *, store: MemoryStore | None = None, heard: Callable[[Event], None], **more: Any
+    plan: Plan,
+    leaves: Leaves,
+    *,
+    store: MemoryStore | None = None,
+    heard: Callable[[Event], None],
+    **more: Any,
 ) -> Ended:
     used = store or MemoryStore()
     with used.lock("r1"):
@@ -80,7 +86,7 @@ async def drive(
         plans = {plan.file: plan}
         driver = Driver(Machine(plans), plans, world)
         begin = Begin(at=driver.now(), run="r1", file=plan.file, inputs={})
-        leaves.by_path = {**leaves.by_path, "driver": lambda _: driver}
+        leaves.driver = driver
         return await driver.drive(begin)
 
 
@@ -107,15 +113,21 @@ def test_events_are_told_in_the_order_of_their_numbers_and_after_they_are_writte
 
 
 @pytest.mark.acceptance("relavium 54")
-def test_a_listener_that_fails_disturbs_neither_the_run_nor_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_fails_disturbs_neither_the_run_nor_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     told: list[str] = []
 
     def breaks(event: Event) -> None:
         raise RuntimeError("mine alone")
 
     plan = a_plan(a_script("a"))
+
+    def hears(event: Event) -> None:
+        told.append(event.type)
+
     with caplog.at_level(logging.ERROR, "failwell.workflow"):
-        ended = asyncio.run(drive(plan, Leaves(), heard=breaks, also=(lambda event: told.append(event.type),)))
+        ended = asyncio.run(drive(plan, Leaves(), heard=breaks, also=(hears,)))
 
     assert ended.status == "completed"
     assert told[-1] == "run:completed"
@@ -183,7 +195,12 @@ def test_a_leaf_that_ignores_its_end_cannot_hold_the_run_up(caplog: pytest.LogCa
 
     ended = asyncio.run(
         drive(
-            plan, leaves, heard=lambda event: told.append(event.type), clock=SYSTEM_CLOCK, grace=0.01, patience=0.05
+            plan,
+            leaves,
+            heard=lambda event: told.append(event.type),
+            clock=SYSTEM_CLOCK,
+            grace=0.01,
+            patience=0.05,
         )
     )
 
@@ -199,7 +216,8 @@ def test_a_cancel_reaches_a_leaf_and_the_run_waits_for_it_to_end() -> None:
     leaves = Leaves()
 
     async def long(_: Request) -> Any:
-        driver = leaves.by_path["driver"](_)
+        driver = leaves.driver
+        assert driver is not None
         driver.tell(Cancel(at=driver.now(), reason="user", by="ada"))
         try:
             await asyncio.sleep(3600)
@@ -207,7 +225,9 @@ def test_a_cancel_reaches_a_leaf_and_the_run_waits_for_it_to_end() -> None:
             ended_leaves.append("a")
 
     leaves.by_path = {"a": long}
-    ended = asyncio.run(drive(a_plan(a_script("a", on_error(to="$end"))), leaves, heard=lambda e: told.append(e.type)))
+    ended = asyncio.run(
+        drive(a_plan(a_script("a", on_error(to="$end"))), leaves, heard=lambda e: told.append(e.type))
+    )
 
     assert ended.status == "cancelled"
     assert ended_leaves == ["a"]
@@ -219,7 +239,9 @@ def test_the_cap_holds_for_real_tasks() -> None:
     members = tuple(f"m{index}" for index in range(5))
     leaves = Leaves({f"group/{name}": lambda _: asyncio.sleep(0.001) for name in members})
     plan = a_plan(
-        a_parallel("group", members=members), *(a_script(name) for name in members), limits=Limits(max_parallel=2)
+        a_parallel("group", members=members),
+        *(a_script(name) for name in members),
+        limits=Limits(max_parallel=2),
     )
 
     ended = asyncio.run(drive(plan, leaves, heard=lambda _: None))

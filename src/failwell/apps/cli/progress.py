@@ -68,7 +68,8 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
         return f"run {model.run} of {model.workflow}"
     if event.type in ("run:completed", "run:failed", "run:cancelled"):
         # The run's own sum: what was spent before a resume was not heard here.
-        spent = (data.get("usage") or {}).get("cost_usd") or model.spent
+        usage: dict[str, Any] = data.get("usage") or {}
+        spent = usage.get("cost_usd") or model.spent
         cost = f", {spent:.4f} USD" if spent else ""
         return f"run {model.state} after {span(data.get('duration', 0.0))}{cost}"
     if event.type == "budget:warning":
@@ -84,14 +85,38 @@ def _retrying(row: Row, data: Any) -> str:
     return f"failed with {row.words} (attempt {row.attempt}); {reason}"
 
 
+def _started(row: Row, _data: Any) -> str:
+    return "started" if row.attempt == 1 else f"started, attempt {row.attempt}"
+
+
+def _done(row: Row, _data: Any) -> str:
+    return f"done in {span((row.ended or 0.0) - row.started)}"
+
+
+def _failed(row: Row, _data: Any) -> str:
+    return f"failed with {row.words}"
+
+
+def _waits(_row: Row, data: Any) -> str:
+    return f"waits {span(data['seconds'])}"
+
+
+def _skipped(row: Row, _data: Any) -> str:
+    return f"skipped ({row.words})"
+
+
+def _asks(row: Row, _data: Any) -> str:
+    return f"asks: {row.words}"
+
+
 _WORDS: dict[str, Callable[[Row, Any], str]] = {
-    "node:started": lambda row, data: "started" if row.attempt == 1 else f"started, attempt {row.attempt}",
-    "node:completed": lambda row, data: f"done in {span((row.ended or 0.0) - row.started)}",
-    "node:failed": lambda row, data: f"failed with {row.words}",
+    "node:started": _started,
+    "node:completed": _done,
+    "node:failed": _failed,
     "node:retrying": _retrying,
-    "node:waiting": lambda row, data: f"waits {span(data['seconds'])}",
-    "node:skipped": lambda row, data: f"skipped ({row.words})",
-    "human_gate:paused": lambda row, data: f"asks: {row.words}",
+    "node:waiting": _waits,
+    "node:skipped": _skipped,
+    "human_gate:paused": _asks,
 }
 
 

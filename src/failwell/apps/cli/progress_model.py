@@ -111,7 +111,8 @@ class Model:
         self._tidy()
 
     def _spend(self, data: Any) -> None:
-        self.spent += (data.get("usage") or {}).get("cost_usd") or 0.0
+        usage: dict[str, Any] = data.get("usage") or {}
+        self.spent += usage.get("cost_usd") or 0.0
 
     def _drop(self, path: str) -> None:
         for key in [key for key in self.rows if key == path or key.startswith((f"{path}/", f"{path}["))]:

@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exits import Exit
@@ -33,7 +33,7 @@ def _result(outputs: Any, form: str) -> str:
     # Plain ASCII: the result must survive whatever encoding the next program reads with.
     if form != MARKDOWN or not isinstance(outputs, dict):
         return dumps(outputs, indent=2)
-    told: Mapping[str, Any] = outputs  # pyright: ignore[reportUnknownVariableType]
+    told = cast("Mapping[str, Any]", outputs)
     rows: list[str] = []
     for name, value in told.items():
         text = value if isinstance(value, str) else dumps(value)

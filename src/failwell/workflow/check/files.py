@@ -34,6 +34,12 @@ class Checked:
     """Every file that was read: path → digest and text."""
 
     @property
+    def plans(self) -> dict[str, Plan]:
+        """Every plan that was made, by its path."""
+        mine = {} if self.plan is None else {self.plan.file: self.plan}
+        return {**self.children, **mine}
+
+    @property
     def is_usable(self) -> bool:
         """Whether a run may begin."""
         return self.plan is not None and not any(mistake.is_error for mistake in self.mistakes)

@@ -5,8 +5,10 @@ files it was made from are compared with those on disk before a step of it runs 
 """
 
 import json
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from failwell.workflow.machine.events import Begin, Event, Resume
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.state import State
 from failwell.workflow.mistakes import Mistake, to_json
-from failwell.workflow.plan import Plan
+from failwell.workflow.plan import END, Plan
 
 
 class WorkflowInvalid(Fault, kind="validation.shape_invalid"):
@@ -90,7 +92,8 @@ class Settings:
     notes: Notes | None = None
     asker: Asker | None = None
     stays: bool = False
-    grace: float = 2.0
+    grace: float = 0.8
+    """Seconds between asking a process to end and ending it; a time limit is kept to within a second."""
     around: Callable[[Driver, str, Path], AbstractAsyncContextManager[None]] = _nothing_around
     """Entered with the driver, the run's name and its folder while the run goes on, to let others speak to it."""
 
@@ -119,11 +122,11 @@ async def start(
     now = settings.clock.now().timestamp()
     name = run or new_run_id(now, settings.environ)
     folder = run_folder(settings.folder, name)
-    told = {**(metadata or {}), "errors_file": str(folder / "errors.jsonl")}
+    told = {**(metadata or {}), "errors_file": str(folder / "errors.jsonl"), "cwd": str(Path.cwd())}
     begin = Begin(at=now, run=name, file=plan.file, inputs=given, metadata=told)
     with settings.store.lock(name):
         _create(settings, name, now, checked, plan, metadata)
-        return await _drive(settings, name, checked, State(), begin, secrets)
+        return await _drive(settings, name, checked.plans, State(), begin, secrets)
 
 
 async def resume(
@@ -150,14 +153,48 @@ async def resume(
         changed = differences(settings.store.sources(run), checked.files)
         if changed and not accept_changes:
             raise _changed(run, changed)
+        plans = checked.plans
+        _open_all(state, plans, settings)
+        _check_places(run, state, plans)
         secrets = _secrets(state, plan, inputs or {})
         now = settings.clock.now().timestamp()
         if state.is_over:
-            return await _go_on(run, state, checked, plan, settings, secrets, limits or {})
+            return await _go_on(run, state, checked, plans, settings, secrets, limits or {})
         event = Resume(
             at=now, by=by, accepted_changes=bool(changed), limits=limits or {}, luck=_luck(settings)()
         )
-        return await _drive(settings, run, checked, state, event, secrets)
+        return await _drive(settings, run, plans, state, event, secrets)
+
+
+def _open_all(state: State, plans: dict[str, Plan], settings: Settings) -> None:
+    """Read the sub-workflows whose paths were only known at run time."""
+    for scope in state.scopes.values():
+        if scope.file not in plans:
+            more, _ = _usable(scope.file, settings, as_root=False)
+            plans.update(more.plans)
+
+
+def _check_places(run: str, state: State, plans: Mapping[str, Plan]) -> None:
+    """Everything that the run is at must still be in its files."""
+    gone: list[str] = []
+    for scope in state.scopes.values():
+        nodes = plans[scope.file].nodes
+        if scope.cursor not in (None, END) and scope.cursor not in nodes:
+            gone.append(f"{scope.file} has no `{scope.cursor}` any more, where the run is")
+    for group in state.groups.values():
+        task = state.tasks[group.path]
+        nodes = plans[state.scopes[task.scope].file].nodes
+        if group.type == "parallel":
+            missing = [key for key in group.keys if key not in nodes]
+            gone += [f"`{task.node}` has no member `{key}` any more" for key in missing]
+    if gone:
+        raise FileChanged(
+            run=run,
+            changed=gone,
+            user_action=UserAction(
+                ActionKind.CHANGE_INPUT, "put these nodes back; the run cannot go on without them"
+            ),
+        )
 
 
 def restored(store: Store, run: str) -> State:
@@ -204,12 +241,13 @@ async def _go_on(
     run: str,
     state: State,
     checked: Checked,
-    plan: Plan,
+    plans: dict[str, Plan],
     settings: Settings,
     secrets: Mapping[str, str],
     limits: Mapping[str, Any],
 ) -> Ended:
     """Continue a run that ended badly, under a name of its own: what has ended stays as it is."""
+    plan = plans[state.file]
     now = settings.clock.now().timestamp()
     name = new_run_id(now, {})
     told = {**state.metadata, "errors_file": str(run_folder(settings.folder, name) / "errors.jsonl")}
@@ -221,7 +259,7 @@ async def _go_on(
     begin = Begin(at=now, run=name, file=plan.file, inputs=inputs, metadata=told, continues=continues)
     with settings.store.lock(name):
         _create(settings, name, now, checked, plan, {**state.metadata, "continues": run})
-        return await _drive(settings, name, checked, State(), begin, secrets)
+        return await _drive(settings, name, plans, State(), begin, secrets)
 
 
 def _create(
@@ -247,21 +285,18 @@ def _create(
 async def _drive(
     settings: Settings,
     run: str,
-    checked: Checked,
+    plans: dict[str, Plan],
     state: State,
     first: Event,
     secrets: Mapping[str, str],
 ) -> Ended:
-    plans = {**checked.children}
-    assert checked.plan is not None
-    plans[checked.plan.file] = checked.plan
 
     async def open_file(file: str, folder: str) -> Plan:
         from asyncio import to_thread
         from posixpath import join, normpath
 
         found = await to_thread(_usable, normpath(join(folder, file)), settings, as_root=False)
-        plans.update(found[0].children)
+        plans.update(found[0].plans)
         return found[1]
 
     world = World(
@@ -303,15 +338,23 @@ class _Vault:
 
 def _usable(file: str, settings: Settings, *, as_root: bool = True) -> tuple[Checked, Plan]:
     checked = check_file(
-        file,
+        str(Path(file).absolute()),
         environ=settings.environ,
         allow_outside=settings.allow_outside,
         available=settings.available,
         as_root=as_root,
     )
     if checked.plan is None or not checked.is_usable:
-        raise WorkflowInvalid(file=file, mistakes=list(checked.mistakes), user_action=_look(file))
+        mistakes = [_as_typed(one, file) for one in checked.mistakes]
+        raise WorkflowInvalid(file=file, mistakes=mistakes, user_action=_look(file))
     return checked, checked.plan
+
+
+def _as_typed(mistake: Mistake, file: str) -> Mistake:
+    """A mistake whose file is named as it was typed: a run keeps the whole path, people do not."""
+    if mistake.place is None or Path(file).is_absolute():
+        return mistake
+    return replace(mistake, place=replace(mistake.place, file=os.path.relpath(mistake.place.file)))
 
 
 def _look(file: str) -> UserAction:

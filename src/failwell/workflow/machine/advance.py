@@ -29,6 +29,7 @@ from failwell.workflow.machine.events import (
 )
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.groups import pump_group, retry_items
+from failwell.workflow.machine.hooks import hook
 from failwell.workflow.machine.paths import below
 from failwell.workflow.machine.scopes import close_scope
 from failwell.workflow.machine.state import ACTIVE, State, Task
@@ -138,6 +139,7 @@ def _begin(turn: Turn, event: Begin) -> None:
         data["continues"] = {key: value for key, value in event.continues.items() if key != "state"}
         data["state"] = event.continues["state"]
     turn.record("run:started", data)
+    hook(turn, "on_start")
     _arm_run_timer(turn)
     if event.continues is None:
         turn.owe("")

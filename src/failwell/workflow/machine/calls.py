@@ -1,6 +1,7 @@
 """The call of a leaf with everything in it rendered, so that whoever runs it needs no engine."""
 
 import json
+from posixpath import join
 from typing import Any
 
 from failwell.workflow.machine.context import ScopeNames, look_up
@@ -9,11 +10,11 @@ from failwell.workflow.plan import AgentSpec, CallSpec, Node, ScriptSpec, Templa
 from failwell.workflow.template import render, render_value
 
 
-def call_of(node: Node, names: ScopeNames) -> dict[str, Any]:
-    """What `node` asks for, as JSON."""
+def call_of(node: Node, names: ScopeNames, folder: str | None) -> dict[str, Any]:
+    """What `node` asks for, as JSON. `folder` is where the run was started."""
     spec = node.spec
     if isinstance(spec, ScriptSpec):
-        return _script(spec, names)
+        return _script(spec, names, folder)
     if isinstance(spec, AgentSpec):
         return {
             "prompt": _text(spec.prompt, names),
@@ -31,7 +32,7 @@ def call_of(node: Node, names: ScopeNames) -> dict[str, Any]:
     }
 
 
-def _script(spec: ScriptSpec, names: ScopeNames) -> dict[str, Any]:
+def _script(spec: ScriptSpec, names: ScopeNames, folder: str | None) -> dict[str, Any]:
     env, secrets = dict(spec.env), dict[str, str]()
     for name, reference in spec.env_from.items():
         value = look_up(reference, names)
@@ -44,7 +45,7 @@ def _script(spec: ScriptSpec, names: ScopeNames) -> dict[str, Any]:
         "args": [render(arg, names) for arg in spec.args],
         "env": env,
         "env_from": secrets,
-        "working_dir": _text(spec.working_dir, names),
+        "working_dir": _folder(_text(spec.working_dir, names), folder),
         "stdin": _text(spec.stdin, names),
         "timeout": spec.timeout,
         "output_limit": spec.output_limit,
@@ -54,6 +55,13 @@ def _script(spec: ScriptSpec, names: ScopeNames) -> dict[str, Any]:
 def is_secret(value: Any) -> bool:
     """Whether this is the mark that stands for a secret input."""
     return isinstance(value, dict) and value.get("secret") is True and "ref" in value  # pyright: ignore[reportUnknownMemberType]
+
+
+def _folder(named: str | None, folder: str | None) -> str | None:
+    """Where a script runs: what the author wrote, seen from where the run was started."""
+    if folder is None:
+        return named
+    return folder if named is None else join(folder, named)
 
 
 def _text(template: Template | None, names: ScopeNames) -> str | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.commands import Ask, End, Hush, Idle, Stop
+from failwell.workflow.machine.hooks import hook
 from failwell.workflow.machine.paths import below
 from failwell.workflow.machine.state import ACTIVE, Task
 from failwell.workflow.machine.turn import Turn
@@ -77,7 +78,9 @@ def come_to_rest(turn: Turn) -> None:
     if state.cancel is not None:
         _finish(turn, "run:cancelled", {"reason": state.cancel["reason"], "by": state.cancel["by"]})
     elif state.ending is not None:
-        _finish(turn, "run:failed", _failed(turn))
+        data = _failed(turn)
+        hook(turn, "on_error", error={"type": data["error_type"], **data["envelope"]})
+        _finish(turn, "run:failed", data)
     else:
         _rest(turn, tasks)
 
@@ -137,6 +140,7 @@ def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
 
 def finish_well(turn: Turn, outputs: Any, **more: Any) -> None:
     """The root reached its end."""
+    hook(turn, "on_complete", result=outputs)
     _finish(turn, "run:completed", {"outputs": outputs, **more})
 
 

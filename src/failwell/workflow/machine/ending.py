@@ -288,9 +288,12 @@ def _declared(turn: Turn, task: Task, node: Node, failure: Failure) -> Failure:
 def _again_by_itself(turn: Turn, task: Task, node: Node, failure: Failure, usage: Any) -> bool:
     """The node's own `retry` block, which comes before any route."""
     retry = node.retry
-    if retry is None or not _may_repeat(node, failure):
+    if retry is None:
         return False
     if retry.retry_on is not None and not _admits(retry.retry_on, failure):
+        return False
+    # Whoever names the very kind has consented to a repeat; otherwise the category decides.
+    if not _may_repeat(node, failure) and kind_of(failure) not in (retry.retry_on or ()):
         return False
     told = _told_wait(turn, failure)
     is_parked = told is not None and told > _park_after(turn, task)
