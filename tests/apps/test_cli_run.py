@@ -462,3 +462,97 @@ agents: [{name: a, type: script, command: sh, args: ["-c", "exit 1"], routes: [{
     assert "+1 −1 lines" in refused.err
     assert "--accept-changes" in refused.err
     assert accepted.code == 0, accepted.err
+
+
+def test_a_run_is_resumed_from_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/step.sh").write_text("test -e ready || exit 3\npwd\n")
+    text = """
+workflow: {name: flow, entry_point: a}
+agents: [{name: a, type: script, command: sh, args: [step.sh], raises: [external.x]}]
+output: {where: "{{ a.output.stdout | trim }}"}
+"""
+    (tmp_path / "work/flow.yaml").write_text(text)
+    store = str(tmp_path / "store")
+    command = [sys.executable, "-m", "failwell", "run", "flow.yaml", "--store", store, "--run-id", "r1", "--quiet"]
+    first = subprocess.run(
+        command, env=environment(), cwd=tmp_path / "work", capture_output=True, check=False, timeout=30
+    )
+    (tmp_path / "work/ready").touch()
+
+    resumed = failwell("resume", "r1", "--store", store)
+
+    assert first.returncode == 3
+    assert resumed.code == 0, resumed.err
+    assert resumed.data == {"where": str(tmp_path / "work")}
+
+
+def test_a_file_that_lost_the_place_of_the_run_is_refused_even_with_changes_accepted(tmp_path: Path) -> None:
+    text = """
+workflow: {name: flow, entry_point: a}
+agents: [{name: a, type: script, command: sh, args: ["-c", "exit 1"], raises: [external.x]}]
+"""
+    file = a_file(tmp_path, text)
+    run(tmp_path, file, "--run-id", "r1")
+    Path(file).write_text(text.replace("name: a,", "name: b,").replace("entry_point: a", "entry_point: b"))
+
+    refused = failwell("resume", "r1", "--accept-changes", "--store", str(tmp_path / "store"))
+
+    assert refused.code == 2
+    assert "no `a` any more" in refused.err
+
+
+def test_a_child_whose_path_is_only_known_at_run_time_is_resumed_too(tmp_path: Path) -> None:
+    a_file(
+        tmp_path,
+        f"""
+workflow: {{name: child, entry_point: a}}
+agents: [{{name: a, type: script, command: sh, args: ["-c", "test -e '{tmp_path}/ready' || exit 3"], raises: [external.x]}}]
+output: {{v: done}}
+""",
+        "child.yaml",
+    )
+    file = a_file(
+        tmp_path,
+        """
+workflow: {name: flow, entry_point: step, input: {which: {type: string, default: child}}}
+agents: [{name: step, type: workflow, workflow: "{{ workflow.input.which }}.yaml", input_mapping: {}}]
+output: {v: "{{ step.output.v }}"}
+""",
+    )
+    first = run(tmp_path, file, "--run-id", "r1")
+    (tmp_path / "ready").touch()
+
+    resumed = failwell("resume", "r1", "--store", str(tmp_path / "store"))
+
+    assert first.code == 3, first.err
+    assert resumed.code == 0, resumed.err
+    assert resumed.data == {"v": "done"}
+
+
+def test_hooks_are_rendered_and_put_on_record(tmp_path: Path) -> None:
+    file = a_file(
+        tmp_path,
+        """
+workflow:
+  name: flow
+  entry_point: a
+  hooks:
+    on_start: "starting {{ workflow.name }}"
+    on_complete: "made {{ result.x }}"
+    on_error: "broke: {{ error.kind }}"
+  input: {fail: {type: boolean, default: false}}
+agents:
+  - {name: a, type: script, command: sh, args: ["-c", "test {{ workflow.input.fail }} = False"], raises: [external.x]}
+output: {x: "1"}
+""",
+    )
+
+    well, badly = run(tmp_path, file, "--run-id", "well"), run(tmp_path, file, "--run-id", "badly", "-i", "fail=true")
+
+    assert (well.code, badly.code) == (0, 3), badly.err
+    assert [one["data"]["text"] for one in events(tmp_path, "well") if one["type"] == "hook"] == [
+        "starting flow",
+        "made 1",
+    ]
+    assert events(tmp_path, "badly")[-2]["data"]["text"] == "broke: internal.script_error"
