@@ -498,6 +498,10 @@ class Queue:
         began = self._loop.time()
         request = entry.request
         try:
+            if entry.cancelled is not None:
+                # The cancel came between the record of the start and the start.
+                raise _stopped(entry)  # noqa: TRY301  (it ends as any other cancelled call)
+            entry.is_called = True
             if entry.items is None:
                 value = await station.worker.call(
                     entry.id, request.arguments, action=request.action, timeout=self._limit(entry)
@@ -523,6 +527,7 @@ class Queue:
                 self._end(entry, JobState.COMPLETED)
                 return
             report = self._described(entry, _stopped(entry))
+        entry.is_called = False
         if entry.canceller is not None:
             # Its phases come before its end.
             await asyncio.wait([entry.canceller])
@@ -731,7 +736,7 @@ class Queue:
     async def _stop_call(self, entry: Entry, grace: float | None) -> None:
         station = self._stations[entry.request.instance]
         phase = await station.worker.cancel(entry.id, grace=grace)
-        if phase is None and entry.task is not None and entry.id not in station.worker.in_flight:
+        if phase is None and entry.is_called and entry.task is not None:
             # Its worker is still being started, so there is no call to stop yet.
             entry.task.cancel()
 

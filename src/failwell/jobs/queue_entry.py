@@ -29,6 +29,7 @@ class Entry:
         "ended",
         "error",
         "id",
+        "is_called",
         "items",
         "key",
         "losses",
@@ -77,6 +78,8 @@ class Entry:
         self.result: str | None = None
         """As JSON."""
         self.error: ErrorReport | None = None
+        self.is_called = False
+        """Whether its worker has been asked and has not answered."""
         self.place = 0
         """Which of its tickets in the waiting line is the valid one."""
         self.accepted: Future[Entry] | None = None

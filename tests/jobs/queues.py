@@ -1,0 +1,104 @@
+"""Builders for the tests of the queue: a runtime, a machine to look at, a GPU that is a folder."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from failwell.jobs.job import Job
+from failwell.jobs.ledger import Pool
+from failwell.jobs.manifest import Manifest, Resources
+from failwell.jobs.queue import Rules
+from failwell.jobs.resources import Machine
+from failwell.jobs.runtime import Runtime
+from failwell.jobs.supervisor import Supervision
+from tests.jobs.workers import SAMPLES, is_alive, until
+
+PLENTY = Pool(1_000_000.0, 900_000.0)
+
+
+class OutsideWorld:
+    """A machine as tests want it. GPUs are folders that the workers themselves write into."""
+
+    def __init__(self, *gpus: Path, total: float = 10_000.0) -> None:
+        self.gpus = gpus
+        self.total = total
+        self.ram: Pool | None = PLENTY
+        self.disk: Pool | None = PLENTY
+        self.looks = 0
+
+    def read(self) -> Machine:
+        self.looks += 1
+        pools: list[Pool] = []
+        processes: dict[tuple[int, int], float] = {}
+        for index, folder in enumerate(self.gpus):
+            used = 0.0
+            for file in folder.iterdir():
+                if not file.name.isdecimal() or not (file.name == "0" or is_alive(int(file.name))):
+                    continue
+                held = _number(file)
+                used += held
+                processes[index, int(file.name)] = held
+            pools.append(Pool(self.total, self.total - used))
+        return Machine(ram=self.ram, disk=self.disk, gpus=tuple(pools), gpu_processes=processes)
+
+    def close(self) -> None:
+        return None
+
+
+def _number(file: Path) -> float:
+    try:
+        return float(file.read_text() or 0)
+    except OSError:
+        return 0.0
+
+
+def a_capability(name: str = "worker", kind: str = "Worker", **fields: Any) -> Manifest:
+    known: dict[str, Any] = {"path": (SAMPLES,), "cancel_grace": 5.0, **fields}
+    return Manifest(name=name, object=f"queueing:{kind}", **known)
+
+
+def a_model(name: str, kind: str = "Model", **fields: Any) -> Manifest:
+    return a_capability(name, kind, resources=Resources(gpu=True), **fields)
+
+
+def a_gpu(tmp_path: Path, name: str = "gpu") -> Path:
+    folder = tmp_path / name
+    folder.mkdir()
+    return folder
+
+
+@asynccontextmanager
+async def a_runtime(
+    folder: Path, *manifests: Manifest, world: OutsideWorld | None = None, measured: bool = True, **wishes: Any
+) -> AsyncGenerator[Runtime]:
+    """A runtime that is stopped when the block ends; its capabilities have had their measurement run."""
+    rules = wishes.pop("rules", None) or Rules(lanes=wishes.pop("lanes", 4), rescan=0.05, calm=0.05)
+    runtime = Runtime(
+        folder / "state",
+        shelf=folder / "shelf",
+        probe=world or OutsideWorld(),
+        rules=rules,
+        supervision=Supervision(pulse=0.05),
+        **wishes,
+    )
+    async with runtime:
+        for manifest in manifests:
+            runtime.register(manifest)
+            if measured:
+                await runtime.call(manifest.name, action="pid")
+        yield runtime
+
+
+async def began(path: Path) -> None:
+    """Wait until the job that runs until `path` is there has begun."""
+    await until(Path(f"{path}.began").exists)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+def types(runtime: Runtime, job: Job | str) -> list[str]:
+    """What happened to a job, in order."""
+    return [event.type for event in runtime.store.events(job=job if isinstance(job, str) else job.id)]

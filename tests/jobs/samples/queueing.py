@@ -1,0 +1,152 @@
+# pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false
+# ruff: noqa: PTH105, PTH109, PTH110, PTH118, PTH123, PTH208
+"""Capabilities for tests of the queue: they wait until they are let go, fail as told, and hold what a fake GPU lends."""
+
+import os
+import time
+
+
+def echo(value=None):
+    return value
+
+
+class Worker:
+    """Does what it is told, and writes down that it did."""
+
+    def __init__(self):
+        self.config = {}
+        self.life = []
+
+    def initialize(self, config):
+        self.config = config
+
+    def execute(self, value=None):
+        self._note(value)
+        return value
+
+    def pid(self):
+        return os.getpid()
+
+    def seen_config(self):
+        return self.config
+
+    def until(self, path, value=None, mb=0):
+        """Run until a file is there, reporting progress and heeding cancels."""
+        self._note(value)
+        held = bytearray(mb << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        open(path + ".began", "a").close()
+        self.progress(0.5, "half")
+        while not os.path.exists(path):
+            self.check_cancel()
+            time.sleep(0.002)
+        return value
+
+    def deaf(self, path):
+        """The same, and no cancel is heard."""
+        open(path + ".began", "a").close()
+        while not os.path.exists(path):
+            time.sleep(0.002)
+
+    def fail_first(self, times, path, kind="transient", after=None):
+        """Fail so many times, counted in a file, then succeed."""
+        from failwell.capability import CapabilityResourceError, CapabilityTransientError, ResourceShortfall
+
+        with open(path, "a") as file:
+            file.write(f"{time.time()}\n")
+        count = sum(1 for _ in open(path))
+        if count > times:
+            return count
+        if kind == "transient":
+            raise CapabilityTransientError("not now", retry_after_seconds=after)
+        raise CapabilityResourceError(
+            "too little", resource_shortfall=ResourceShortfall("system_ram_mb", 16000, 8000)
+        )
+
+    def die(self, path, times, signal=9):
+        """Kill its own process so many times, then succeed."""
+        with open(path, "a") as file:
+            file.write("x\n")
+        if sum(1 for _ in open(path)) <= times:
+            os.kill(os.getpid(), signal)
+        return "alive"
+
+    def fill_disk(self, folder, mb):
+        """Write a file and let it lie."""
+        with open(os.path.join(folder, f"{os.getpid()}.bin"), "wb") as file:
+            for _ in range(mb):
+                file.write(os.urandom(1 << 20))
+        return mb
+
+    def eat(self, mb):
+        """Take main memory and give it back."""
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (mb << 20, mb << 20))
+        return len(bytearray(mb << 21))
+
+    def count_to(self, number):
+        yield from range(number)
+
+    def on_disable(self):
+        self._note("disabled")
+
+    def on_enable(self):
+        self._note("enabled")
+
+    def _note(self, what):
+        path = self.config.get("log")
+        if path:
+            with open(path, "a") as file:
+                file.write(f"{what}\n")
+
+
+class Model:
+    """Sits in the memory of a GPU that is a folder: one file for each process, with the megabytes it holds."""
+
+    def initialize(self, config):
+        self.gpu = config["gpu"]
+        self.total = config.get("total", 10_000)
+        self.keeps = config.get("keeps", True)
+        self.file = os.path.join(self.gpu, str(os.getpid()))
+
+    def execute(self, mb, until=None):
+        from failwell.capability import CapabilityResourceError, ResourceShortfall
+
+        free = self.total - sum(
+            float(open(os.path.join(self.gpu, name)).read() or 0)
+            for name in os.listdir(self.gpu)
+            if name != str(os.getpid()) and (name == "0" or os.path.exists(f"/proc/{name}"))
+        )
+        with open(os.path.join(self.gpu + ".log"), "a") as log:
+            log.write(f"{os.getpid()} wants {mb} of {free}\n")
+        if mb > free:
+            raise CapabilityResourceError(
+                "CUDA out of memory", resource_shortfall=ResourceShortfall("gpu_vram_mb", mb, free)
+            )
+        with open(self.file + ".draft", "w") as file:
+            file.write(str(mb))
+        os.replace(self.file + ".draft", self.file)
+        if until is not None:
+            open(until + ".began", "a").close()
+            self.progress(0.25, "loaded")
+            while not os.path.exists(until):
+                self.check_cancel()
+                time.sleep(0.002)
+        if not self.keeps:
+            os.unlink(self.file)
+        return os.getpid()
+
+    def pid(self):
+        return os.getpid()
+
+    def seen_config(self):
+        return {"gpu": self.gpu, "total": self.total, "keeps": self.keeps}
+
+
+class Releasing(Model):
+    """Gives its memory back when asked to."""
+
+    def release(self):
+        if os.path.exists(self.file):
+            os.unlink(self.file)
