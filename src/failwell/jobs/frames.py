@@ -23,6 +23,7 @@ because it runs where failwell may not be installed; a test holds the two togeth
         exit        code                                    from the guardian: how the worker process ended
 """
 
+from json import JSONDecoder, JSONEncoder
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityFatalError, CapabilityInputError
@@ -39,6 +40,11 @@ TO_HOST = (
 )  # fmt: skip
 
 
+# Made once: `json.dumps` makes a new encoder for every call that wants anything but its defaults.
+_encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
+_decode = JSONDecoder().decode
+
+
 class BrokenFrame(ValueError):
     """The other side wrote something that is no frame; nothing after it can be trusted."""
 
@@ -49,10 +55,8 @@ def encode(frame: dict[str, Any]) -> bytes:
     Raises:
         CapabilityInputError: a value cannot be written as JSON, or it is too large.
     """
-    from json import dumps
-
     try:
-        body = dumps(frame, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+        body = _encode(frame).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise CapabilityInputError(
             f"an argument cannot be handed to the worker: {error}; give JSON values only"
@@ -94,10 +98,8 @@ class Decoder:
 
 
 def _parsed(body: bytearray) -> dict[str, Any]:
-    from json import loads
-
     try:
-        made = loads(body)
+        made = _decode(body.decode())
     except ValueError as error:
         raise BrokenFrame("a frame is not JSON") from error
     if not isinstance(made, dict):

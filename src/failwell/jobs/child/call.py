@@ -25,7 +25,7 @@ class Call:
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
         self._fraction = 0.0
-        self._room = threading.Semaphore(window)
+        self._room = threading.Semaphore(window) if window else None
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Tell the host how far this call is; `None` repeats the fraction that was told last."""
@@ -69,7 +69,8 @@ class Call:
                 return
             self.cancelled.set()
             waiting = list(self._callbacks)
-        self._room.release()
+        if self._room is not None:
+            self._room.release()
         for callback in waiting:
             try:
                 callback()
@@ -94,10 +95,12 @@ class Call:
 
     def more(self, count: int) -> None:
         """The host has taken `count` items."""
-        self._room.release(count)
+        if self._room is not None:
+            self._room.release(count)
 
     def wait_for_room(self) -> None:
         """Wait until the host takes another item."""
-        self._room.acquire()
+        if self._room is not None:
+            self._room.acquire()
         if self.cancelled.is_set():
             raise self.cancellation()

@@ -1,0 +1,29 @@
+"""The bench of workers runs and says what it measured. The figures are for people to read."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_bench_of_workers_prints_its_table() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench/workers.py"), "--quick"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=55,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert [line[:20].strip() for line in done.stdout.splitlines()] == [
+        "workers",
+        "a round trip over",
+        "a call through Pro",
+        "a warm call to a w",
+        "from SIGKILL to a",
+        "a start, until it",
+    ]
