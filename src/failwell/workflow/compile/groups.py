@@ -167,8 +167,8 @@ FOR_EACH = Shape(
         "type": Key(Choice("for_each"), "`for_each`"),
         "source": Key(
             Text(
-                r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}",
-                "a dotted reference of three parts or more, such as `finder.output.files`",
+                r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
+                "a dotted reference to a list, such as `finder.output.files`",
             ),
             "the list",
             required=True,
