@@ -26,8 +26,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.project ## one failure, shown the way each of its readers sees it
-	@$(PY) examples/one_failure_every_view.py
+demo: $(VENV)/.project ## a release that fails twice, live: once foreseen, once not
+	@$(PY) examples/demo.py
 
 test: $(VENV)/.test ## run the tests
 	@$(PY) -m pytest -n $(WORKERS)

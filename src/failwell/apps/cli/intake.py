@@ -93,6 +93,10 @@ def _json(given: Given) -> ErrorReport:
     if str(document.get("schema", "")).startswith("failwell.error/"):
         # A problem document of ours names the schema too, and says `detail` where a report says `message`.
         return _problem(document) if "detail" in document else ErrorReport.read(document)
+    kept: object = document.get("report")
+    if isinstance(kept, dict) and str(kept.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        # A line of a run's errors.jsonl.
+        return ErrorReport.read(cast("dict[str, Any]", kept))
     if ("status" in document or "status_code" in document) and ("headers" in document or "body" in document):
         return _reply(given)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):

@@ -1,0 +1,87 @@
+"""A release that fails twice: once in a way that was foreseen, once in a way that was not.
+
+    make demo        (or: python examples/demo.py)
+
+It runs examples/workflows/release with the `failwell` command itself, in a folder of its own under the
+system's temporary one, and ends with what to type next. It needs no key and no server.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parent
+RELEASE = EXAMPLES / "workflows/release/workflow.yaml"
+
+
+class Demo:
+    """Types commands for you, and shows them as you would type them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "store"
+        self.environment = {
+            **os.environ,
+            "FAILWELL_STORE": str(self.store),
+            # The played steps take this long each, so that there is something to see.
+            "PACE": os.environ.get("PACE", "0.25"),
+        }
+
+    @property
+    def failwell(self) -> str:
+        """The command as it can be typed here."""
+        beside = Path(sys.executable).with_name("failwell")
+        if beside.exists():
+            return shlex.quote(os.path.relpath(beside) if beside.is_relative_to(Path.cwd()) else str(beside))
+        return f"{shlex.quote(sys.executable)} -m failwell"
+
+    def say(self, text: str = "") -> None:
+        """Print a line before whatever the next command prints."""
+        print(text, flush=True)
+
+    def type(self, *arguments: str) -> int:
+        """Run one command in full view."""
+        self.say(f"\n$ failwell {shlex.join(arguments)}")
+        command = [sys.executable, "-m", "failwell", *arguments]
+        return subprocess.run(command, env=self.environment, check=False).returncode  # noqa: S603  (its own command)
+
+
+def main() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="failwell-demo-"))
+    demo = Demo(folder)
+    file = os.path.relpath(RELEASE)
+    demo.say("A release: build, three tests side by side, deploy, check, sign.")
+    foreseen = demo.type("run", file, "-i", "version=2.4.1")
+    demo.say(f"exit code {foreseen}: the cluster was busy, so the deployment was retried; what went live was")
+    demo.say("unhealthy, so it was rolled back. Both were written down in the file, and nobody had to look.")
+
+    unforeseen = demo.type("run", file, "-i", "version=2.5.0", "-i", f"work={folder}")
+    demo.say(
+        f"\nexit code {unforeseen}: no route takes `external.signing.key_missing`. The run is on record,"
+    )
+    demo.say("and whatever it has done stays done.")
+    demo.type("runs", "list")
+
+    (errors,) = (demo.store / "runs").glob("*/errors.jsonl")
+    command = demo.failwell
+    demo.say("\nWhat to type next:")
+    demo.say(f"""
+  export FAILWELL_STORE={shlex.quote(str(demo.store))}
+
+  # every step, its attempts, what it failed with
+  {command} runs show last
+
+  # what the failure is, and why it was not repeated
+  {command} explain {shlex.quote(str(errors))}
+
+  # put right what was wrong, then go on with `sign`; nothing is built or deployed twice
+  touch {shlex.quote(str(folder / "signing.key"))}
+  {command} resume last
+""")
+    return 0 if (foreseen, unforeseen) == (0, 3) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

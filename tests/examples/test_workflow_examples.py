@@ -1,0 +1,399 @@
+"""Every workflow among the examples is valid and does what it says, run with the command as it is shipped."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apps.running import Done, environment, failwell
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "workflows"
+FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
+WARNED = {
+    # The flagship shows what a failure looks like that nobody thought of.
+    "release": ["`sign` raises `external.signing.key_missing`, and no route takes it"],
+}
+
+
+class Desk:
+    """A folder with a store, and the commands as somebody types them there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+
+    def type(self, *arguments: str) -> Done:
+        return failwell(*arguments, env={"FAILWELL_STORE": str(self.store)})
+
+    def run(self, name: str, *arguments: str) -> Done:
+        return self.type("run", str(EXAMPLES / name / "workflow.yaml"), "--run-id", "r", *arguments)
+
+    def events(self, run: str = "r") -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.type("runs", "export", run).out.splitlines()]
+
+    def started(self, run: str = "r") -> list[str]:
+        return [one["data"]["path"] for one in self.events(run) if one["type"] == "node:started"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_there_are_ten_examples_or_more_and_each_is_tried_here() -> None:
+    tried = set(re.findall(r'run\(\s*"([a-z-]+)"', Path(__file__).read_text(encoding="utf-8")))
+
+    assert len(FOLDERS) >= 10
+    assert tried >= set(FOLDERS)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_example_is_valid_and_warns_of_nothing_unforeseen(name: str) -> None:
+    done = failwell("validate", "--json", str(EXAMPLES / name / "workflow.yaml"))
+
+    assert done.code == 0
+    assert [one["message"] for one in done.data[0]["warnings"]] == WARNED.get(name, [])
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}")
+def test_an_example_says_first_what_it_is_for(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("orders.csv", {"status": "loaded", "total": 100.0, "source": "orders.csv"}),
+        ("no-such.csv", {"status": "loaded", "total": 100.0, "source": "orders.csv"}),
+        ("broken.csv", {"status": "quarantined", "line": 3, "reason": "line 3 has no amount"}),
+    ],
+)
+def test_errors_are_routed_by_kind_and_by_category(desk: Desk, file: str, expected: dict[str, Any]) -> None:
+    done = desk.run("error-routing", "-i", f"file={file}")
+
+    assert done.code == 0, done.err
+    assert done.data == expected
+    assert ("fallback" in desk.started()) is (file == "no-such.csv")
+
+
+def test_a_transient_failure_is_retried_until_it_passes(desk: Desk) -> None:
+    done = desk.run("retry-then-escalate")
+
+    assert done.data == {"price": 42.0, "from": "service"}
+    assert "attempt 2); again in 100 ms" in done.err
+    assert desk.started() == ["fetch"] * 3
+
+
+def test_after_the_last_retry_a_person_decides(desk: Desk) -> None:
+    waiting = desk.run("retry-then-escalate", "-i", "failures=9")
+    answered = desk.type("gate", "respond", "last", "ask", "cached")
+    done = desk.type("resume", "last")
+
+    assert waiting.code == 4
+    assert "the quote service is busy after 4 attempts" in waiting.err
+    assert answered.code == 0, answered.err
+    assert done.data == {"price": 41.5, "from": "yesterday"}
+    assert desk.started().count("fetch") == 4
+
+
+def test_giving_up_after_the_retries_is_a_failure_on_purpose(desk: Desk) -> None:
+    desk.run("retry-then-escalate", "-i", "failures=9")
+    desk.type("gate", "respond", "last", "ask", "give_up")
+
+    done = desk.type("resume", "last")
+
+    assert done.code == 1
+    assert "no quote today" in done.err
+
+
+def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(desk: Desk) -> None:
+    waiting = desk.run("human-gate-on-error", "--no-input")
+    open_gates = desk.type("gate", "list", "--json").data
+    desk.type(
+        "gate", "respond", "last", "mend", "corrected", "--payload", '{"iban": "DE02120300000000202051"}'
+    )
+    done = desk.type("resume", "last")
+
+    assert waiting.code == 4
+    assert [(one["id"], one["assignee"], one["values"]) for one in open_gates] == [
+        ("mend", "accounting", ["corrected", "reject"])
+    ]
+    assert done.data == {"iban": "DE02120300000000202051", "corrected": True}
+
+
+def test_a_person_who_rejects_ends_the_run(desk: Desk) -> None:
+    desk.run("human-gate-on-error", "--no-input")
+    desk.type("gate", "respond", "last", "mend", "reject")
+
+    done = desk.type("resume", "last")
+
+    assert done.code == 3
+    assert "halt.intentional" in done.err
+
+
+def test_items_fail_alone_and_the_report_names_them(desk: Desk) -> None:
+    done = desk.run("fan-out")
+
+    assert done.code == 0, done.err
+    assert done.data == {
+        "asked": 6,
+        "made": ["cat", "dog", "fox", "bee"],
+        "failed": ["owl", "elk"],
+        "report": "owl: not an image (external.image.corrupt)\nelk: the store is busy (external.image.busy)\n",
+    }
+    attempts = {f"shrink[{index}]": desk.started().count(f"shrink[{index}]") for index in (1, 2, 4)}
+    assert attempts == {"shrink[1]": 2, "shrink[2]": 1, "shrink[4]": 3}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        (["a1", "a2"], {"status": "updated", "hosts": ["a1", "a2"]}),
+        (["a1", "full"], {"status": "postponed", "because_of": "full"}),
+    ],
+    ids=["well", "handled two levels up"],
+)
+def test_three_levels_of_workflows_hand_up_what_they_do_not_handle(
+    desk: Desk, hosts: list[str], expected: dict[str, Any]
+) -> None:
+    done = desk.run("sub-workflows", "-i", f"hosts={json.dumps(hosts)}")
+
+    assert done.data == expected
+
+
+def test_a_failure_from_three_levels_down_shows_its_way(desk: Desk) -> None:
+    done = desk.run("sub-workflows", "-i", 'hosts=["a1", "lost"]', "--error-format", "json", "--quiet")
+
+    assert done.code == 3
+    assert done.error["kind"] == "external.host.unreachable"
+    assert done.error["details"] == {"host": "lost"}
+    assert [(one["workflow"], one["node"]) for one in done.error["frames"]] == [
+        ("host", "install"),
+        ("region", "update"),
+        ("fleet", "europe"),
+    ]
+
+
+def test_a_spent_budget_waits_for_approval_and_the_whole_cost_is_told(desk: Desk) -> None:
+    waiting = desk.run("budget-pause")
+    desk.type("gate", "respond", "last", "budget:review", "approved")
+    done = desk.type("resume", "last")
+
+    assert waiting.code == 4
+    assert "0.51 of 0.50 USD are spent; may `review` run?" in waiting.err
+    assert done.data == {"text": "a review"}
+    assert "0.6100 USD" in done.err
+    assert [one["type"] for one in desk.events() if one["type"].startswith("budget:")] == ["budget:paused"]
+
+
+def test_a_rejected_budget_ends_the_run(desk: Desk) -> None:
+    desk.run("budget-pause")
+    desk.type("gate", "respond", "last", "budget:review", "rejected")
+
+    done = desk.type("resume", "last")
+
+    assert done.code == 1
+    assert "limit.budget_exceeded" in done.err
+
+
+@pytest.mark.parametrize(
+    ("customer", "schema", "payload"),
+    [
+        ("acme", "example.onboarding.account_created@1", {"account": "acme-1", "seats": 5}),
+        ("globex", "example.onboarding.account_refused@1", {"reason": "globex has an account"}),
+    ],
+)
+def test_a_notification_is_declared_checked_and_told(
+    desk: Desk, customer: str, schema: str, payload: dict[str, Any]
+) -> None:
+    done = desk.run("notification", "-i", f"customer={customer}")
+
+    (line,) = (desk.store / "runs/r/notifications.jsonl").read_text().splitlines()
+    told = json.loads(line)
+    assert done.data == {"created": customer == "acme"}
+    assert told["schema_id"] == schema
+    assert told["payload"] == payload
+    assert told["correlation"] == {"customer": customer}
+
+
+def test_the_release_retries_its_deployment_and_goes_live(desk: Desk) -> None:
+    done = desk.run("release", "-i", "version=2.4.0")
+
+    assert done.data == {"status": "released", "live": "2.4.0", "artifact": "app-2.4.0.tar.gz.sig"}
+    assert desk.started().count("deploy") == 3
+    assert {"tests/unit", "tests/lint", "tests/docs"} < set(desk.started())
+
+
+def test_a_release_that_is_unhealthy_is_rolled_back(desk: Desk) -> None:
+    done = desk.run("release", "-i", "version=2.4.1")
+
+    assert done.code == 0, done.err
+    assert done.data == {
+        "status": "rolled_back",
+        "live": "2.4.0",
+        "because": "2.4.1 answers every third request with 500",
+    }
+
+
+def test_a_release_that_nobody_can_sign_halts_and_goes_on_once_the_key_is_there(desk: Desk) -> None:
+    halted = desk.run("release", "-i", "version=2.5.0", "-i", f"work={desk.folder}")
+    explained = desk.type("explain", str(desk.store / "runs/r/errors.jsonl"))
+    (desk.folder / "signing.key").touch()
+    done = desk.type("resume", "last", "--quiet")
+
+    assert halted.code == 3
+    assert halted.out == ""
+    assert "kind: external.signing.key_missing (configuration)" in halted.err
+    assert explained.code == 0, explained.err
+    assert "there is no signing.key" in explained.out
+    assert done.data == {"status": "released", "live": "2.5.0", "artifact": "app-2.5.0.tar.gz.sig"}
+    assert desk.started("last") == ["sign"]
+
+
+def test_a_sync_is_parked_until_its_quota_is_renewed_and_keeps_what_it_has(desk: Desk) -> None:
+    state = desk.folder / "state"
+    parked = desk.run("data-sync", "-i", f"state={state}")
+    too_early = desk.type("resume", "last")
+
+    assert parked.code == too_early.code == 4
+    assert re.search(r"is blocked until \d{4}-\d\d-\d\dT", parked.err)
+    assert sorted(path.name for path in state.glob("page-*")) == ["page-1.json", "page-2.json"]
+    assert desk.started().count("pages[2]") == 1
+
+
+def test_a_sync_that_is_told_a_short_wait_waits_it_out_and_a_renewed_quota_lets_it_end(desk: Desk) -> None:
+    state = desk.folder / "state"
+    spent = desk.run("data-sync", "-i", f"state={state}", "-i", "wait=0.01")
+    (state / "quota-used").write_text("0")
+    done = desk.type("resume", "last", "--quiet")
+
+    assert spent.code == 3
+    assert "the sync stopped: 2 of 2 pages of today are used up" in spent.err
+    assert done.data == {"pages": 4, "rows": 100}
+    assert desk.started("last") == ["pages[2]", "pages[3]"]
+
+
+def test_a_secret_reaches_the_script_and_nothing_else(desk: Desk) -> None:
+    token = desk.folder / "token.txt"
+    token.write_text("t0k-en-9f8a7b6c\n")
+
+    done = desk.run("secrets", "-i", f"token=@{token}")
+
+    assert done.data == {"said": "uploaded with [redacted], 15 characters"}
+    assert "9f8a7b6c" not in done.err
+    assert not [path for path in desk.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()]
+
+
+def test_a_refused_secret_is_given_anew_to_go_on(desk: Desk) -> None:
+    token = desk.folder / "token.txt"
+    token.write_text("expired-9f8a7b6c\n")
+    refused = desk.run("secrets", "-i", f"token=@{token}")
+    without = desk.type("resume", "last")
+    token.write_text("renewed-1a2b3c4d\n")
+    done = desk.type("resume", "last", "-i", f"token=@{token}")
+
+    assert refused.code == 3
+    assert "get a new token" in refused.err
+    assert without.code == 2
+    assert done.data == {"said": "uploaded with [redacted], 16 characters"}
+    assert not [path for path in desk.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()]
+
+
+def test_a_long_job_whose_host_is_killed_does_nothing_twice(desk: Desk) -> None:
+    ledger = desk.folder / "ledger"
+    ledger.mkdir()
+    (ledger / "hang-invoices").touch()
+    command = [sys.executable, "-m", "failwell", "run", str(EXAMPLES / "long-job/workflow.yaml")]
+    process = subprocess.Popen(
+        [*command, "-i", f"ledger={ledger}", "--run-id", "r", "--quiet"],
+        env=environment(FAILWELL_STORE=str(desk.store)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(lambda: (ledger / "log").exists() and "invoices" in (ledger / "log").read_text())
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(20)
+    (ledger / "hang-invoices").unlink()
+
+    done = desk.type("resume", "r", "--quiet")
+
+    assert done.data == {"exported": 5, "entries": 5}
+    assert (ledger / "log").read_text().split("\n")[:-1] == [
+        "users",
+        "orders",
+        "invoices",
+        "invoices was there before",
+        "stock",
+        "audit",
+    ]
+    again = [
+        one["data"] for one in desk.events() if one["type"] == "node:started" and one["data"].get("rerun")
+    ]
+    assert [(one["path"], one["key"]) for one in again] == [("export[2]", "r/export[2]/1.1")]
+
+
+def _wait_for(happened: Any, seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.01)
+
+
+def test_a_long_job_that_nobody_disturbs_just_ends(desk: Desk) -> None:
+    done = desk.run("long-job", "-i", f"ledger={desk.folder / 'ledger'}")
+
+    assert done.data == {"exported": 5, "entries": 5}
+
+
+@pytest.mark.acceptance("conductor 69")
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_a_file_in_conductors_shape_runs_as_it_is(desk: Desk, rounds: int) -> None:
+    text = (EXAMPLES / "from-conductor/workflow.yaml").read_text(encoding="utf-8")
+
+    done = desk.run("from-conductor", "-i", "topic=tides", "-i", f"rounds={rounds}")
+
+    assert not re.search(
+        r"^ *(- )?(kinds|raises|on_error|retry|halt|propagate|env_from|idempotent):", text, re.MULTILINE
+    )
+    assert done.code == 0, done.err
+    assert done.data == {
+        "text": f"Draft {rounds}: tides rise, tides fall.",
+        "drafts": rounds,
+        "score": 4 + rounds,
+        "facts": 2,
+        "steps": ["researcher", "checks", *["writer", "reviewer"] * rounds],
+    }
+
+
+def test_the_demo_shows_a_handled_and_an_unhandled_failure_and_what_to_type_next(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/demo.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=50,
+        env=environment(TMPDIR=str(tmp_path), PACE="0"),
+    )
+    listed = done.stdout.partition("What to type next:")[2]
+    after = subprocess.run(
+        ["bash", "-euc", listed], capture_output=True, text=True, check=False, cwd=ROOT, env=environment()
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert '"status": "rolled_back"' in done.stdout
+    assert "exit code 3" in done.stdout
+    assert "external.signing.key_missing" in done.stderr
+    assert after.returncode == 0, after.stderr
+    assert "external.signing.key_missing" in after.stdout
+    assert '"status": "released"' in after.stdout
