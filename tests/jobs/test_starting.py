@@ -169,6 +169,14 @@ def test_an_initialize_that_shows_progress_may_take_twice_the_silence_that_is_al
     assert beats[0].message.startswith("loading")
 
 
+def test_an_initialize_that_lets_no_other_thread_run_is_seen_to_work() -> None:
+    async def work() -> Any:
+        async with a_worker(config={"holding": 100_000_000}, stall_after=1.0) as (worker, _):
+            return await worker.call("one", {"value": 1})
+
+    assert run(work()) == 1
+
+
 @pytest.mark.acceptance("cjm-substrate 28")
 def test_an_initialize_that_is_silent_for_too_long_is_ended_with_all_below_it() -> None:
     async def work() -> Any:

@@ -5,6 +5,7 @@ bytes moved, processor time used). A cold start of ten minutes that shows them i
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -21,6 +22,9 @@ from failwell.report.record import Scene
 from failwell.report.revive import revive
 
 _T = TypeVar("_T")
+_BUSY = 0.02
+"""Share of one processor below which its use is no sign of work."""
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Startup:
@@ -107,11 +111,15 @@ class Startup:
 
     async def _watch(self, doing: str) -> None:
         limit = self._manifest.stall_after
-        while True:
-            left = self._last_sign + limit - self._loop.time()
-            if left <= 0:
-                break
-            await asyncio.sleep(left)
+        used = _cpu_seconds(self._process.pid)
+        while (left := self._last_sign + limit - self._loop.time()) > 0:
+            pause = min(left, limit / 4)
+            await asyncio.sleep(pause)
+            # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work.
+            now = _cpu_seconds(self._process.pid)
+            if now - used > _BUSY * pause:
+                self.sign()
+            used = now
         silence = self._loop.time() - self._last_sign
         self._process.kill("stalled")
         raise WorkerStalled(self._manifest.name, silence, doing, "\n".join(list(self._process.stderr)[-5:]))
@@ -120,3 +128,13 @@ class Startup:
         """Nothing is watched any more."""
         for waiting in (self._hello, self._loaded):
             waiting.cancel()
+
+
+def _cpu_seconds(pid: int | None) -> float:
+    """Processor time that a process has used; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -8,7 +8,7 @@ from uuid import uuid4
 from failwell.jobs.worker import Listener, Logged, Measured, Memory, Progress, Pulse, Used, WorkerEvent
 
 _log = logging.getLogger("failwell.jobs")
-_BUSY = 0.2
+_BUSY = 0.02
 """Share of one processor below which its use is no sign of work."""
 
 

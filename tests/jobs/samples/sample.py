@@ -35,6 +35,9 @@ class Sample:
         if config.get("beating"):
             with self.heartbeat("loading", interval=0.05):
                 time.sleep(config["beating"])
+        if config.get("holding"):
+            # One call of C code that never lets another thread run.
+            sum(range(config["holding"]))
         if config.get("exit") is not None:
             os._exit(config["exit"])
 
