@@ -32,7 +32,7 @@ class Conductor:
         """Do `work` with the settings that were asked for, and say how it ended."""
         from asyncio import run
 
-        from failwell.workflow.local.launch import WorkflowInvalid
+        from failwell.workflow.local.faults import WorkflowInvalid
 
         try:
             ended = run(self._conduct(work))

@@ -72,7 +72,7 @@ def _list(asked: Namespace) -> int:
 
 def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
     from failwell.workflow.local.control import gates_in
-    from failwell.workflow.local.launch import restored
+    from failwell.workflow.local.restoring import restored
 
     return [
         {
@@ -131,7 +131,7 @@ def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
     """Record the answer for whoever resumes the run."""
     from failwell.runtime.clock import SYSTEM_CLOCK
     from failwell.workflow.local.control import gates_in, refusal
-    from failwell.workflow.local.launch import restored
+    from failwell.workflow.local.restoring import restored
 
     with store.lock(found.id):
         tasks = restored(store, found.id).tasks.values()

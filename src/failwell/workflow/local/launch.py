@@ -4,7 +4,6 @@
 files it was made from are compared with those on disk before a step of it runs again.
 """
 
-import json
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,62 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from failwell.fault.axes import ActionKind
-from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.journal.folder import make_private, new_run_id, run_folder
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.workflow.check.files import Checked, check_file
-from failwell.workflow.check.given import check_inputs
 from failwell.workflow.local.driver import Asker, Driver, Ended, Notes, Watcher, World
 from failwell.workflow.local.executor import Executor
+from failwell.workflow.local.faults import NothingToResume, WorkflowInvalid
+from failwell.workflow.local.restoring import check_places, differences, refused_changes, restored
+from failwell.workflow.local.secrets import Vault, secrets_again, split_inputs
 from failwell.workflow.machine.advance import Machine, revived
 from failwell.workflow.machine.events import Begin, Event, Resume
-from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.state import State
-from failwell.workflow.mistakes import Mistake, to_json
-from failwell.workflow.plan import END, Plan
-
-
-class WorkflowInvalid(Fault, kind="validation.shape_invalid"):
-    """A workflow file, or what it was given, has mistakes; nothing ran."""
-
-    file: str
-    mistakes: list[Mistake]
-
-    def summary(self) -> str:
-        """How many, and where."""
-        errors = [one for one in self.mistakes if one.is_error]
-        many = "one mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
-        return f"`{self.file}` has {many}"
-
-    def own_fields(self) -> dict[str, Any]:
-        """The mistakes as JSON, since a report travels."""
-        return {"file": self.file, "mistakes": to_json(self.mistakes)}
-
-
-class FileChanged(Fault, kind="session.resume_mismatch"):
-    """The files of a run are not what they were when it began."""
-
-    run: str
-    changed: list[str]
-    """One line for each difference that matters."""
-
-    def summary(self) -> str:
-        """Which run, and how much."""
-        return f"the files of run `{self.run}` have changed: {'; '.join(self.changed)}"
-
-
-class NothingToResume(Fault, kind="session.no_snapshot"):
-    """The run has ended well, or never began."""
-
-    run: str
-    status: str
-
-    def summary(self) -> str:
-        """Why there is nothing to do."""
-        return f"run `{self.run}` is {self.status}; there is nothing to go on with"
+from failwell.workflow.mistakes import Mistake
+from failwell.workflow.plan import Plan
 
 
 @asynccontextmanager
@@ -118,7 +77,7 @@ async def start(
         Validation: the file cannot be read.
     """
     checked, plan = _usable(file, settings)
-    given, secrets = _inputs(file, plan, inputs)
+    given, secrets = split_inputs(file, plan, inputs)
     now = settings.clock.now().timestamp()
     name = run or new_run_id(now, settings.environ)
     folder = run_folder(settings.folder, name)
@@ -152,11 +111,11 @@ async def resume(
         checked, plan = _usable(state.file, settings)
         changed = differences(settings.store.sources(run), checked.files)
         if changed and not accept_changes:
-            raise _changed(run, changed)
+            raise refused_changes(run, changed)
         plans = checked.plans
         _open_all(state, plans, settings)
-        _check_places(run, state, plans)
-        secrets = _secrets(state, plan, inputs or {})
+        check_places(run, state, plans)
+        secrets = secrets_again(state, plan, inputs or {})
         now = settings.clock.now().timestamp()
         if state.is_over:
             return await _go_on(run, state, checked, plans, settings, secrets, limits or {})
@@ -172,69 +131,6 @@ def _open_all(state: State, plans: dict[str, Plan], settings: Settings) -> None:
         if scope.file not in plans:
             more, _ = _usable(scope.file, settings, as_root=False)
             plans.update(more.plans)
-
-
-def _check_places(run: str, state: State, plans: Mapping[str, Plan]) -> None:
-    """Everything that the run is at must still be in its files."""
-    gone: list[str] = []
-    for scope in state.scopes.values():
-        nodes = plans[scope.file].nodes
-        if scope.cursor not in (None, END) and scope.cursor not in nodes:
-            gone.append(f"{scope.file} has no `{scope.cursor}` any more, where the run is")
-    for group in state.groups.values():
-        task = state.tasks[group.path]
-        nodes = plans[state.scopes[task.scope].file].nodes
-        if group.type == "parallel":
-            missing = [key for key in group.keys if key not in nodes]
-            gone += [f"`{task.node}` has no member `{key}` any more" for key in missing]
-    if gone:
-        raise FileChanged(
-            run=run,
-            changed=gone,
-            user_action=UserAction(
-                ActionKind.CHANGE_INPUT, "put these nodes back; the run cannot go on without them"
-            ),
-        )
-
-
-def restored(store: Store, run: str) -> State:
-    """The state of a run: its newest snapshot, and what was recorded since."""
-    kept = store.latest_snapshot(run)
-    before = None if kept is None else State.from_dict(json.loads(kept.state))
-    events = store.read(run, -1 if kept is None else kept.seq)
-    return fold(((event.type, event.at, dict(event.data)) for event in events), before)
-
-
-def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What changed between the texts that a run was made from and those on disk, a line each."""
-    from difflib import SequenceMatcher
-
-    told: list[str] = []
-    for path in sorted({*before, *now}):
-        was, text = before.get(path), now[path][1] if path in now else None
-        if was == text:
-            continue
-        if was is None or text is None:
-            told.append(f"{path} is {'new' if was is None else 'gone'}")
-            continue
-        added = gone = first = 0
-        matcher = SequenceMatcher(None, was.splitlines(), text.splitlines(), autojunk=False)
-        for tag, one, two, three, four in matcher.get_opcodes():
-            if tag != "equal":
-                added, gone, first = added + four - three, gone + two - one, first or three + 1
-        told.append(f"{path}: +{added} −{gone} lines, first at line {first}")
-    return told
-
-
-def _changed(run: str, changed: list[str]) -> FileChanged:
-    return FileChanged(
-        run=run,
-        changed=changed,
-        user_action=UserAction(
-            ActionKind.CHANGE_INPUT,
-            f"put the files back, or run `failwell resume {run} --accept-changes` to go on with the new ones",
-        ),
-    )
 
 
 async def _go_on(
@@ -306,7 +202,7 @@ async def _drive(
         opener=open_file,
         clock=settings.clock,
         luck=_luck(settings),
-        secret=_Vault(secrets),
+        secret=Vault(secrets),
         watchers=settings.watchers,
         asker=settings.asker,
         stays=settings.stays,
@@ -324,16 +220,6 @@ async def _drive(
 
 def _unheard(_kind: str, _data: dict[str, Any]) -> None:
     """Nobody listens."""
-
-
-class _Vault:
-    """The values of a run's secret inputs, by reference."""
-
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._secrets = secrets
-
-    def __call__(self, ref: str) -> str:
-        return self._secrets[ref]
 
 
 def _usable(file: str, settings: Settings, *, as_root: bool = True) -> tuple[Checked, Plan]:
@@ -361,43 +247,6 @@ def _look(file: str) -> UserAction:
     return UserAction(
         ActionKind.CHANGE_INPUT, f"correct the file; `failwell validate {file}` shows the mistakes again"
     )
-
-
-def _inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    inputs, mistakes = check_inputs(plan, given)
-    if mistakes:
-        raise WorkflowInvalid(file=file, mistakes=mistakes)
-    secrets: dict[str, str] = {}
-    for name, declared in plan.inputs.items():
-        if declared.secret:
-            ref = f"workflow.input.{name}"
-            value = inputs[name]
-            secrets[ref] = value if isinstance(value, str) else json.dumps(value)
-            inputs[name] = {"secret": True, "ref": ref}
-    return inputs, secrets
-
-
-def _secrets(state: State, plan: Plan, given: Mapping[str, Any]) -> dict[str, str]:
-    """Secrets are in no journal, so they are given anew, or come from the file's own defaults."""
-    secrets: dict[str, str] = {}
-    mistakes: list[Mistake] = []
-    for name, declared in plan.inputs.items():
-        if not declared.secret or name not in state.scopes[""].inputs:
-            continue
-        one = Plan(name=plan.name, entry=plan.entry, nodes={}, inputs={name: declared})
-        found, wrong = check_inputs(one, {name: given[name]} if name in given else {})
-        mistakes += wrong
-        if name in found:
-            secrets[f"workflow.input.{name}"] = str(found[name])
-    if mistakes:
-        raise WorkflowInvalid(
-            file=plan.file,
-            mistakes=mistakes,
-            user_action=UserAction(
-                ActionKind.CHANGE_INPUT, "give the secret inputs again with `--input`: they are not kept"
-            ),
-        )
-    return secrets
 
 
 def _luck(settings: Settings) -> Callable[[], float]:

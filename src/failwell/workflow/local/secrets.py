@@ -1,0 +1,60 @@
+"""The secret inputs of a run: taken out of what is recorded, and handed to the scripts that may have them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.axes import ActionKind
+from failwell.fault.facts import UserAction
+from failwell.workflow.check.given import check_inputs
+from failwell.workflow.local.faults import WorkflowInvalid
+from failwell.workflow.machine.state import State
+from failwell.workflow.mistakes import Mistake
+from failwell.workflow.plan import Plan
+
+
+class Vault:
+    """The values of a run's secret inputs, by reference."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = secrets
+
+    def __call__(self, ref: str) -> str:
+        return self._secrets[ref]
+
+
+def split_inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    inputs, mistakes = check_inputs(plan, given)
+    if mistakes:
+        raise WorkflowInvalid(file=file, mistakes=mistakes)
+    secrets: dict[str, str] = {}
+    for name, declared in plan.inputs.items():
+        if declared.secret:
+            ref = f"workflow.input.{name}"
+            value = inputs[name]
+            secrets[ref] = value if isinstance(value, str) else json.dumps(value)
+            inputs[name] = {"secret": True, "ref": ref}
+    return inputs, secrets
+
+
+def secrets_again(state: State, plan: Plan, given: Mapping[str, Any]) -> dict[str, str]:
+    """Secrets are in no journal, so they are given anew, or come from the file's own defaults."""
+    secrets: dict[str, str] = {}
+    mistakes: list[Mistake] = []
+    for name, declared in plan.inputs.items():
+        if not declared.secret or name not in state.scopes[""].inputs:
+            continue
+        one = Plan(name=plan.name, entry=plan.entry, nodes={}, inputs={name: declared})
+        found, wrong = check_inputs(one, {name: given[name]} if name in given else {})
+        mistakes += wrong
+        if name in found:
+            secrets[f"workflow.input.{name}"] = str(found[name])
+    if mistakes:
+        raise WorkflowInvalid(
+            file=plan.file,
+            mistakes=mistakes,
+            user_action=UserAction(
+                ActionKind.CHANGE_INPUT, "give the secret inputs again with `--input`: they are not kept"
+            ),
+        )
+    return secrets
