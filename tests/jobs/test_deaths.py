@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,36 @@ def test_a_worker_that_the_kernel_ends_for_memory_says_so(tmp_path: Path) -> Non
     assert fault.process_returncode == -9
     assert failwell.describe(fault).details["oom_kills"] >= 1
     assert after == "fed"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte, where the machine lets us mount one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode != 0:
+        pytest.skip("this machine lets nobody mount a disk")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounting is Linux's")
+def test_a_disk_that_is_really_full_is_a_shortage_of_disk_and_the_worker_lives(small_disk: Path) -> None:
+    async def work() -> Any:
+        async with a_worker(folder=str(small_disk)) as (worker, _):
+            before = await worker.call("zero", action="pid")
+            arguments = {"path": str(small_disk / "file"), "megabytes": 2}
+            written = await reported(worker.call("one", arguments, action="fill"))
+            returned = await reported(worker.call("two", action="binary"))
+            return written, returned, before == await worker.call("three", action="pid")
+
+    written, returned, same = run(work())
+
+    assert (written.kind, returned.kind) == ("resource.disk", "resource.disk")
+    assert same
 
 
 def test_every_call_in_flight_fails_with_the_death_and_is_named_in_it() -> None:

@@ -141,6 +141,10 @@ class Sample:
     def binary(self):
         return {"audio": b"\x00\x01\x02" * 1000, "rate": 16000}
 
+    def fill(self, path, megabytes):
+        with open(path, "wb") as file:
+            file.write(b"x" * (megabytes * 1024 * 1024))
+
     def huge(self, megabytes):
         return "x" * (megabytes * 1024 * 1024)
 
