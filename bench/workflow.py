@@ -19,10 +19,11 @@ from pathlib import Path
 
 from failwell.backends.sqlite.journal import SqliteStore
 from failwell.workflow.check.files import check_file
-from failwell.workflow.local.driver import Driver, Ended
+from failwell.workflow.local.driver import Driver
 from failwell.workflow.local.launch import Settings, start
 from failwell.workflow.local.restoring import restored
 from failwell.workflow.local.script import ScriptExecutor
+from failwell.workflow.local.world import Ended
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 

@@ -13,8 +13,9 @@ from failwell.journal.faults import StoreUnavailable
 from failwell.journal.memory import MemoryStore
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
-from failwell.workflow.local.driver import Driver, Ended, World
+from failwell.workflow.local.driver import Driver
 from failwell.workflow.local.executor import Broke, Tools, Worked
+from failwell.workflow.local.world import Ended, World
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.commands import Request
 from failwell.workflow.machine.events import Begin, Cancel

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.driver import Driver, Ended
+    from failwell.workflow.local.driver import Driver
     from failwell.workflow.local.launch import Settings
+    from failwell.workflow.local.world import Ended
 
 Work = Callable[["Settings"], Awaitable["Ended"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

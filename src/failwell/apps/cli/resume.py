@@ -7,8 +7,8 @@ from failwell.apps.cli.run_options import add_running, inputs_of, pairs_of
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.driver import Ended
     from failwell.workflow.local.launch import Settings
+    from failwell.workflow.local.world import Ended
 
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from failwell.apps.cli.run_options import add_running, inputs_of, pairs_of
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.driver import Ended
     from failwell.workflow.local.launch import Settings
+    from failwell.workflow.local.world import Ended
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -65,6 +65,7 @@ def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -
 
 
 def refused_changes(run: str, changed: list[str]) -> FileChanged:
+    """The refusal to go on with files that have changed."""
     return FileChanged(
         run=run,
         changed=changed,

@@ -24,6 +24,11 @@ class Vault:
 
 
 def split_inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is recorded of a run's inputs, and the secrets by reference.
+
+    Raises:
+        WorkflowInvalid: an input is missing, mistyped or unknown.
+    """
     inputs, mistakes = check_inputs(plan, given)
     if mistakes:
         raise WorkflowInvalid(file=file, mistakes=mistakes)
