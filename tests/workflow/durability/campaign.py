@@ -210,11 +210,11 @@ def main() -> None:
     for seed in range(first, first + rounds):
         with tempfile.TemporaryDirectory() as folder:
             told.update(round_of(seed, Path(folder)))
-        print(
-            f"\r{seed + 1 - first}/{rounds} rounds, {told['kills']} kills, {told['reruns']} nodes run again",
-            end="",
+        sys.stdout.write(
+            f"\r{seed + 1 - first}/{rounds} rounds, {told['kills']} kills, {told['reruns']} nodes run again"
         )
-    print()
+        sys.stdout.flush()
+    sys.stdout.write("\n")
 
 
 if __name__ == "__main__":
