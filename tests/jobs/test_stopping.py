@@ -12,7 +12,7 @@ import failwell
 from failwell.capability import CapabilityCancelledError, CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase
 from failwell.jobs.supervisor import SupervisedWorker
-from failwell.jobs.worker import CancelPhased, Died, WorkerState
+from failwell.jobs.worker import CancelPhased, Died, Started, WorkerState
 from tests.jobs.workers import a_worker, exists, failure, is_alive, run, until
 
 
@@ -166,6 +166,24 @@ def test_a_call_cancelled_before_it_began_never_begins(tmp_path: Path) -> None:
 
     assert isinstance(run(work()), CapabilityCancelledError)
     assert not (tmp_path / "second").exists()
+
+
+def test_a_call_that_still_waits_for_its_worker_can_be_cancelled_and_the_start_goes_on() -> None:
+    async def work() -> Any:
+        async with a_worker(config={"beating": 0.6}) as (worker, told):
+            call = asyncio.ensure_future(failure(worker.call("job", {"value": 1})))
+            await until(lambda: worker.state is WorkerState.STARTING)
+            how = await worker.cancel("job")
+            fault = await call
+            state = worker.state
+            return how, fault, state, await worker.call("next", {"value": 2}), len(told.of(Started))
+
+    how, fault, state, after, starts = run(work())
+
+    assert how is CancelPhase.COOPERATIVE
+    assert isinstance(fault, CapabilityCancelledError)
+    assert state is WorkerState.STARTING
+    assert (after, starts) == (2, 1)
 
 
 @pytest.mark.acceptance("cjm-substrate 38")

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityError
+from failwell.fault.capability import CapabilityCancelledError, CapabilityError
 from failwell.fault.frozen import frozen
 from failwell.jobs.calls import Calls
 from failwell.jobs.crashes import Crashes
@@ -102,6 +102,7 @@ class SupervisedWorker:
         self._startup: Startup | None = None
         self._starting: asyncio.Task[None] | None = None
         self._reviving: asyncio.Task[None] | None = None
+        self._waiting: dict[str, asyncio.Future[None]] = {}
         self._generation = 0
         self._about: dict[str, Any] = {}
 
@@ -248,7 +249,7 @@ class SupervisedWorker:
     ) -> Any:
         """Run one call; see `Worker.call`."""
         if self._state is not WorkerState.READY:
-            await self.start()
+            await self._ready_for(job)
         return await self._calls.call(job, {"action": action, "arguments": arguments}, timeout)
 
     async def stream(
@@ -263,14 +264,38 @@ class SupervisedWorker:
         from contextlib import aclosing
 
         if self._state is not WorkerState.READY:
-            await self.start()
+            await self._ready_for(job)
         order = {"action": action, "arguments": arguments}
         async with aclosing(self._calls.stream(job, order, timeout)) as items:
             async for item in items:
                 yield item
 
+    async def _ready_for(self, job: str) -> None:
+        """Start it for `job`, which may be cancelled while it waits; the start goes on for the next one."""
+        if job in self._waiting:
+            raise ValueError(f"job {job!r} is already waiting for {self._instance!r}")
+        gate = self._waiting[job] = asyncio.get_running_loop().create_future()
+        starting = asyncio.ensure_future(self.start())
+        try:
+            await asyncio.wait([starting, gate], return_when=asyncio.FIRST_COMPLETED)
+            if gate.done():
+                raise CapabilityCancelledError(self.manifest.name)
+            starting.result()
+        finally:
+            del self._waiting[job]
+            if not starting.done():
+                starting.cancel()
+            elif not starting.cancelled():
+                starting.exception()
+
     async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
         """Stop one call; see `Worker.cancel`."""
+        gate = self._waiting.get(job)
+        if gate is not None and not gate.done():
+            gate.set_result(None)
+            self._phase(job, CancelPhase.COOPERATIVE)
+            self._phase(job, CancelPhase.COMPLETED)
+            return CancelPhase.COOPERATIVE
         flight = self._calls.running(job)
         if flight is None:
             return None
