@@ -70,7 +70,11 @@ def a_gpu(tmp_path: Path, name: str = "gpu") -> Path:
 
 @asynccontextmanager
 async def a_runtime(
-    folder: Path, *manifests: Manifest, world: OutsideWorld | None = None, measured: bool = True, **wishes: Any
+    folder: Path,
+    *manifests: Manifest,
+    world: OutsideWorld | None = None,
+    measured: bool = True,
+    **wishes: Any,
 ) -> AsyncGenerator[Runtime]:
     """A runtime that is stopped when the block ends; its capabilities have had their measurement run."""
     rules = wishes.pop("rules", None) or Rules(lanes=wishes.pop("lanes", 4), rescan=0.05, calm=0.05)

@@ -101,6 +101,8 @@ class Queue:
         self._retry: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._evicted_for: dict[str, float] = {}
+        self._evicting: set[str] = set()
+        """The pools in which somebody makes room right now."""
         self._trouble: Fault | None = None
         self._trouble_since = 0.0
         self._is_wedged = False
@@ -367,7 +369,11 @@ class Queue:
         """`start`, `wait`, or `stop`: nobody behind this one may start either."""
         if self._book.profile(station) is None:
             if self._running == 0:
-                return "start"
+                if self._book.is_fresh:
+                    return "start"
+                # What it takes is seen only against what there was before.
+                self._look_and_return()
+                return "stop"
             self._block(
                 entry,
                 "alone",
@@ -463,7 +469,7 @@ class Queue:
 
     def _make_room(self, entry: Entry, station: Station, found: ledger.Short, is_starving: bool) -> None:
         now = self._loop.time()
-        if now - self._evicted_for.get(entry.id, -1e9) < self._rules.calm:
+        if found.pool in self._evicting or now - self._evicted_for.get(entry.id, -1e9) < self._rules.calm:
             return
         self._evicted_for[entry.id] = now
         target = max((found.needed - found.available) * ledger.MARGIN, 1.0)
@@ -476,8 +482,12 @@ class Queue:
             )
             return {own, *wanted}
 
-        await evict(self._stations, self._book, pool, target, excluded, self._evicted)
-        await self._book.look()
+        self._evicting.add(pool)
+        try:
+            await evict(self._stations, self._book, pool, target, excluded, self._evicted)
+            await self._book.look()
+        finally:
+            self._evicting.discard(pool)
         self._wake()
 
     def _evicted(self, one: Evicted) -> None:

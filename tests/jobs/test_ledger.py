@@ -1,0 +1,102 @@
+"""Admission and the choice of victims, as arithmetic."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from failwell.jobs.ledger import (
+    DISK,
+    RAM,
+    Books,
+    Fits,
+    Never,
+    Pool,
+    Short,
+    Unknown,
+    admit,
+    gpu,
+    resource_of,
+    to_free,
+    victims,
+)
+
+GPU = gpu(0)
+
+
+def books(
+    *,
+    free: float = 10_000,
+    reserved: Mapping[str, float] | None = None,
+    held: Mapping[str, float] | None = None,
+    pool: str = GPU,
+) -> Books:
+    return Books(
+        pools={pool: Pool(10_000, free)},
+        reserved={who: {pool: much} for who, much in (reserved or {}).items()},
+        held={who: {pool: much} for who, much in (held or {}).items()},
+    )
+
+
+@pytest.mark.acceptance("cjm-substrate 43")
+@pytest.mark.parametrize(("other", "fits"), [(6_000, False), (2_000, True)])
+def test_peaks_run_together_only_within_nine_tenths(other: float, fits: bool) -> None:
+    found = admit("b", {GPU: 6_000}, books(reserved={"a": other}))
+
+    assert isinstance(found, Fits) is fits
+
+
+@pytest.mark.acceptance("cjm-substrate 44")
+def test_a_peak_above_the_whole_budget_never_fits() -> None:
+    assert admit("a", {GPU: 9_001}, books()) == Never(GPU, 9_001, 9_000)
+
+
+def test_what_an_instance_holds_itself_it_need_not_find() -> None:
+    resident = books(free=500, held={"a": 6_000})
+
+    assert isinstance(admit("a", {GPU: 6_400}, resident), Fits)
+    assert admit("b", {GPU: 6_400}, resident) == Short(GPU, 6_400, 500, is_reserved=False)
+
+
+def test_room_that_a_running_job_may_still_grow_into_is_not_free() -> None:
+    growing = books(free=5_000, reserved={"a": 4_000}, held={"a": 1_000})
+
+    assert admit("b", {GPU: 3_000}, growing) == Short(GPU, 3_000, 2_000, is_reserved=False)
+
+
+def test_what_nobody_can_measure_is_said_to_be_unknown() -> None:
+    assert admit("a", {gpu(1): 100}, books()) == Unknown(gpu(1))
+
+
+def test_what_never_fits_is_told_even_if_something_else_is_short_first() -> None:
+    short = Books(pools={RAM: Pool(1_000, 10), DISK: Pool(1_000, 1_000)}, reserved={}, held={})
+
+    assert isinstance(admit("a", {RAM: 500, DISK: 5_000}, short), Never)
+
+
+@pytest.mark.acceptance("cjm-substrate 47")
+def test_the_largest_idle_holder_goes_first_and_no_more_than_needed() -> None:
+    residents = books(held={"a": 9_900, "b": 9_500, "c": 2_000, "hollow": 63})
+
+    assert victims(GPU, 3_000, residents, excluded=()) == ["a"]
+    assert victims(GPU, 3_000, residents, excluded={"a"}) == ["b"]
+    assert victims(GPU, None, residents, excluded={"b"}) == ["a", "c"]
+
+
+@pytest.mark.acceptance("cjm-substrate 49")
+def test_only_who_holds_what_is_short_is_chosen() -> None:
+    mixed = Books(
+        pools={}, reserved={}, held={"gpu_only": {GPU: 9_000, RAM: 60}, "in_memory": {RAM: 60_000}}
+    )
+
+    assert victims(RAM, 1_000, mixed, excluded=()) == ["in_memory"]
+    assert victims(GPU, 1_000, mixed, excluded=()) == ["gpu_only"]
+
+
+def test_what_is_freed_goes_by_the_learned_peak_with_a_margin() -> None:
+    assert to_free(peak=8_000, needed=20, available=1_000) == 9_000
+    assert to_free(peak=100, needed=5_000, available=1_000) == 5_000
+    assert to_free(peak=0, needed=20, available=10) is None
+
+
+def test_pools_are_called_as_reports_call_them() -> None:
+    assert [resource_of(one) for one in (GPU, RAM, DISK)] == ["gpu_vram_mb", "system_ram_mb", "disk_mb"]

@@ -1,0 +1,228 @@
+"""Instances: refused at the door when off or unknown, apart from each other, and stopped without a trace."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from failwell.fault.base import Fault
+from failwell.fault.capability import (
+    CapabilityConfigError,
+    CapabilityDisabledError,
+    CapabilityInputError,
+    CapabilityNotLoadedError,
+)
+from failwell.jobs.job import JobState
+from failwell.jobs.queue_faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.runtime import Runtime
+from tests.jobs.queues import a_capability, a_runtime, began, lines, types
+from tests.jobs.samples.queueing import echo
+from tests.jobs.workers import run, until
+
+
+@pytest.mark.acceptance("cjm-substrate 39")
+def test_a_disabled_or_unknown_instance_is_refused_when_work_is_handed_in(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            jobs.add_instance("worker", "named")
+            for instance in ("worker", "named"):
+                await jobs.disable(instance)
+                with pytest.raises(CapabilityDisabledError):
+                    await jobs.submit(instance)
+                with pytest.raises(CapabilityDisabledError):
+                    await anext(jobs.stream(instance))
+            with pytest.raises(CapabilityNotLoadedError):
+                await jobs.submit("nobody")
+            with pytest.raises(CapabilityNotLoadedError):
+                await anext(jobs.stream("nobody"))
+            with pytest.raises(UnknownJob):
+                await jobs.wait("nothing")
+
+            assert jobs.counts()["completed"] == 1
+            assert sum(jobs.counts().values()) == 1
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 40")
+def test_disabling_lets_the_job_finish_then_tells_the_capability_once_and_is_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        go, log = tmp_path / "go", tmp_path / "log"
+        async with a_runtime(tmp_path, measured=False) as jobs:
+            jobs.register(a_capability(), config={"log": str(log)})
+            job = await jobs.submit("worker", {"path": str(go), "value": "ran"}, action="until")
+            await began(go)
+
+            assert await jobs.disable("worker")
+            assert not await jobs.disable("worker")
+            with pytest.raises(CapabilityDisabledError):
+                await jobs.submit("worker")
+            assert "disabled" not in lines(log)
+            go.touch()
+
+            assert (await jobs.wait(job.id)).state is JobState.COMPLETED
+            await until(lambda: "disabled" in lines(log))
+        async with a_runtime(tmp_path, measured=False) as jobs:
+            jobs.register(a_capability(), config={"log": str(log)})
+            with pytest.raises(CapabilityDisabledError):
+                await jobs.submit("worker")
+            assert await jobs.enable("worker")
+            await jobs.call("worker", {"value": "again"})
+        assert lines(log) == ["ran", "disabled", "again"]
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 41")
+def test_stopping_leaves_nobody_waiting_and_every_job_on_record(tmp_path: Path) -> None:
+    async def work() -> None:
+        deaf, go = tmp_path / "deaf", tmp_path / "go"
+        waiters: list[asyncio.Task[Any]] = []
+        async with a_runtime(
+            tmp_path, a_capability("a", cancel_grace=0.1), a_capability("b"), drain=0.05
+        ) as jobs:
+            running = await jobs.submit("a", {"path": str(deaf)}, action="deaf")
+            ending = await jobs.submit("b", {"path": str(go)}, action="until")
+            await began(deaf)
+            await began(go)
+            waiting = await jobs.submit("a", {"value": 1})
+            waiters = [asyncio.create_task(jobs.wait(job.id)) for job in (running, waiting, ending)]
+            await asyncio.sleep(0)
+            go.touch()
+            await until(lambda: jobs.job(ending.id).state.is_final)
+            inside = jobs
+        ended = await asyncio.gather(*waiters, return_exceptions=True)
+
+        assert [type(one) for one in ended[:2]] == [QueueStopped, QueueStopped]
+        assert not isinstance(ended[2], BaseException)
+        assert ended[2].state is JobState.COMPLETED
+        with pytest.raises(RuntimeError):
+            await inside.submit("a")
+        async with a_runtime(tmp_path, measured=False) as jobs:
+            assert types(jobs, running)[-1] == "requeued"
+            assert {jobs.job(job.id).state for job in (running, waiting)} == {JobState.PENDING}
+            jobs.cancel(running.id)
+            jobs.register(a_capability("a"))
+            assert (await jobs.wait(waiting.id)).result == 1
+
+    run(work())
+
+
+def test_a_queue_that_stops_takes_nothing_more(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            await jobs.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            stopping = asyncio.create_task(jobs.queue.stop(20.0))
+            await asyncio.sleep(0)
+            with pytest.raises(QueueClosed):
+                await jobs.submit("worker")
+            go.touch()
+            await stopping
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 56")
+def test_instances_of_one_capability_are_apart(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, measured=False) as jobs:
+            jobs.register(a_capability(), config={"model": "small"})
+            jobs.add_instance("worker", "large", {"model": "large"})
+            seen = [await jobs.call(name, action="seen_config") for name in ("worker", "large")]
+            pids = {await jobs.call(name, action="pid") for name in ("worker", "large")}
+            await jobs.unload("large")
+
+            assert seen == [{"model": "small"}, {"model": "large"}]
+            assert len(pids) == 2
+            assert await jobs.call("worker", action="pid") in pids
+            with pytest.raises(CapabilityNotLoadedError):
+                await jobs.submit("large")
+            learned = {(one.instance, one.samples) for one in jobs.store.profiles()}
+            assert learned == {("worker", 3), ("large", 2)}
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 57")
+def test_ids_are_checked_and_made_up_ones_are_not_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            for bad in ("a b", "x" * 65):
+                with pytest.raises(CapabilityInputError):
+                    jobs.add_instance("worker", bad)
+            made = jobs.new_instance("worker", {"a": 1})
+            await jobs.configure(made, {"a": 2})
+            await jobs.disable(made)
+            jobs.add_instance("worker", "chosen")
+            await jobs.configure("chosen", {"a": 3})
+
+            assert made.startswith("worker-")
+            assert len(made) == len("worker-") + 6
+            assert jobs.shelf.config(made) == {}
+            assert jobs.shelf.is_enabled(made)
+            assert jobs.shelf.config("chosen") == {"a": 3}
+            with pytest.raises(CapabilityInputError):
+                jobs.add_instance("worker", "chosen")
+
+    run(work())
+
+
+def test_a_function_is_a_capability_and_a_stream_is_a_job(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            assert jobs.register(echo, concurrency=2) == "echo"
+            assert await jobs.call("echo", {"value": [1, None]}) == [1, None]
+            items = [one async for one in jobs.stream("worker", {"number": 40}, action="count_to")]
+
+            assert items == list(range(40))
+            assert jobs.history(limit=1)[0].state is JobState.COMPLETED
+
+    run(work())
+
+
+def test_a_failed_job_raises_what_happened_to_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            with pytest.raises(Fault) as caught:
+                await jobs.call("worker", action="no_such_method")
+
+            import failwell
+
+            assert failwell.describe(caught.value).scene.instance == "worker"
+
+    run(work())
+
+
+def test_a_lambda_is_refused_because_no_worker_could_import_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path) as jobs:
+            with pytest.raises(CapabilityInputError, match="top of a module"):
+                jobs.register(lambda: 1)
+
+    run(work())
+
+
+def test_a_bad_configuration_is_refused_before_a_process_is_started(tmp_path: Path) -> None:
+    async def work() -> None:
+        schema = {"properties": {"model": {"enum": ["small"]}}, "additionalProperties": False}
+        async with a_runtime(tmp_path) as jobs:
+            with pytest.raises(CapabilityConfigError) as caught:
+                jobs.register(a_capability(config=schema), config={"model": "huge", "x": 1})
+
+            assert caught.value.fields_invalid == ["model", "x"]
+            assert jobs.instances == []
+
+    run(work())
+
+
+def test_one_process_runs_the_jobs_of_a_store(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path) as _jobs:
+            with pytest.raises(HostElsewhere, match="already runs the jobs"):
+                async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf"):
+                    raise AssertionError("two hosts at a time")
+
+    run(work())

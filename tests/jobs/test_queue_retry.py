@@ -1,0 +1,207 @@
+"""Second attempts: after the wait that was told, after something was freed, and never against the policy."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from failwell.decision.backoff import Backoff
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.fault.base import Fault
+from failwell.jobs.job import JobState
+from failwell.jobs.queue import Rules
+from failwell.jobs.queue_retry import DEFAULT, Again, Facts, Over, next_step
+from failwell.report.describe import describe
+from tests.jobs.queues import a_capability, a_runtime, began, lines, types
+from tests.jobs.workers import run, until
+
+ONE_RETRY = Policy(
+    rules=(Rule(match=Match(), schedule=Schedule(max_attempts=2, backoff=Backoff(curve="fixed", first=0.0))),)
+)
+OFF = Policy(rules=(Rule(match=Match(), retryable=False),))
+
+
+@pytest.mark.acceptance("cjm-substrate 30")
+def test_a_passing_failure_is_repeated_not_before_the_wait_that_was_told(tmp_path: Path) -> None:
+    async def work() -> None:
+        count = tmp_path / "count"
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=ONE_RETRY)) as jobs:
+            job = await jobs.submit(
+                "worker", {"times": 1, "path": str(count), "after": 2.0}, action="fail_first"
+            )
+            ended = await jobs.wait(job.id)
+            first, second = map(float, lines(count))
+
+            assert second - first >= 2.0
+            assert (ended.state, ended.attempt, ended.retry_count) == (JobState.COMPLETED, 2, 1)
+            assert types(jobs, job) == ["submitted", "started", "retrying", "started", "completed"]
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 30")
+def test_with_the_policy_off_nothing_is_repeated(tmp_path: Path) -> None:
+    async def work() -> None:
+        count = tmp_path / "count"
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=OFF)) as jobs:
+            job = await jobs.submit("worker", {"times": 1, "path": str(count)}, action="fail_first")
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.attempt) == (JobState.FAILED, 1)
+            assert ended.error is not None
+            assert ended.error.scene.job == job.id
+            assert (ended.error.scene.capability, ended.error.scene.instance) == ("worker", "worker")
+
+    run(work())
+
+
+def test_a_job_may_say_itself_how_often_it_is_tried(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=ONE_RETRY)) as jobs:
+            job = await jobs.submit(
+                "worker",
+                {"times": 9, "path": str(tmp_path / "count"), "after": 0.0},
+                action="fail_first",
+                control={"max_attempts": 3},
+            )
+
+            assert (await jobs.wait(job.id)).attempt == 3
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 51")
+def test_a_lasting_shortage_is_tried_twice_and_recorded_with_its_numbers(tmp_path: Path) -> None:
+    async def work() -> None:
+        count = tmp_path / "count"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            job = await jobs.submit(
+                "worker", {"times": 9, "path": str(count), "kind": "resource"}, action="fail_first"
+            )
+            ended = await jobs.wait(job.id)
+
+            assert len(lines(count)) == 2
+            assert ended.state is JobState.FAILED
+            assert ended.error is not None
+            assert ended.error.category.job == "resource"
+            assert ended.error.resource_shortfall is not None
+            assert (ended.error.resource_shortfall.needed, ended.error.resource_shortfall.available) == (
+                16000,
+                8000,
+            )
+
+    run(work())
+
+
+def test_a_killed_worker_gives_its_job_another_try(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=ONE_RETRY)) as jobs:
+            killed = await jobs.submit("worker", {"path": str(tmp_path / "a"), "times": 1}, action="die")
+            ended = await jobs.wait(killed.id)
+
+            assert (ended.state, ended.result, ended.attempt) == (JobState.COMPLETED, "alive", 2)
+            told = [event for event in jobs.store.events() if event.type == "worker:died"]
+            assert [event.data["jobs"] for event in told] == [[killed.id]]
+            assert told[0].data["kind"] == "worker.oom"
+
+    run(work())
+
+
+def test_a_time_limit_is_kept_and_not_tried_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            before = await jobs.call("worker", action="pid")
+            job = await jobs.submit("worker", {"path": str(go)}, action="until", timeout=0.2)
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.attempt) == (JobState.FAILED, 1)
+            assert ended.error is not None
+            assert ended.error.kind == "worker.timeout"
+            assert await jobs.call("worker", action="pid") == before
+
+    run(work())
+
+
+def test_a_job_that_waits_beyond_its_deadline_fails_without_running(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            await jobs.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            soon = datetime.now(UTC) + timedelta(seconds=0.1)
+            late = await jobs.submit("worker", {"value": 1}, deadline=soon)
+            ended = await jobs.wait(late.id)
+            go.touch()
+
+            assert ended.error is not None
+            assert (ended.state, ended.error.kind) == (JobState.FAILED, "limit.run_timeout")
+            assert types(jobs, late) == ["submitted", "failed"]
+
+    run(work())
+
+
+def test_a_cancel_during_the_second_attempt_reaches_the_new_process(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=ONE_RETRY)) as jobs:
+            job = await jobs.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            pid = jobs.worker("worker").pid
+            assert pid is not None
+            Path(f"{go}.began").unlink()
+            import os
+            import signal
+
+            os.kill(pid, signal.SIGSEGV)
+            await began(go)
+            await until(lambda: jobs.job(job.id).progress == 0.5)
+
+            assert jobs.cancel(job.id)
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.attempt) == (JobState.CANCELLED, 2)
+            phases = [
+                event.data["phase"] for event in jobs.store.events(job=job.id) if event.type == "cancel_phase"
+            ]
+            assert phases == ["cooperative", "completed"]
+
+    run(work())
+
+
+def a_fault(kind: str, **fields: object) -> Fault:
+    return Fault(kind=kind, message="it broke", **fields)
+
+
+def test_who_lost_its_worker_to_a_neighbour_is_repeated_without_being_charged() -> None:
+    report = describe(a_fault("worker.crashed", details={"reason": "replaced"}))
+
+    step = next_step(OFF, report, Facts(attempt=1, charged=1), 0.5)
+
+    assert step == Again(0.0, is_charged=False, why="its worker was replaced")
+
+
+def test_a_neighbour_that_always_kills_does_not_keep_a_job_for_ever() -> None:
+    report = describe(a_fault("worker.crashed", details={"reason": "replaced"}))
+
+    step = next_step(OFF, report, Facts(attempt=30, charged=1), 0.5)
+
+    assert isinstance(step, Over)
+
+
+def test_a_wait_of_more_than_a_minute_is_parked_and_costs_no_attempt() -> None:
+    from failwell.fault.facts import NotBefore
+
+    report = describe(a_fault("worker.transient", not_before=NotBefore(after=600.0)))
+
+    step = next_step(DEFAULT, report, Facts(attempt=1, charged=1), 0.5)
+
+    assert isinstance(step, Again)
+    assert (step.after, step.is_parked, step.is_charged) == (600.0, True, False)
+
+
+def test_no_attempt_is_made_that_would_come_after_the_deadline() -> None:
+    report = describe(a_fault("worker.crashed"))
+
+    assert isinstance(next_step(DEFAULT, report, Facts(attempt=1, charged=1, left=0.01), 0.5), Over)

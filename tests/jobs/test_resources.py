@@ -1,0 +1,370 @@
+# pyright: reportPrivateUsage=false
+"""Memory on real workers: measured alone, admitted by what was learned, freed by those who hold it idle."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from failwell.jobs.job import JobState
+from failwell.jobs.ledger import Pool
+from failwell.jobs.queue import Rules
+from failwell.jobs.resources_book import _towards
+from failwell.jobs.runtime import Runtime
+from tests.jobs.queues import (
+    OutsideWorld,
+    a_capability,
+    a_gpu,
+    a_model,
+    a_runtime,
+    began,
+    types,
+)
+from tests.jobs.workers import run, until
+
+
+@pytest.mark.acceptance("cjm-substrate 42")
+def test_what_was_never_measured_runs_alone_until_it_ended_well(tmp_path: Path) -> None:
+    async def work() -> None:
+        go, count = tmp_path / "go", tmp_path / "count"
+        async with a_runtime(tmp_path, a_capability("known")) as jobs:
+            jobs.register(a_capability("fresh"))
+            busy = await jobs.submit("known", {"path": str(go)}, action="until")
+            await began(go)
+            first = await jobs.submit("fresh", {"times": 1, "path": str(count)}, action="fail_first",
+                                      control={"max_attempts": 1})  # fmt: skip
+            await until(lambda: jobs.job(first.id).block_reason is not None)
+            assert "measured alone" in str(jobs.job(first.id).block_reason)
+            go.touch()
+            await jobs.wait(busy.id)
+            assert (await jobs.wait(first.id)).state is JobState.FAILED
+
+            # A failure taught nothing, so the next one is alone again.
+            go.unlink()
+            second = await jobs.submit("fresh", {"path": str(go), "value": 2}, action="until")
+            await began(go)
+            held = await jobs.submit("known", {"value": 3})
+            await asyncio.sleep(0)
+            assert jobs.job(held.id).state is JobState.PENDING
+            go.touch()
+            await jobs.wait(second.id)
+
+            # One that ended well did: from now on it may run beside others.
+            go.unlink()
+            Path(f"{go}.began").unlink()
+            third = await jobs.submit("fresh", {"path": str(go)}, action="until")
+            await began(go)
+            assert await jobs.call("known", {"value": 4}) == 4
+            go.touch()
+            await jobs.wait(third.id)
+
+            # Another configuration is measured anew.
+            await jobs.configure("fresh", {"other": True})
+            go.unlink()
+            Path(f"{go}.began").unlink()
+            busy = await jobs.submit("known", {"path": str(go)}, action="until")
+            await began(go)
+            anew = await jobs.submit("fresh", {"value": 5})
+            await until(lambda: jobs.job(anew.id).block_reason is not None)
+            go.touch()
+            assert (await jobs.wait(anew.id)).result == 5
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 43")
+@pytest.mark.parametrize(("second", "together"), [(6_000, False), (2_000, True)])
+def test_learned_peaks_decide_whether_two_run_together(tmp_path: Path, second: int, together: bool) -> None:
+    async def work() -> None:
+        gpu, go = a_gpu(tmp_path), tmp_path / "go"
+        go.touch()
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            for name, peak in (("a", 6_000), ("b", second)):
+                jobs.register(a_model(name), config={"gpu": str(gpu), "keeps": False})
+                until_seen = tmp_path / f"{name}.seen"
+                job = await jobs.submit(name, {"mb": peak, "until": str(until_seen)})
+                await began(until_seen)
+                # The peak is what was seen during the call, not what is left after it.
+                await until(lambda name=name: _peak(jobs, name, "gpu") > 0)
+                until_seen.touch()
+                await jobs.wait(job.id)
+            go.unlink()
+
+            first = await jobs.submit("a", {"mb": 6_000, "until": str(go)})
+            await began(go)
+            other = await jobs.submit("b", {"mb": second})
+            if together:
+                await jobs.wait(other.id)
+            else:
+                await until(lambda: jobs.job(other.id).block_reason is not None)
+                assert "running jobs leave" in str(jobs.job(other.id).block_reason)
+            assert jobs.job(first.id).state is JobState.RUNNING
+            go.touch()
+            await jobs.wait(first.id)
+            await jobs.wait(other.id)
+
+    run(work())
+
+
+def _peak(jobs: Runtime, name: str, what: str) -> float:
+    book = jobs._book
+    peak = None if book is None else book._peaks.get(name)
+    return 0.0 if peak is None else getattr(peak, what)
+
+
+@pytest.mark.acceptance("cjm-substrate 44")
+def test_what_can_never_fit_fails_at_once_with_numbers(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu = a_gpu(tmp_path)
+        world = OutsideWorld(gpu)
+        async with a_runtime(tmp_path, world=world) as jobs:
+            jobs.register(a_model("a"), config={"gpu": str(gpu)})
+            await jobs.call("a", {"mb": 9_500})
+            await jobs.worker("a").stop()
+
+            job = await jobs.submit("a", {"mb": 9_500})
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.attempt) == (JobState.FAILED, 0)
+            assert ended.error is not None
+            assert (ended.error.kind, ended.error.retryable) == ("resource.never_fits", False)
+            short = ended.error.resource_shortfall
+            assert short is not None
+            assert (short.resource, short.needed, short.available) == ("gpu_vram_mb", 9_500, 9_000)
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 45", "cjm-substrate 47")
+def test_a_blocked_job_says_why_once_and_the_largest_idle_holder_makes_room(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu, go = a_gpu(tmp_path), tmp_path / "go"
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            for name, peak in (("needy", 6_000), ("small", 500), ("large", 5_000), ("busy", 1_000)):
+                jobs.register(a_model(name), config={"gpu": str(gpu)})
+                await jobs.call(name, {"mb": peak})
+                if name == "needy":
+                    await jobs.worker("needy").stop()
+            running = await jobs.submit("busy", {"mb": 1_000, "until": str(go)})
+            await began(go)
+            pids = {name: jobs.worker(name).pid for name in ("small", "busy")}
+
+            job = await jobs.submit("needy", {"mb": 6_000})
+            ended = await jobs.wait(job.id)
+
+            assert ended.state is JobState.COMPLETED
+            assert types(jobs, job) == ["submitted", "blocked", "started", "completed"]
+            told = [event.data for event in jobs.store.events() if event.type == "worker:evicted"]
+            assert [(one["instance"], one["how"]) for one in told] == [("large", "stopped")]
+            assert {name: jobs.worker(name).pid for name in ("small", "busy")} == pids
+            go.touch()
+            await jobs.wait(running.id)
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 45")
+def test_room_that_somebody_outside_makes_is_noticed(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu = a_gpu(tmp_path)
+        outside = gpu / "0"
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            jobs.register(a_model("needy"), config={"gpu": str(gpu)})
+            await jobs.call("needy", {"mb": 6_000})
+            await jobs.worker("needy").stop()
+            outside.write_text("8000")
+            job = await jobs.submit("needy", {"mb": 6_000})
+            await until(lambda: jobs.job(job.id).block_reason is not None)
+            assert jobs.job(job.id).state is JobState.PENDING
+            outside.write_text("0")
+
+            assert (await jobs.wait(job.id)).state is JobState.COMPLETED
+            assert types(jobs, job).count("blocked") == 1
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 46")
+@pytest.mark.parametrize("short", ["ram", "disk"])
+def test_memory_and_disk_block_visibly_and_the_job_starts_when_they_are_there(
+    tmp_path: Path, short: str
+) -> None:
+    async def work() -> None:
+        world = OutsideWorld()
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, world=world) as jobs:
+            jobs.register(a_capability())
+            world.disk = Pool(100_000, 50_000)
+            job = await jobs.submit("worker", {"path": str(go), "mb": 200}, action="until")
+            await began(go)
+            world.disk = Pool(100_000, 49_000)
+            await until(lambda: _peak(jobs, "worker", "ram") > 200 and _peak(jobs, "worker", "disk") >= 1_000)
+            go.touch()
+            await jobs.wait(job.id)
+            await jobs.worker("worker").stop()
+            low = Pool(100_000, 20)
+            if short == "ram":
+                world.ram = low
+            else:
+                world.disk = low
+            assert jobs._book is not None
+            await jobs._book.look()
+
+            blocked = await jobs.submit("worker", {"value": 1})
+            await until(lambda: jobs.job(blocked.id).block_reason is not None)
+            words = "MB more of memory" if short == "ram" else "MB more of disk space"
+            assert words in str(jobs.job(blocked.id).block_reason)
+            world.ram = world.disk = Pool(100_000, 90_000)
+
+            assert (await jobs.wait(blocked.id)).result == 1
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 48", "cjm-substrate 50")
+def test_for_an_unmeasured_job_every_idle_holder_goes_and_its_second_attempt_is_whole(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu, go = a_gpu(tmp_path), tmp_path / "go"
+        config = {"gpu": str(gpu), "total": 10_000}
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu), lanes=4) as jobs:
+            jobs.register(a_capability("cpu"))
+            await jobs.call("cpu", {"value": 1})
+            for name, kind, peak in (("one", "Model", 3_000), ("two", "Releasing", 4_000)):
+                jobs.register(a_model(name, kind), config={"gpu": str(gpu)})
+                await jobs.call(name, {"mb": peak})
+            before = {name: jobs.worker(name).pid for name in ("cpu", "one", "two")}
+            jobs.register(a_model("needy", concurrency=2), config=config)
+
+            job = await jobs.submit("needy", {"mb": 8_000, "until": str(go)})
+            await began(go)
+            await until(lambda: jobs.job(job.id).progress == 0.25)
+            seen = jobs.job(job.id)
+            assert jobs.cancel(job.id)
+            ended = await jobs.wait(job.id)
+
+            assert (seen.state, seen.retry_count) == (JobState.RUNNING, 1)
+            assert (ended.state, ended.attempt) == (JobState.CANCELLED, 2)
+            assert types(jobs, job).count("retrying") == 1
+            told = {event.data["instance"]: event.data["how"] for event in jobs.store.events()
+                    if event.type == "worker:evicted"}  # fmt: skip
+            assert told == {"one": "stopped", "two": "released"}
+            assert jobs.worker("cpu").pid == before["cpu"]
+            assert jobs.worker("two").pid == before["two"]
+            assert jobs.worker("one").pid is None
+            assert await jobs.call("needy", action="seen_config") == {**config, "keeps": True}
+            assert jobs.worker("needy").manifest.concurrency == 2
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 50")
+def test_a_shortage_that_clears_ends_well_with_one_retry(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu = a_gpu(tmp_path)
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            jobs.register(a_model("resident"), config={"gpu": str(gpu)})
+            await jobs.call("resident", {"mb": 7_000})
+            jobs.register(a_model("needy"), config={"gpu": str(gpu)})
+            job = await jobs.submit("needy", {"mb": 8_000})
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.retry_count, ended.error) == (JobState.COMPLETED, 1, None)
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 49")
+def test_a_want_of_main_memory_ends_who_holds_main_memory(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu, go = a_gpu(tmp_path), tmp_path / "go"
+        go.touch()
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            jobs.register(a_model("on_gpu"), config={"gpu": str(gpu)})
+            await jobs.call("on_gpu", {"mb": 9_000})
+            jobs.register(a_capability("needy"))
+            jobs.register(a_capability("holder"))
+            hold = tmp_path / "hold"
+            holding = await jobs.submit("holder", {"path": str(hold), "mb": 150}, action="until")
+            await began(hold)
+            await until(lambda: (jobs.worker("holder").memory() or _NOTHING).rss_mb > 150)
+            hold.touch()
+            await jobs.wait(holding.id)
+            on_gpu = jobs.worker("on_gpu").pid
+            # What Python gave back to the system is not held any more, so the pulse is asked what is left.
+            left = (jobs.worker("holder").memory() or _NOTHING).rss_mb
+
+            job = await jobs.submit(
+                "needy", {"times": 1, "path": str(tmp_path / "count"), "kind": "resource"}, action="fail_first"
+            )
+            ended = await jobs.wait(job.id)
+
+            assert ended.state is JobState.COMPLETED
+            assert jobs.worker("on_gpu").pid == on_gpu
+            told = [event.data["instance"] for event in jobs.store.events() if event.type == "worker:evicted"]
+            assert told == (["holder"] if left >= 64 else [])
+
+    run(work())
+
+
+class _Nothing:
+    rss_mb = 0.0
+
+
+_NOTHING = _Nothing()
+
+
+@pytest.mark.acceptance("cjm-substrate 52")
+def test_the_loop_is_never_held_up_while_memory_is_freed(tmp_path: Path) -> None:
+    async def work() -> float:
+        gpu = a_gpu(tmp_path)
+        loop = asyncio.get_running_loop()
+        own = 0.0
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            jobs.register(a_model("resident"), config={"gpu": str(gpu)})
+            await jobs.call("resident", {"mb": 7_000})
+            jobs.register(a_model("needy"), config={"gpu": str(gpu)})
+            # What the loop's own thread computes in one go is what holds others up; a loaded machine is not.
+            from time import thread_time
+
+            loop.set_debug(False)
+            original = asyncio.Handle._run
+
+            def timed(handle: asyncio.Handle) -> None:
+                nonlocal own
+                start = thread_time()
+                original(handle)
+                own = max(own, thread_time() - start)
+
+            asyncio.Handle._run = timed
+            try:
+                job = await jobs.submit("needy", {"mb": 8_000})
+                ended = await jobs.wait(job.id)
+            finally:
+                asyncio.Handle._run = original
+            assert ended.retry_count == 1
+        return own
+
+    assert run(work()) < 0.1
+
+
+def test_a_peak_that_was_an_outlier_is_forgotten_slowly() -> None:
+    assert _towards(1_000, 2_000) == 2_000
+    assert 940 < _towards(1_000, 0) < 960
+
+
+def test_an_unmeasured_job_is_not_overtaken_for_ever(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability("known", concurrency=2), rules=Rules(lanes=4)) as jobs:
+            jobs.register(a_capability("fresh"))
+            await jobs.submit("known", {"path": str(go)}, action="until")
+            await began(go)
+            fresh = await jobs.submit("fresh", {"value": 1}, priority=1)
+            others = [await jobs.submit("known", {"value": n}) for n in range(3)]
+            await until(lambda: jobs.job(fresh.id).block_reason is not None)
+            assert {jobs.job(one.id).state for one in others} == {JobState.PENDING}
+            go.touch()
+            await jobs.wait(fresh.id)
+            await jobs.drained()
+
+    run(work())
