@@ -242,10 +242,13 @@ def measured(make: Make, call: Call, *, rounds: int, number: int, first: int) ->
 
 
 def main(arguments: list[str]) -> None:
-    rounds, number = (3, 20) if "--quick" in arguments else (25, 200)
+    rounds, number = (3, 20) if "--quick" in arguments else (15, 100)
     told: dict[str, Mapping[str, list[float]]] = {}
-    tools = calls()
-    for shape, make in shapes().items():
+    tools, known = calls(), shapes()
+    # The modules of the SDKs are many objects, and looking through them again each round takes minutes.
+    gc.collect()
+    gc.freeze()
+    for shape, make in known.items():
         for call in tools.values():
             call(make(0))
         told[shape] = {
