@@ -44,42 +44,6 @@ def test_the_readme_prints_what_it_says_it_prints(tmp_path: Path) -> None:
     assert ran.stdout == promised
 
 
-def commands() -> list[str]:
-    lines = [line for body in blocks(ROOT / "README.md", "console") for line in body.splitlines()]
-    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ") and "make " not in line]
-
-
-@pytest.mark.parametrize("command", commands())
-def test_every_command_in_the_readme_answers(command: str, tmp_path: Path) -> None:
-    (tmp_path / "saved-reply.txt").write_text("HTTP/1.1 429 Too Many Requests\nRetry-After: 7\n\n{}\n")
-    shown = (
-        command.replace("failwell ", f"{sys.executable} -m failwell ", 1)
-        if command.startswith("failwell")
-        else (command.replace("| failwell ", f"| {sys.executable} -m failwell "))
-    )
-
-    ran = subprocess.run(["bash", "-c", shown], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip()
-
-
-def test_the_failure_in_the_readme_is_what_the_command_prints(tmp_path: Path) -> None:
-    shown = next(body for body in blocks(ROOT / "README.md", "console") if "| failwell describe" in body)
-    expected = shown.splitlines()[1:]
-
-    ran = subprocess.run(
-        [sys.executable, "-m", "failwell", "describe", "--view", "user"],
-        input="TimeoutError: timed out\n",
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert [re.sub(r"err_\w+", "err_…", line) for line in ran.stdout.splitlines()] == expected
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_on_a_page_leads_to_a_file(page: Path) -> None:
     targets = LINK.findall(page.read_text("utf-8"))

@@ -14,6 +14,8 @@ PAGES = {
     "exit-codes.md": "tools.docs.cli:exit_codes_page",
     "wire.md": "tools.docs.wire:wire_page",
     "providers.md": "tools.docs.providers:providers_page",
+    "workflow-file.md": "tools.docs.workflow:workflow_file_page",
+    "events.md": "tools.docs.events:events_page",
 }
 """Page to the function that writes it. Looked up by name, so that a missing source names itself."""
 

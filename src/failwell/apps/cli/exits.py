@@ -15,7 +15,7 @@ class Exit(IntEnum):
     HALTED = 3
     """A run stopped on a typed error that none of its routes took."""
     WAITING = 4
-    """A run waits for a person's answer and can go on after it."""
+    """A run waits, for a person's answer or for a time, and can go on after it."""
     INTERRUPTED = 130
     """It was interrupted from the keyboard."""
     PIPE_CLOSED = 141

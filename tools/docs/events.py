@@ -1,0 +1,91 @@
+"""The page of events: every type of fact that the code writes into a journal, and what it says.
+
+The words are here; that they speak of every type, and of no other, is checked against the source.
+"""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src/failwell"
+WRITERS = ("workflow/machine", "apps/cli/gate.py")
+
+ROWS = {
+    "run:started": "The first fact: `run`, `workflow`, `file`, `digest`, `inputs` (secrets as marks), `metadata`; with `continues`, "
+    "the run and the position that it goes on from.",
+    "run:resumed": "Somebody took the run up: `from_seq`, `by`, `active` (seconds worked on so far), raised `limits`.",
+    "run:paused": "Nothing can go on without a person or before a time: `gates`, `blocked_until`.",
+    "run:timeout": "The run's time limit was reached: `elapsed`, `limit`. `run:ending` follows.",
+    "run:cancelling": "Somebody asked for the end: `reason`, `by`. What runs is being stopped.",
+    "run:ending": "The run has failed, and what still runs is being stopped: `failure`, `error_type`, `node`.",
+    "run:completed": "The last fact of a run that ended well: `outputs`, `usage`, `duration`.",
+    "run:failed": "The last fact of a run that failed: `failure`, `envelope`, `frames`, `error_type`, `node`, `typed`, "
+    "`errors_file`, `usage`, `duration`.",
+    "run:cancelled": "The last fact of a run that was cancelled: `reason`, `by`, `usage`, `duration`.",
+    "node:started": "A step begins: `path`, `node`, `type`, `visit`, `attempt`, `key` (the idempotency key), `item`; `rerun` when it "
+    "ran as the host died.",
+    "node:completed": "It ended well: `output`, `usage`, `duration_ms`.",
+    "node:failed": "It failed, and is not repeated: `failure`, and `output` if it had one.",
+    "node:retrying": "It failed and will be repeated: `failure`, `delay`, `until`, and `by`: `node`, `route` or `parking`.",
+    "node:waiting": "A `wait` step waits: `until`, `seconds`, `reason`.",
+    "node:skipped": "A member of a group did not take part: `reason`.",
+    "route:taken": "Where the run goes: `node`, `to`, `on_error` (the kind), `output` that the route adds.",
+    "group:started": "A group begins: `keys`, and for `for_each` its `items`.",
+    "group:stopping": "Members that still run are being stopped: `because`.",
+    "workflow:opening": "A sub-workflow whose path is a template is being read: `file`.",
+    "workflow:started": "A sub-workflow begins: `file`, `workflow`, `digest`, `inputs`, `depth`.",
+    "workflow:ended": "A sub-workflow has ended well.",
+    "human_gate:paused": "A person is asked: `gate`, `type`, `prompt`, `options`, `questions`, `assignee`, `expires_at`.",
+    "human_gate:answered": "Somebody answered while nobody drove the run; it counts when the run is taken up.",
+    "human_gate:resumed": "The answer counts: `gate`, `decision`, `decided_by`, `payload`, `comment`.",
+    "budget:warning": "The budget is spent, and the run goes on: `spent_usd`, `limit_usd`, `threshold_pct`.",
+    "budget:paused": "The budget is spent, and a person is asked: `spent_usd`, `limit_usd`, `gate`.",
+    "notification": "What a `notification` step tells: `emission_id`, `schema_id`, `correlation`, `payload`.",
+    "hook": "A text of `workflow.hooks`, rendered: `hook`, `text`, or `failed`.",
+}
+
+
+def events_page() -> str:
+    """A row for each type.
+
+    Raises:
+        ValueError: the code writes a type that has no row here, or the other way round.
+    """
+    written = written_types()
+    if written != set(ROWS):
+        missing, idle = sorted(written - set(ROWS)), sorted(set(ROWS) - written)
+        raise ValueError(f"tools/docs/events.py: no row for {missing}; nobody writes {idle}")
+    lines = [
+        "# Events of a run",
+        "",
+        "What the journal holds, and `failwell runs export` prints: one JSON object a line, with `seq` (from 0, without gaps),",
+        "`type`, `at` (seconds since 1970) and `data`. `path` in the data names one execution: `build`, `fan[3]` (the fourth item),",
+        "`group/member`, `child/step`. Types that you do not know are to be passed over: there will be more.",
+        "",
+        "| type | says |",
+        "| --- | --- |",
+        *(f"| `{name}` | {said} |" for name, said in ROWS.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def written_types() -> set[str]:
+    """The types of fact that the source hands to a journal."""
+    found: set[str] = set()
+    for place in WRITERS:
+        path = SOURCE / place
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                found |= _types(node)
+    return found
+
+
+def _types(node: ast.AST) -> set[str]:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="record"), args=[ast.Constant(value=str(name)), *_]):
+            return {name}
+        case ast.Call(func=ast.Name(id="_finish"), args=[_, ast.Constant(value=str(name)), *_]):
+            return {name}
+        case ast.Tuple(elts=[ast.Constant(value=str(name)), _, _]) if ":" in name:
+            return {name}
+        case _:
+            return set()
