@@ -55,6 +55,14 @@ def test_there_are_ten_examples_or_more_and_each_is_tried_here() -> None:
     assert tried >= set(FOLDERS)
 
 
+def test_every_example_is_in_the_list_of_examples() -> None:
+    listed = re.findall(
+        r"^\| \[([a-z-]+)\]\(\1/workflow.yaml\) \|", (EXAMPLES / "README.md").read_text(), re.MULTILINE
+    )
+
+    assert sorted(listed) == FOLDERS
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_an_example_is_valid_and_warns_of_nothing_unforeseen(name: str) -> None:
     done = failwell("validate", "--json", str(EXAMPLES / name / "workflow.yaml"))
