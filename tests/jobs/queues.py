@@ -106,3 +106,7 @@ def lines(path: Path) -> list[str]:
 def types(runtime: Runtime, job: Job | str) -> list[str]:
     """What happened to a job, in order."""
     return [event.type for event in runtime.store.events(job=job if isinstance(job, str) else job.id)]
+
+
+def forget_it_began(path: Path) -> None:
+    Path(f"{path}.began").unlink()

@@ -1,5 +1,7 @@
 """Second attempts: after the wait that was told, after something was freed, and never against the policy."""
 
+import os
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from failwell.jobs.job import JobState
 from failwell.jobs.queue import Rules
 from failwell.jobs.queue_retry import DEFAULT, Again, Facts, Over, next_step
 from failwell.report.describe import describe
-from tests.jobs.queues import a_capability, a_runtime, began, lines, types
+from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
 from tests.jobs.workers import run, until
 
 ONE_RETRY = Policy(
@@ -150,10 +152,7 @@ def test_a_cancel_during_the_second_attempt_reaches_the_new_process(tmp_path: Pa
             await began(go)
             pid = jobs.worker("worker").pid
             assert pid is not None
-            Path(f"{go}.began").unlink()
-            import os
-            import signal
-
+            forget_it_began(go)
             os.kill(pid, signal.SIGSEGV)
             await began(go)
             await until(lambda: jobs.job(job.id).progress == 0.5)

@@ -18,6 +18,7 @@ from tests.jobs.queues import (
     a_model,
     a_runtime,
     began,
+    forget_it_began,
     types,
 )
 from tests.jobs.workers import run, until
@@ -51,7 +52,7 @@ def test_what_was_never_measured_runs_alone_until_it_ended_well(tmp_path: Path) 
 
             # One that ended well did: from now on it may run beside others.
             go.unlink()
-            Path(f"{go}.began").unlink()
+            forget_it_began(go)
             third = await jobs.submit("fresh", {"path": str(go)}, action="until")
             await began(go)
             assert await jobs.call("known", {"value": 4}) == 4
@@ -61,7 +62,7 @@ def test_what_was_never_measured_runs_alone_until_it_ended_well(tmp_path: Path) 
             # Another configuration is measured anew.
             await jobs.configure("fresh", {"other": True})
             go.unlink()
-            Path(f"{go}.began").unlink()
+            forget_it_began(go)
             busy = await jobs.submit("known", {"path": str(go)}, action="until")
             await began(go)
             anew = await jobs.submit("fresh", {"value": 5})
@@ -294,7 +295,9 @@ def test_a_want_of_main_memory_ends_who_holds_main_memory(tmp_path: Path) -> Non
             left = (jobs.worker("holder").memory() or _NOTHING).rss_mb
 
             job = await jobs.submit(
-                "needy", {"times": 1, "path": str(tmp_path / "count"), "kind": "resource"}, action="fail_first"
+                "needy",
+                {"times": 1, "path": str(tmp_path / "count"), "kind": "resource"},
+                action="fail_first",
             )
             ended = await jobs.wait(job.id)
 
@@ -329,10 +332,10 @@ def test_the_loop_is_never_held_up_while_memory_is_freed(tmp_path: Path) -> None
             loop.set_debug(False)
             original = asyncio.Handle._run
 
-            def timed(handle: asyncio.Handle) -> None:
+            def timed(self: asyncio.Handle) -> None:
                 nonlocal own
                 start = thread_time()
-                original(handle)
+                original(self)
                 own = max(own, thread_time() - start)
 
             asyncio.Handle._run = timed

@@ -55,7 +55,8 @@ class Runtime:
 
         Args:
             store: Where jobs are kept: a state folder (the user's own by default), or a store.
-            shelf: Where registered capabilities are kept; see `failwell capability add`.
+            shelf: Where registered capabilities are kept; beside the jobs by default, as
+                `failwell capability add` does it.
             lanes: How many jobs run at a time.
             policy: What is repeated, how often, after which waits.
             history: How many ended jobs are kept in memory.
@@ -66,7 +67,7 @@ class Runtime:
             rules: Everything about the queue at once, instead of `lanes`, `policy` and `history`.
         """
         self._given = store
-        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf)
+        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf or _beside(store))
         known = (
             Rules(lanes=lanes, history=history)
             if policy is None
@@ -530,6 +531,14 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
     place = path.parents[module.count(".") + (path.stem == "__init__")]
     known: dict[str, Any] = {"name": name.rpartition(".")[2].lower(), "path": (str(place),), **fields}
     return Manifest(object=f"{module}:{name}", **known)
+
+
+def _beside(store: JobStore | str | os.PathLike[str] | None) -> Path:
+    from failwell.journal.folder import state_folder
+
+    if store is not None and not isinstance(store, str | os.PathLike):
+        return store.folder.parent
+    return state_folder(None if store is None else os.fspath(store))
 
 
 def _opened(given: JobStore | str | os.PathLike[str] | None) -> JobStore:

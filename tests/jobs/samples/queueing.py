@@ -1,12 +1,12 @@
 # pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false
-# ruff: noqa: PTH105, PTH109, PTH110, PTH118, PTH123, PTH208
+# ruff: noqa: PTH105, PTH108, PTH110, PTH118, PTH123, PTH208, SIM115
 """Capabilities for tests of the queue: they wait until they are let go, fail as told, and hold what a fake GPU lends."""
 
 import os
 import time
 
 
-def echo(value=None):
+def echo(value: object = None) -> object:
     return value
 
 
@@ -70,13 +70,6 @@ class Worker:
         if sum(1 for _ in open(path)) <= times:
             os.kill(os.getpid(), signal)
         return "alive"
-
-    def fill_disk(self, folder, mb):
-        """Write a file and let it lie."""
-        with open(os.path.join(folder, f"{os.getpid()}.bin"), "wb") as file:
-            for _ in range(mb):
-                file.write(os.urandom(1 << 20))
-        return mb
 
     def eat(self, mb):
         """Take main memory and give it back."""

@@ -20,9 +20,7 @@ from tests.workflow.plans import (
 )
 
 
-@pytest.mark.parametrize(
-    ("node", "extra"), [(an_agent("x"), "agents"), (a_job("x"), "jobs"), (a_tool("x"), "agents")]
-)
+@pytest.mark.parametrize(("node", "extra"), [(an_agent("x"), "agents"), (a_tool("x"), "agents")])
 def test_a_node_that_nothing_here_can_run_names_what_is_missing(node: object, extra: str) -> None:
     plan = a_plan(node)  # type: ignore[arg-type]
 
@@ -31,6 +29,10 @@ def test_a_node_that_nothing_here_can_run_names_what_is_missing(node: object, ex
     assert f"needs the extra `{extra}`" in mistake.message
     assert mistake.hint == f"install `failwell[{extra}]`"
     assert check(plan, available=ALL) == []
+
+
+def test_jobs_run_wherever_workflows_do() -> None:
+    assert check(a_plan(a_job("x"))) == []
 
 
 def test_the_body_of_a_loop_needs_its_executor_too() -> None:

@@ -53,6 +53,9 @@ COMMANDS: dict[str, Command] = {
         Command("explain", "explain a kind: cause, remedy, example", "explain"),
         Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
         Command("runs", "list and show recorded runs, follow, export and prune them", "runs"),
+        Command("job", "hand in jobs, see how they stand, stop and repeat them", "job"),
+        Command("workers", "run the jobs that were handed in, or see who does", "workers"),
+        Command("top", "show workers, memory and the queue as they are now", "top"),
         Command("doctor", "say whether the errors of the installed SDKs are known", "doctor"),
         Command(
             "schema", "print the JSON Schema of a report, a problem or a workflow file", "schema", (JSON,)

@@ -63,6 +63,7 @@ class Conductor:
                     self._loop.remove_signal_handler(number)
 
     def _settings(self, shown: Any) -> "Settings":
+        from failwell.apps.cli.job_nodes import JobNodes
         from failwell.backends.sqlite.journal import SqliteStore
         from failwell.journal.folder import state_folder
         from failwell.workflow.local.launch import Settings
@@ -73,7 +74,7 @@ class Conductor:
         return Settings(
             store=SqliteStore(folder, durability=asked.durability),
             folder=folder,
-            executors={"script": ScriptExecutor()},
+            executors={"script": ScriptExecutor(), "job": JobNodes(folder)},
             environ=os.environ,
             allow_outside=asked.allow_outside,
             watchers=(shown.heard,),

@@ -8,7 +8,7 @@ from failwell.workflow.mistakes import Mistake
 EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
 """Type of node → the extra that brings its executor. Every other type runs without one."""
 
-BUILT_IN: frozenset[str] = frozenset()
+BUILT_IN: frozenset[str] = frozenset({"job"})
 """Types of `EXECUTORS` that this installation can run."""
 
 

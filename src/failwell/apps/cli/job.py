@@ -1,0 +1,160 @@
+"""`failwell job`: hand in jobs, see how they stand, stop and repeat them."""
+
+from argparse import ArgumentParser, Namespace
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.runs_find import add_store
+from failwell.apps.cli.usage import wrong
+
+_ACTIONS = ("list", "submit", "show", "cancel", "retry", "wait", "tail")
+_STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+_ONLY_FOR = {
+    "state": ("list",),
+    "instance": ("list",),
+    "limit": ("list",),
+    "do": ("submit",),
+    "priority": ("submit",),
+    "timeout": ("submit",),
+    "within": ("submit",),
+    "key": ("submit",),
+    "attempts": ("submit",),
+    "wait": ("submit", "retry"),
+    "after": ("tail",),
+}
+_NEEDS_JOB = ("show", "cancel", "retry", "wait")
+LIMIT = 50
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what can be done with jobs."""
+    parser.usage = (
+        "%(prog)s [list] [--state STATE ...] [--instance ID] [--limit N] [options]\n"
+        "       %(prog)s submit INSTANCE [NAME=VALUE ...] [--do ACTION] [--priority N] [--timeout SPAN]\n"
+        "                        [--within SPAN] [--key KEY] [--attempts N] [--wait] [options]\n"
+        "       %(prog)s show|cancel|wait JOB [options]\n"
+        "       %(prog)s retry JOB [--wait] [options]\n"
+        "       %(prog)s tail [JOB] [--after SEQ] [options]"
+    )
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
+    )
+    parser.add_argument(
+        "job", nargs="?", metavar="JOB", help="an id, the beginning of one, or `last`; or who is to do it"
+    )
+    parser.add_argument(
+        "values",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="arguments, as JSON or as plain text; `@FILE` for a file's",
+    )
+    parser.add_argument(
+        "--state", action="append", choices=_STATES, help="only jobs that stand so (may be repeated)"
+    )
+    parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
+    parser.add_argument("--limit", metavar="N", type=int, help=f"list so many at most (default: {LIMIT})")
+    parser.add_argument("--do", metavar="ACTION", help="which method of the capability (default: execute)")
+    parser.add_argument("--priority", metavar="N", type=int, help="higher goes first (default: 0)")
+    parser.add_argument("--timeout", metavar="SPAN", help="how long one attempt may run: `90s`")
+    parser.add_argument("--within", metavar="SPAN", help="when it must be done, waiting included: `2h`")
+    parser.add_argument("--key", metavar="KEY", help="a second job with the same key is the first")
+    parser.add_argument(
+        "--attempts", metavar="N", type=int, help="attempts in all (default: as the policy says)"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="stay until it is over, and run it if nobody else does"
+    )
+    parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
+    add_store(parser)
+    parser.epilog = (
+        "Jobs wait until `failwell workers run` takes them up, or somebody waits with `--wait`. "
+        "try it: failwell job submit transcribe audio=talk.wav --wait"
+    )
+
+
+def run(asked: Namespace) -> int:
+    """Do what is asked."""
+    _check(asked)
+    if asked.action in ("submit", "retry"):
+        from failwell.apps.cli.job_submit import retry, submit
+
+        return submit(asked) if asked.action == "submit" else retry(asked)
+    if asked.action == "wait":
+        from failwell.apps.cli.job_submit import wait
+
+        return wait(asked)
+    if asked.action == "show":
+        from failwell.apps.cli.job_show import show
+
+        return show(asked)
+    if asked.action == "tail":
+        from failwell.apps.cli.job_show import tail
+
+        return tail(asked)
+    return _cancel(asked) if asked.action == "cancel" else _list(asked)
+
+
+def _check(asked: Namespace) -> None:
+    see = "failwell job --help"
+    for name, actions in _ONLY_FOR.items():
+        if getattr(asked, name) not in (None, False) and asked.action not in actions:
+            told = " and ".join(f"`failwell job {action}`" for action in actions)
+            raise wrong(f"`--{name}` is for {told}, not for `{asked.action}`", see=see)
+    if asked.action == "submit" and asked.job is None:
+        raise wrong("`failwell job submit` needs to know who is to do it", see="failwell capability list")
+    if asked.action in _NEEDS_JOB and asked.job is None:
+        raise wrong(
+            f"`failwell job {asked.action}` needs the id of a job, or `last`", see="failwell job list"
+        )
+    if asked.action == "list" and asked.job is not None:
+        raise wrong(f"unexpected argument `{asked.job}`", see=see)
+    if asked.values and asked.action != "submit":
+        raise wrong(f"unexpected argument `{asked.values[0]}`", see=see)
+    for name, least in (("limit", 0), ("attempts", 1)):
+        given = getattr(asked, name)
+        if given is not None and given < least:
+            raise wrong(f"`--{name}` is at least {least}", see=see)
+
+
+def _list(asked: Namespace) -> int:
+    from failwell.apps.cli.job_find import jobs_of
+    from failwell.apps.cli.job_show import COLUMNS, row, summary
+
+    with jobs_of(asked) as desk:
+        limit = LIMIT if asked.limit is None else asked.limit
+        found = (
+            []
+            if desk is None
+            else desk.store.jobs(states=asked.state or (), instance=asked.instance, limit=limit)
+        )
+    if asked.format == "json":
+        say_json([summary(job) for job in found])
+    elif asked.format == "markdown":
+        from failwell.apps.cli.runs_table import markdown_table
+
+        say("\n".join(markdown_table(COLUMNS, [row(job) for job in found])))
+    elif found:
+        from failwell.apps.cli.runs_table import text_table
+
+        say("\n".join(text_table(COLUMNS, [row(job) for job in found], asked)))
+    else:
+        import sys
+
+        print("no jobs are recorded here yet" if desk is None else "no recorded job fits", file=sys.stderr)
+    return Exit.DONE
+
+
+def _cancel(asked: Namespace) -> int:
+    from failwell.apps.cli.job_find import find_job, jobs_of
+
+    with jobs_of(asked) as desk:
+        job = find_job(desk, asked.job)
+        assert desk is not None
+        if not desk.cancel(job.id):
+            raise wrong(f"job `{job.id}` is {job.state} already", see=f"failwell job show {job.id}")
+        ended = desk.wait(job.id, give_up=lambda: not desk.store.is_hosted())
+    if asked.format == "json":
+        say_json({"id": ended.id, "state": ended.state.value})
+    else:
+        say(f"job {ended.id} is {ended.state}")
+    return Exit.DONE

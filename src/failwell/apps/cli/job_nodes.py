@@ -1,0 +1,143 @@
+"""Runs the `job` nodes of workflows on the queue. Nothing of the queue is loaded before the first one runs.
+
+A node's job carries the node's own key, so a run that is taken up after a crash finds the job that it had
+handed in instead of handing in another.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from failwell.workflow.local.executor import Broke, Tools, Worked
+from failwell.workflow.machine.commands import Request
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+    from failwell.jobs.desk import Desk
+    from failwell.jobs.job import Job, JobRequest
+    from failwell.jobs.runtime import Runtime
+    from failwell.workflow.local.result import Shapes
+
+
+class JobNodes:
+    """An `Executor`: becomes the host of the store's jobs, or asks the process that is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opening: Future[Runtime | Desk] | None = None
+        self._shapes: Shapes | None = None
+
+    async def run(self, request: Request, tools: Tools) -> Worked | Broke:  # noqa: ARG002  (a job needs nothing of the driver's)
+        """Hand in the job, wait for its end, and say what came of it."""
+        from failwell.fault.base import Fault
+        from failwell.jobs.job import JobRequest
+        from failwell.workflow.failure import of_exception, of_report
+
+        wanted = JobRequest(
+            instance=request.call["target"],
+            arguments=request.call["arguments"],
+            timeout=request.call["timeout"],
+            key=request.key,
+            run=request.run,
+            actor=request.path,
+            control={"idempotent": True} if request.node.idempotent else {},
+        )
+        try:
+            job = await self._done(wanted)
+        except Fault as fault:
+            return Broke(failure=of_exception(fault, typed=True))
+        if job.state.value == "completed":
+            return self._worked(request, _output(job))
+        if job.error is not None:
+            return Broke(failure=of_report(job.error, typed=True))
+        from failwell.fault.capability import CapabilityCancelledError
+
+        return Broke(failure=of_exception(CapabilityCancelledError(wanted.instance), typed=True))
+
+    def _worked(self, request: Request, output: dict[str, Any]) -> Worked | Broke:
+        """The job ended well; so did the node, if the result is what the author said it would be."""
+        schema = request.node.output
+        if schema is None:
+            return Worked(output=output)
+        from failwell.workflow.envelope import violation
+        from failwell.workflow.failure import failure
+        from failwell.workflow.local.result import Broken, Shapes
+
+        self._shapes = self._shapes or Shapes()
+        try:
+            self._shapes.check(schema, output, {})
+        except Broken as error:
+            more = {} if error.field is None else {"failed_field": error.field}
+            reason = str(error).replace("`stdout`", "the result")
+            message, details = violation(request.node.name, "job", reason, **more)
+            failed = failure("internal.schema_violation", message, details=details, typed=True)
+            return Broke(failure=failed, output=output, has_output=True)
+        return Worked(output=output)
+
+    async def _done(self, wanted: "JobRequest") -> "Job":
+        import asyncio
+
+        from failwell.jobs.desk import Desk
+
+        place = await self._place()
+        if not isinstance(place, Desk):
+            job = await place.submit_request(wanted)
+            try:
+                return await place.wait(job.id)
+            except asyncio.CancelledError:
+                place.cancel(job.id)
+                await place.wait(job.id)
+                raise
+        job = await asyncio.to_thread(place.submit, wanted)
+        waiting = asyncio.ensure_future(asyncio.to_thread(place.wait, job.id))
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(place.cancel, job.id)
+            await waiting
+            raise
+
+    async def _place(self) -> "Runtime | Desk":
+        """Where jobs go; found out once."""
+        import asyncio
+
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> "Runtime | Desk":
+        from failwell.jobs.queue_faults import HostElsewhere
+        from failwell.jobs.runtime import Runtime
+
+        try:
+            return await Runtime(self._folder).__aenter__()
+        except HostElsewhere:
+            from failwell.backends.sqlite.jobs import SqliteJobs
+            from failwell.jobs.desk import Desk
+            from failwell.jobs.shelf import Shelf
+
+            return Desk(SqliteJobs(self._folder), Shelf(self._folder))
+
+    async def close(self, run: str, *, grace: float = 2.0) -> object:  # noqa: ARG002  (its jobs have ended with their nodes)
+        """The run is over: end the workers."""
+        if self._opening is None:
+            return None
+        from failwell.jobs.desk import Desk
+
+        opening, self._opening = self._opening, None
+        place = await opening
+        if isinstance(place, Desk):
+            place.store.close()
+        else:
+            await place.__aexit__(None, None, None)
+        return None
+
+
+def _output(job: "Job") -> dict[str, Any]:
+    """What templates see: the result's own fields, or the result under `result`."""
+    from json import loads
+
+    from failwell.jobs.kept import kept_result
+
+    value: object = loads(kept_result(job.result))
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}

@@ -1,0 +1,142 @@
+"""How a job is shown: as a line, in full, and event by event."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.runs_times import clock, iso, lasted
+
+if TYPE_CHECKING:
+    from failwell.jobs.job import Job
+    from failwell.jobs.store import JobEvent
+
+COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
+
+
+def summary(job: "Job") -> dict[str, Any]:
+    """One job as JSON, without its result."""
+    from failwell.jobs.kept import kept_result
+
+    request = job.request
+    told: dict[str, Any] = {
+        "id": job.id,
+        "state": job.state.value,
+        "instance": request.instance,
+        "action": request.action,
+        "arguments": request.arguments,
+        "priority": request.priority,
+        "timeout": request.timeout,
+        "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
+        "key": request.key,
+        "run": request.run,
+        "actor": request.actor,
+        "submitted": iso(job.submitted_at.timestamp()),
+        "started": None if job.started_at is None else iso(job.started_at.timestamp()),
+        "ended": None if job.completed_at is None else iso(job.completed_at.timestamp()),
+        "attempts": job.attempt,
+        "not_before": None if job.not_before is None else iso(job.not_before.timestamp()),
+        "block_reason": job.block_reason,
+        "error": None if job.error is None else job.error.view("operator"),
+    }
+    made = {name: value for name, value in told.items() if value not in (None, "", {})}
+    if job.state.value == "completed":
+        from json import loads
+
+        made["result"] = loads(kept_result(job.result))
+    return made
+
+
+def row(job: "Job") -> tuple[str, ...]:
+    """One line of a listing."""
+    started = job.started_at
+    until = job.completed_at
+    span = "" if started is None or until is None else lasted((until - started).total_seconds())
+    return (
+        job.id,
+        job.state.value,
+        job.request.instance,
+        clock(job.submitted_at.timestamp()),
+        span,
+        str(job.attempt),
+        what(job),
+    )
+
+
+def what(job: "Job") -> str:
+    """The most telling thing about a job, in a few words."""
+    if job.state.value == "waiting" and job.not_before is not None:
+        kind = "" if job.error is None else f" after {job.error.kind}"
+        return f"next attempt {clock(job.not_before.timestamp())}{kind}"
+    if job.block_reason:
+        return job.block_reason
+    return "" if job.error is None or job.state.value == "completed" else job.error.kind
+
+
+def show(asked: Namespace) -> int:
+    """One job in full, with what happened to it."""
+    from failwell.apps.cli.job_find import find_job, jobs_of
+
+    with jobs_of(asked) as desk:
+        job = find_job(desk, asked.job)
+        assert desk is not None
+        events = desk.store.events(job=job.id)
+    told = summary(job)
+    if asked.format == "json":
+        say_json({**told, "events": [_event(one) for one in events]})
+        return Exit.DONE
+    from failwell.delivery.plain import one_line
+    from failwell.journal.event import encoded
+
+    shown = {name: value for name, value in told.items() if name not in ("error", "result", "arguments")}
+    if job.request.arguments:
+        shown["arguments"] = encoded(job.request.arguments)
+    if "result" in told:
+        shown["result"] = encoded(told["result"])
+    if job.error is not None:
+        shown["error"] = f"{job.error.kind}: {job.error.message}"
+        shown["next"] = job.error.user_action.detail
+    if asked.format == "markdown":
+        from failwell.delivery.markdown import code, escaped
+
+        lines = [
+            f"- {name}: {code(str(value)) if name == 'id' else escaped(str(value))}"
+            for name, value in shown.items()
+        ]
+    else:
+        lines = [f"{name:<12} {one_line(str(value))}" for name, value in shown.items()]
+    say("\n".join([*lines, "", *(words(one, asked.format) for one in events)]))
+    return Exit.DONE
+
+
+def tail(asked: Namespace) -> int:
+    """Events as they are recorded: of one job until it is over, else of all."""
+    from failwell.apps.cli.job_find import find_job, jobs_of
+
+    with jobs_of(asked, make=True) as desk:
+        assert desk is not None
+        job = None if asked.job is None else find_job(desk, asked.job).id
+        after = asked.after if asked.after is not None else 0 if job is not None else desk.store.last_event()
+        for event in desk.follow(job, after):
+            if asked.format == "json":
+                from failwell.journal.event import encoded
+
+                say(encoded(_event(event)))
+            else:
+                say(words(event, asked.format))
+    return Exit.DONE
+
+
+def _event(event: "JobEvent") -> dict[str, Any]:
+    return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
+
+
+def words(event: "JobEvent", form: str) -> str:
+    """One event for people."""
+    from failwell.delivery.markdown import escaped
+    from failwell.delivery.plain import one_line
+
+    told = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))
+    if form == "markdown":
+        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18} {one_line(told)}".rstrip()

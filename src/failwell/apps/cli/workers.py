@@ -1,0 +1,112 @@
+"""`failwell workers`: run the jobs that were handed in, or see who does."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.runs_find import add_store
+from failwell.apps.cli.usage import wrong
+
+if TYPE_CHECKING:
+    from failwell.jobs.runtime import Runtime
+
+_ACTIONS = ("list", "run")
+COLUMNS = ("id", "state", "pid", "jobs", "memory", "gpu", "learned")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what can be done with workers."""
+    parser.usage = "%(prog)s [list] [options]\n       %(prog)s run [--until-empty] [--lanes N] [options]"
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
+    )
+    parser.add_argument("--until-empty", action="store_true", help="end once no job is left")
+    parser.add_argument("--lanes", metavar="N", type=int, help="jobs that run at a time (default: 4)")
+    add_store(parser)
+    parser.epilog = "One process at a time runs the jobs of a store; others are woken by what is handed in."
+
+
+def run(asked: Namespace) -> int:
+    """List or run."""
+    if asked.action == "run":
+        return _run(asked)
+    for name in ("until_empty", "lanes"):
+        if getattr(asked, name) not in (None, False):
+            told = name.replace("_", "-")
+            raise wrong(f"`--{told}` is for `failwell workers run`", see="failwell workers --help")
+    return _list(asked)
+
+
+def _run(asked: Namespace) -> int:
+    from failwell.apps.cli.job_host import host
+
+    lanes = 4 if asked.lanes is None else asked.lanes
+    if lanes < 1:
+        raise wrong("`--lanes` is at least 1", see="failwell workers --help")
+
+    async def until(jobs: "Runtime") -> None:
+        from asyncio import Event
+
+        if asked.until_empty:
+            await jobs.drained()
+        else:
+            await Event().wait()
+
+    host(asked, until=until, lanes=lanes)
+    return Exit.DONE
+
+
+def _list(asked: Namespace) -> int:
+    seen = look(asked)
+    workers: list[dict[str, Any]] = [] if seen is None else seen["workers"]
+    if asked.format == "json":
+        say_json(workers)
+    elif asked.format == "markdown":
+        from failwell.apps.cli.runs_table import markdown_table
+
+        say("\n".join(markdown_table(COLUMNS, [row(one) for one in workers])))
+    elif workers:
+        from failwell.apps.cli.runs_table import text_table
+
+        say("\n".join(text_table(COLUMNS, [row(one) for one in workers], asked)))
+    else:
+        import sys
+
+        told = (
+            "nobody runs jobs here; `failwell workers run` does"
+            if seen is None
+            else "no worker was needed yet"
+        )
+        print(told, file=sys.stderr)
+    return Exit.DONE
+
+
+def look(asked: Namespace) -> dict[str, Any] | None:
+    """What the process that runs the jobs shows of itself; `None` where nobody does."""
+    from failwell.apps.cli.job_find import jobs_of
+    from failwell.jobs.picture import read_picture
+
+    with jobs_of(asked) as desk:
+        if desk is None or not desk.store.is_hosted():
+            return None
+        return read_picture(desk.store.folder)
+
+
+def row(worker: dict[str, Any]) -> tuple[str, ...]:
+    """One worker as a line."""
+    learned: dict[str, float] = worker["learned"] or {}
+    peaks = ", ".join(
+        f"{words} {learned[name]:,.0f} MB"
+        for name, words in (("ram_mb", "memory"), ("gpu_mb", "gpu"), ("disk_mb", "disk"))
+        if learned.get(name)
+    )
+    return (
+        worker["id"],
+        worker["state"] if worker["enabled"] else f"{worker['state']}, disabled",
+        "" if worker["pid"] is None else str(worker["pid"]),
+        f"{worker['jobs']}/{worker['concurrency']}",
+        "" if worker["ram_mb"] is None else f"{worker['ram_mb']:,.0f} MB",
+        "" if worker["gpu_mb"] is None else f"{worker['gpu_mb']:,.0f} MB",
+        peaks,
+    )

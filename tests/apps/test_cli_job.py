@@ -1,0 +1,241 @@
+"""`failwell job`, `failwell workers` and `failwell top`, each in a process of its own."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.apps.running import Done, environment, failwell
+
+MODULE = """
+import os, time
+
+def echo(value=None):
+    return value
+
+class Slow:
+    def execute(self, path):
+        open(path + ".began", "a").close()
+        while not os.path.exists(path):
+            self.check_cancel()
+            time.sleep(0.005)
+        return {"pid": os.getpid()}
+"""
+
+
+class Place:
+    """A state folder with two capabilities in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "tools.py").write_text(MODULE)
+        for name, target in (("echo", "tools:echo"), ("slow", "tools:Slow")):
+            (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "{target}"\n')
+            assert self("capability", "add", str(folder / f"{name}.toml")).code == 0
+
+    def __call__(self, *arguments: str) -> Done:
+        return failwell(*arguments, "--store", str(self.folder / "state"))
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "failwell", *arguments, "--store", str(self.folder / "state")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+
+    def until(self, path: Path) -> None:
+        end = time.monotonic() + 25
+        while not path.exists():
+            assert time.monotonic() < end, f"{path} never came"
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_job_is_kept_until_somebody_runs_it(place: Place) -> None:
+    handed_in = place("job", "submit", "echo", 'value={"a": [1, null]}', "--priority", "3", "--json")
+    waiting = place("job", "list", "--json").data
+    drained = place("workers", "run", "--until-empty")
+    shown = place("job", "show", "last", "--json").data
+
+    assert handed_in.data["state"] == "pending"
+    assert [job["id"] for job in waiting] == [handed_in.data["id"]]
+    assert drained.code == 0
+    assert (shown["state"], shown["result"], shown["priority"]) == ("completed", {"a": [1, None]}, 3)
+    kinds = [event["type"] for event in shown["events"]]
+    assert [kind for kind in kinds if not kind.startswith("worker:")] == ["submitted", "started", "completed"]
+
+
+def test_whoever_waits_runs_the_job_if_nobody_else_does(place: Place) -> None:
+    done = place("job", "submit", "echo", "value=hello", "--wait")
+
+    assert (done.code, done.out) == (0, '"hello"\n')
+
+
+def test_a_failed_job_fails_the_command_that_waited_for_it(place: Place) -> None:
+    done = place("job", "submit", "echo", "nothing=1", "--wait", "--error-format", "json")
+
+    assert done.code == 2
+    assert done.error["kind"] == "validation.input_invalid"
+    assert place("job", "list", "--state", "failed", "--json").data[0]["attempts"] == 1
+
+
+def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place: Place) -> None:
+    go = place.folder / "go"
+    host = place.start("workers", "run", "--lanes", "2")
+    try:
+        place.until(place.folder / "state" / "jobs" / "host.json")
+        slow = place("job", "submit", "slow", f"path={go}", "--json").data["id"]
+        place.until(Path(f"{go}.began"))
+        tail = place.start("job", "tail", slow, "--json")
+        cancelled = place("job", "cancel", slow[:18], "--json")
+        told = [json.loads(line) for line in tail.communicate(timeout=25)[0].splitlines()]
+        echoed = place("job", "submit", "echo", "value=7", "--wait", "--json").data
+        second_host = place("workers", "run", "--error-format", "json")
+        seen = place("workers", "--json").data
+        top = place("top", "--once")
+    finally:
+        host.send_signal(signal.SIGTERM)
+        _, words = host.communicate(timeout=25)
+
+    assert cancelled.data == {"id": slow, "state": "cancelled"}
+    assert told[-1]["type"] == "cancelled"
+    assert [one["data"]["phase"] for one in told if one["type"] == "cancel_phase"] == [
+        "cooperative",
+        "completed",
+    ]
+    assert echoed["result"] == 7
+    assert second_host.error["kind"] == "session.locked"
+    assert {one["id"] for one in seen} == {"slow", "echo"}
+    assert "1 completed" in top.out
+    assert "1 cancelled" in top.out
+    assert b"SIGTERM: letting running jobs end" in words
+
+
+def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) -> None:
+    job = place("job", "submit", "echo", "value=1", "--json").data["id"]
+    cancelled = place("job", "cancel", job)
+    again = place("job", "retry", job, "--wait", "--json").data
+
+    assert cancelled.out == f"job {job} is cancelled\n"
+    assert place("job", "cancel", job).code == 2
+    assert (again["state"], again["result"]) == ("completed", 1)
+    assert again["id"] != job
+
+
+def test_the_same_key_is_the_same_job(place: Place) -> None:
+    first = place("job", "submit", "echo", "value=1", "--key", "k", "--json").data
+    second = place("job", "submit", "echo", "value=2", "--key", "k", "--json").data
+
+    assert first["id"] == second["id"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_listings_have_every_format_and_are_empty_without_a_store(tmp_path: Path, form: str) -> None:
+    for command in (("job",), ("workers",)):
+        done = failwell(*command, "--format", form, "--store", str(tmp_path / "none"))
+
+        assert done.code == 0
+        if form == "json":
+            assert done.data == []
+    assert failwell("top", "--format", form, "--store", str(tmp_path / "none")).code == 0
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("submit",), "who is to do it"),
+        (("submit", "nobody"), "not loaded"),
+        (("submit", "echo", "x"), "is not NAME=VALUE"),
+        (("show",), "needs the id of a job"),
+        (("show", "nothing"), "no job `nothing`"),
+        (("list", "--wait"), "is for `failwell job submit` and `failwell job retry`"),
+        (("submit", "echo", "--timeout", "soon"), "takes a span"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told(place: Place, arguments: tuple[str, ...], words: str) -> None:
+    done = place("job", *arguments)
+
+    assert done.code in (1, 2)
+    assert words in done.err
+
+
+WORKFLOW = """
+workflow:
+  name: jobs
+  entry_point: first
+agents:
+  - name: first
+    type: job
+    job: {job}
+    arguments: {{value: "{{{{ 40 + 2 }}}}"}}
+    routes:
+      - to: told
+        on_error: {kind}
+      - to: $end
+  - name: told
+    type: set
+    value: "{{{{ first.error.kind }}}}"
+    routes:
+      - to: $end
+"""
+
+
+def test_a_job_node_runs_on_the_queue_and_leaves_its_record(place: Place) -> None:
+    file = place.folder / "w.yaml"
+    file.write_text(WORKFLOW.format(job="echo", kind="worker.crashed"))
+
+    done = place("run", str(file), "--quiet")
+
+    assert done.code == 0, done.err
+    assert done.data["result"] == "42"
+    [job] = place("job", "list", "--json").data
+    assert (job["state"], job["instance"], job["actor"]) == ("completed", "echo", "first")
+    assert job["run"] == place("runs", "list", "--json").data[0]["id"]
+
+
+def test_a_job_that_fails_is_routed_by_its_kind(place: Place) -> None:
+    file = place.folder / "w.yaml"
+    file.write_text(WORKFLOW.format(job="nobody", kind="worker.not_loaded"))
+
+    done = place("run", str(file), "--quiet")
+
+    assert done.code == 0, done.err
+
+
+def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
+    file = place.folder / "w.yaml"
+    file.write_text(WORKFLOW.format(job="echo", kind="worker.crashed"))
+    host = place.start("workers", "run")
+    try:
+        place.until(place.folder / "state" / "jobs" / "host.json")
+        done = place("run", str(file), "--quiet")
+        seen = place("workers", "--json").data
+    finally:
+        host.send_signal(signal.SIGTERM)
+        host.communicate(timeout=25)
+
+    assert done.code == 0, done.err
+    assert [one["id"] for one in seen] == ["echo"]
+
+
+def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
+    code = (
+        "import sys, failwell.apps.cli.conducting, failwell.apps.cli.job_nodes;"
+        "print([name for name in sys.modules if name.startswith('failwell.jobs')])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+
+    assert done.stdout == "[]\n"
