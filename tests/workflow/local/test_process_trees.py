@@ -154,7 +154,9 @@ def test_a_process_that_is_never_where_it_was_seen_is_ended(tmp_path: Path) -> N
     # A child, and the parent ends: a few dozen times, for the machine's sake.
     hop = (
         "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
-        "while True:\n    time.sleep(0.005)\n    if os.fork(): os._exit(0)"
+        # It ends by itself after a while, so that a test that fails leaves nothing behind for ever.
+        "until = time.monotonic() + 20\n"
+        "while time.monotonic() < until:\n    time.sleep(0.005)\n    if os.fork(): os._exit(0)"
     )
 
     async def work(executor: ScriptExecutor) -> int:
