@@ -18,8 +18,6 @@ PAGES = [
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_can_be_typed_along_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "saved-reply.txt").write_text("HTTP/1.1 429 Too Many Requests\nRetry-After: 7\n\n{}\n")
-
     wrong = Session(tmp_path).play(page)
 
     assert wrong == [], "\n\n".join(wrong)

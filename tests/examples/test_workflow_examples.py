@@ -147,6 +147,38 @@ def test_a_person_who_rejects_ends_the_run(desk: Desk) -> None:
     assert "halt.intentional" in done.err
 
 
+def test_questions_are_listed_checked_and_answered_with_their_defaults(desk: Desk) -> None:
+    waiting = desk.run("questions", "--no-input")
+    listed = desk.type("gate", "list").out
+    without = desk.type("gate", "respond", "last", "plan", "answered")
+    wrong = desk.type(
+        "gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "us", "tone": "shrill"}'
+    )
+    desk.type("gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "operators"}')
+    done = desk.type("resume", "last", "--quiet")
+
+    assert waiting.code == 4
+    assert listed.splitlines() == [
+        "r  plan  What shall the announcement be like?  [answered | aborted]",
+        "  audience: Who reads it?  (required)",
+        "  tone: In which tone?  [dry | warm]",
+        "  note: Anything else?",
+    ]
+    assert without.code == wrong.code == 2
+    assert "`audience` must be answered" in without.err
+    assert "`tone` takes one of dry, warm" in wrong.err
+    assert done.data == {"text": "Dear operators, we are happy to bring you version 3!", "answered": 2}
+
+
+def test_questions_may_be_left_where_that_is_allowed(desk: Desk) -> None:
+    desk.run("questions", "--no-input")
+    desk.type("gate", "respond", "last", "plan", "aborted")
+
+    done = desk.type("resume", "last", "--quiet")
+
+    assert done.data == {"text": ""}
+
+
 def test_items_fail_alone_and_the_report_names_them(desk: Desk) -> None:
     done = desk.run("fan-out")
 

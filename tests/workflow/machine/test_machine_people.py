@@ -10,7 +10,7 @@ from failwell.workflow.failure import moment
 from failwell.workflow.machine.events import Answered
 from failwell.workflow.plan import Again, Limits, Plan
 from tests.workflow.machine.stage import Stage, Used, fails
-from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, on_error, some_questions, to
+from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, a_set, on_error, some_questions, to
 
 
 def gate_plan(**fields: Any) -> Plan:
@@ -93,6 +93,17 @@ def test_questions_are_answered_together() -> None:
     assert output["answers"] == {"q0": "me", "q1": "so"}
     assert output["answered_count"] == 2
     assert stage.ran == ["after"]
+
+
+def test_what_is_not_answered_has_its_default() -> None:
+    listed = a_set("list", to("ask"), value=["Who?", {"id": "why", "text": "Why?", "default": "so"}])
+    stage = Stage(a_plan(listed, some_questions("ask", source="list.output"))).begin()
+
+    stage.answer("ask", "answered", payload={"q1": "me", "why": None})
+
+    output = stage.of("node:completed")[-1]["output"]
+    assert output["answers"] == {"q1": "me", "why": "so"}
+    assert [one["answer"] for one in output["items"]] == ["me", "so"]
 
 
 def spender(**limits: Any) -> Plan:

@@ -20,7 +20,7 @@ def add_options(parser: ArgumentParser) -> None:
     """Declare what can be done with gates."""
     parser.usage = (
         "%(prog)s [list] [RUN] [options]\n"
-        "       %(prog)s respond RUN GATE VALUE [--comment TEXT] [--payload JSON] [--resume] [options]"
+        "       %(prog)s respond RUN GATE VALUE [--comment TEXT] [--payload JSON] [options]"
     )
     parser.add_argument(
         "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
@@ -65,13 +65,24 @@ def _list(asked: Namespace) -> int:
         ]
         say("\n".join(["| run | gate | asks | answers |", "| --- | --- | --- | --- |", *lines]))
     else:
-        lines = [f"{row['run']}  {row['id']}  {row['prompt']}  [{' | '.join(row['values'])}]" for row in rows]
+        lines = [line for row in rows for line in _lines(row)]
         say("\n".join(lines) or "no gate is open")
     return Exit.DONE
 
 
+def _lines(row: dict[str, Any]) -> list[str]:
+    """One gate, and below it the questions that `--payload` answers by id."""
+    first = f"{row['run']}  {row['id']}  {row['prompt']}  [{' | '.join(row['values'])}]"
+    below: list[str] = []
+    for one in row["questions"]:
+        choices = f"  [{' | '.join(one['choices'])}]" if one.get("choices") else ""
+        must = "  (required)" if one.get("required") and one.get("default") is None else ""
+        below.append(f"  {one['id']}: {one['text']}{choices}{must}")
+    return [first, *below]
+
+
 def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
-    from failwell.workflow.local.control import gates_in
+    from failwell.workflow.local.control import answers_of, gates_in
     from failwell.workflow.local.restoring import restored
 
     return [
@@ -80,7 +91,7 @@ def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
             "run": one.id,
             "type": asked.get("type"),
             "prompt": asked.get("prompt", ""),
-            "values": [option["value"] for option in asked.get("options", ())],
+            "values": answers_of(asked),
             "questions": asked.get("questions", []),
             "assignee": asked.get("assignee"),
             "answered": "answer" in asked,
@@ -135,7 +146,7 @@ def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
 
     with store.lock(found.id):
         tasks = restored(store, found.id).tasks.values()
-        problem = refusal(gates_in(tasks), answer["gate"], answer["decision"])
+        problem = refusal(gates_in(tasks), answer["gate"], answer["decision"], answer.get("payload"))
         if problem is not None:
             raise wrong(problem, see=f"failwell gate list {found.id}")
         task = next(one for one in tasks if one.gate == answer["gate"])

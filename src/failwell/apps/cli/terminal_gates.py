@@ -114,7 +114,7 @@ async def _one(question: Mapping[str, Any]) -> Any:
             return default
         if text.isdecimal() and choices and 1 <= int(text) <= len(choices):
             return choices[int(text) - 1]
-        if text and (not choices or text in choices):
+        if text and (not choices or text in choices or question.get("allow_free_text", True)):
             return text
         if not text and not question.get("required", True):
             return None

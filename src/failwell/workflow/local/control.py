@@ -80,7 +80,7 @@ def _obey(driver: Driver, line: bytes) -> dict[str, Any]:
             driver.tell(Cancel(at=driver.now(), reason=str(request.get("reason", "user")), by=by))
             return {"ok": True}
         case {"do": "answer", "gate": str(gate), "decision": str(decision)}:
-            problem = refusal(open_gates(driver), gate, decision)
+            problem = refusal(open_gates(driver), gate, decision, request.get("payload"))
             if problem is not None:
                 return {"ok": False, "error": problem}
             driver.tell(
@@ -108,7 +108,9 @@ def gates_in(tasks: Any) -> dict[str, Mapping[str, Any]]:
     return {str(task.gate): task.asked or {} for task in tasks if task.gate is not None}
 
 
-def refusal(gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str) -> str | None:
+def refusal(
+    gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str, payload: Any = None
+) -> str | None:
     """Why an answer cannot be taken, or `None`."""
     if gate not in gates:
         known = ", ".join(f"`{name}`" for name in gates) or "none"
@@ -116,9 +118,28 @@ def refusal(gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str) ->
     asked = gates[gate]
     if "answer" in asked:
         return f"gate `{gate}` was answered by {asked['answer']['decided_by'] or 'somebody'} already"
-    values = [option["value"] for option in asked.get("options", ())]
-    if asked.get("type") == "questions":
-        values = ["answered", "aborted"] if asked.get("can_abort") else ["answered"]
+    values = answers_of(asked)
     if decision not in values:
         return f"`{decision}` is not an answer of gate `{gate}`; write {' or '.join(f'`{one}`' for one in values)}"
+    return (
+        _unanswered(asked, payload) if asked.get("type") == "questions" and decision == "answered" else None
+    )
+
+
+def answers_of(asked: Mapping[str, Any]) -> list[str]:
+    """The values with which a gate can be answered."""
+    if asked.get("type") == "questions":
+        return ["answered", "aborted"] if asked.get("can_abort") else ["answered"]
+    return [option["value"] for option in asked.get("options", ())]
+
+
+def _unanswered(asked: Mapping[str, Any], payload: Any) -> str | None:
+    given: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    for one in asked.get("questions", ()):
+        said = given.get(one["id"], one.get("default"))
+        if said is None:
+            if one.get("required"):
+                return f"the question `{one['id']}` must be answered: {one['text']}"
+        elif one.get("choices") and not one.get("allow_free_text", True) and said not in one["choices"]:
+            return f"the question `{one['id']}` takes one of {', '.join(one['choices'])}"
     return None

@@ -51,7 +51,7 @@ def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None
     )
     data: dict[str, Any] = {
         "type": "questions",
-        "prompt": node.description,
+        "prompt": node.description if spec.prompt is None else render(spec.prompt, names),
         "questions": asked,
         "options": [],
     }
@@ -68,6 +68,7 @@ def _question(question: Question, names: ScopeNames) -> dict[str, Any]:
         "choices": list(question.choices),
         "default": render_value(question.default, names),
         "required": question.required,
+        "allow_free_text": question.allow_free_text,
     }
 
 
@@ -82,9 +83,7 @@ def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
     for number, one in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         given: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        asked.append(
-            {"id": str(given.get("id", number)), "hint": "", "choices": [], "required": True, **given}
-        )
+        asked.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **given})
     return asked
 
 
@@ -159,8 +158,13 @@ def _questions_answered(
 ) -> None:
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
-    answers = _named(event.payload)
-    items = [{**one, "answer": answers.get(one["id"])} for one in asked.get("questions", [])]
+    given = _named(event.payload)
+    questions: list[dict[str, Any]] = asked.get("questions", [])
+    defaults = {one["id"]: one["default"] for one in questions if one.get("default") is not None}
+    answers = defaults | {
+        name: said for name, said in given.items() if said is not None or name not in defaults
+    }
+    items = [{**one, "answer": answers.get(one["id"])} for one in questions]
     told = {
         "answers": answers,
         "items": items,
