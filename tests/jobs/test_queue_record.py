@@ -1,0 +1,200 @@
+# pyright: reportPrivateUsage=false
+"""What is on record: events that nobody loses for another's sake, history after a restart, a store that fails."""
+
+import asyncio
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from failwell.fault.base import Fault
+from failwell.jobs.job import JobState
+from failwell.jobs.queue import Rules
+from failwell.jobs.runtime import Runtime
+from failwell.report.describe import describe
+from tests.jobs.queues import a_capability, a_runtime, began, lines, types
+from tests.jobs.workers import run, until
+
+
+@pytest.mark.acceptance("cjm-substrate 58")
+def test_a_slow_listener_loses_its_own_events_alone_and_can_read_them_later(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            start = jobs.queue.hub.last
+            slow = jobs.events(buffer=10, live=False)
+            quick = jobs.events(buffer=1_000, live=False)
+            for number in range(20):
+                await jobs.call("worker", {"value": number})
+            last = jobs.queue.hub.last
+            slow.end()
+            quick.end()
+            heard = [event async for event in quick]
+            few = [event async for event in slow]
+
+            assert quick.dropped == 0
+            assert [event.seq for event in heard] == list(range(start + 1, last + 1))
+            assert len(few) == 10
+            assert slow.dropped == len(heard) - 10
+            replay = jobs.events(after=slow.cursor, live=False)
+            missed = [await anext(replay) for _ in range(slow.dropped)]
+            replay.close()
+            assert [*few, *missed] == heard
+
+    run(work())
+
+
+def test_listening_to_one_job_ends_with_it_and_shows_its_progress(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            job = await jobs.submit("worker", {"path": str(go)}, action="until")
+            events = jobs.events(job.id, after=0)
+            await began(go)
+            go.touch()
+            told = [event.type async for event in events]
+            late = [event.type async for event in jobs.events(job.id, after=0)]
+
+            assert [one for one in told if one != "progress"] == ["submitted", "started", "completed"]
+            assert late == ["submitted", "started", "completed"]
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 59")
+def test_history_is_there_after_a_restart(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            good = await jobs.submit("worker", {"value": "x"})
+            bad = await jobs.submit("worker", {"times": 9, "path": str(tmp_path / "c"), "kind": "resource"},
+                                    action="fail_first")  # fmt: skip
+            await jobs.wait(good.id)
+            before = await jobs.wait(bad.id)
+        async with a_runtime(tmp_path) as jobs:
+            after = await jobs.wait(bad.id)
+
+            assert after.error is not None
+            assert before.error is not None
+            assert after.error.to_dict() == before.error.to_dict()
+            assert (after.state, after.retry_count) == (JobState.FAILED, 1)
+            assert (after.submitted_at, after.started_at, after.completed_at) == (
+                before.submitted_at,
+                before.started_at,
+                before.completed_at,
+            )
+            assert [job.id for job in jobs.history()][:2] == [bad.id, good.id]
+            assert jobs.counts()["failed"] == 1
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 59")
+def test_a_store_that_fails_stops_submits_and_not_jobs_until_it_is_well(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        rules = Rules(patience=0.05)
+        async with a_runtime(tmp_path, a_capability(), rules=rules) as jobs:
+            running = await jobs.submit("worker", {"path": str(go), "value": "done"}, action="until")
+            await began(go)
+            waiter = asyncio.create_task(jobs.wait(running.id))
+            with closing(sqlite3.connect(tmp_path / "state" / "journal.db", isolation_level=None)) as other:
+                jobs.store._connection.execute("PRAGMA busy_timeout = 0")  # type: ignore[attr-defined]
+                other.execute("BEGIN IMMEDIATE")
+                with pytest.raises(Fault) as refused:
+                    await jobs.submit("worker", {"value": 1})
+                with pytest.raises(Fault):
+                    await jobs.submit("worker", {"value": 2})
+                go.touch()
+                ended = await waiter
+                other.execute("ROLLBACK")
+            await until(lambda: jobs.queue.trouble is None)
+
+            assert describe(refused.value).kind == "session.store_unavailable"
+            assert (ended.state, ended.result) == (JobState.COMPLETED, "done")
+            assert await jobs.call("worker", {"value": 3}) == 3
+            assert types(jobs, running) == ["submitted", "started", "completed"]
+            counted = jobs.counts()
+            assert counted["completed"] == 3
+            assert sum(counted.values()) == 3
+
+    run(work())
+
+
+def counted(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+    with closing(sqlite3.connect(path)) as connection:
+        kept = dict(connection.execute("SELECT state, count FROM job_counts WHERE count > 0").fetchall())
+        real = dict(connection.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall())
+    return kept, real
+
+
+@pytest.mark.acceptance("cjm-substrate 60")
+def test_thousands_of_short_jobs_leave_memory_bounded_and_totals_exact(tmp_path: Path) -> None:
+    number = int(os.environ.get("FAILWELL_JOBS", "2000"))
+
+    async def work() -> tuple[int, int]:
+        async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf", lanes=8, history=100) as jobs:
+            jobs.register(a_capability("a", concurrency=4))
+            jobs.register(a_capability("b", concurrency=4))
+            await jobs.call("a", {"value": 0})
+            await jobs.call("b", {"value": 0})
+            waiting = iter(range(number))
+
+            async def lane(instance: str) -> None:
+                for value in waiting:
+                    assert await jobs.call(instance, {"value": value}) == value
+
+            await asyncio.gather(*(lane("a" if n % 2 else "b") for n in range(32)))
+            queue = jobs.queue
+            held = (
+                len(queue._live)
+                + len(queue._dirty)
+                + len(queue._once)
+                + len(queue._tasks)
+                + len(queue._timers)
+            )
+            assert jobs.counts()["completed"] == number + 2
+            return len(queue._recent), held
+
+    recent, held = run(work())
+    kept, real = counted(tmp_path / "state" / "journal.db")
+
+    assert recent == 100
+    assert held <= 32
+    assert kept == real == {"completed": number + 2}
+
+
+def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            for value in range(5):
+                await jobs.call("worker", {"value": value})
+            last = jobs.store.last_event()
+
+            assert jobs.store.forget(keep=2) == 4
+            assert jobs.counts()["completed"] == 2
+            assert jobs.store.last_event() == last
+            await jobs.call("worker", {"value": 9})
+            assert jobs.store.last_event() == last + 3
+
+    run(work())
+
+
+def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) -> None:
+    from failwell.jobs.kept import kept_result, read_result
+    from failwell.jobs.worker import FileHandle
+
+    value = {"image": FileHandle(path="/x", size=3), "rest": [1, {"$other": 2}]}
+
+    assert read_result(kept_result(value)) == value
+
+
+def test_arguments_that_are_not_json_are_refused_at_the_door(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            with pytest.raises(Fault):
+                await jobs.submit("worker", {"value": object()})
+            assert not jobs.queue.live
+            assert lines(tmp_path / "nothing") == []
+
+    run(work())
