@@ -64,7 +64,9 @@ def main() -> int:
     demo.say("and whatever it has done stays done.")
     demo.type("runs", "list")
 
+    demo.say("\nThe failure itself, as whoever runs the system sees it:")
     (errors,) = (demo.store / "runs").glob("*/errors.jsonl")
+    demo.type("describe", str(errors))
     command = demo.failwell
     demo.say("\nWhat to type next:")
     demo.say(f"""
