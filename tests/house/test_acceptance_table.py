@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.acceptance import ROOT, BadMark, acceptance_page, main, problems, read_items, read_marks
+from tools.acceptance import ROOT, BadMark, acceptance_page, main, problems, read_items, read_marks, read_waiting
 
 
 def a_tree(root: Path, tests: str, *, file: str = "test_some.py") -> Path:
@@ -16,7 +16,7 @@ def a_tree(root: Path, tests: str, *, file: str = "test_some.py") -> Path:
 
 
 def test_every_listed_item_has_a_test_and_every_mark_an_item() -> None:
-    assert problems(read_items(ROOT), read_marks(ROOT)) == []
+    assert problems(read_items(ROOT), read_marks(ROOT), read_waiting(ROOT)) == []
 
 
 def test_the_published_table_is_current() -> None:
@@ -111,3 +111,17 @@ def test_a_complete_table_passes_and_lists_every_test(tmp_path: Path) -> None:
         "| 1 | it stands | `tests/room/test_some.py::test_one`<br>`tests/room/test_some.py::test_two` |"
         in acceptance_page(tree)
     )
+
+
+def test_an_item_that_waits_needs_no_test_and_one_that_is_shown_may_not_wait(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, 'import pytest\n@pytest.mark.acceptance("system 1")\ndef test_it(): ...\n')
+    with (tree / "docs/acceptance-items.toml").open("a") as items:
+        items.write('[waiting]\n"system 1" = "nothing"\n"system 2" = "a roof"\n"system 9" = "a moat"\n')
+
+    found = problems(read_items(tree), read_marks(tree), read_waiting(tree))
+
+    assert found == [
+        "system 1 waits for nothing: a test shows it",
+        "system 9 is waited for and not listed",
+    ]
+    assert "| 2 | it falls | waits for a roof |" in acceptance_page(tree)

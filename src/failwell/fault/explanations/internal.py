@@ -174,7 +174,8 @@ EXPLANATIONS: dict[str, Explanation] = {
             routes:
               - to: deploy
                 when: "output.exit_code == 0"
-              - to: report
+              - on_error: internal.no_route
+                to: report
         """,
         "yaml",
     ),

@@ -143,7 +143,7 @@ def _wanted(text: str) -> Wanted | None:
         return None
     try:
         paths: set[str] = _kept().environment.undeclared_variables_in_str(text, nested=True)
-    except Exception:  # noqa: BLE001 - as above
+    except Exception:  # noqa: BLE001  (whatever the engine does not read is left to the guarded way)
         return None
     found: dict[str, tuple[str, ...]] = {}
     for path in paths:
