@@ -15,6 +15,7 @@ from failwell.workflow.plan import Template
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
 """What a node or a group may have under its name."""
 
+_WHOLE = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
 _SHAPE = re.compile(r"[^\W\d][\w-]*(?:\.[\w-]+)*\Z")
 _WORDS = frozenset(
     {
@@ -37,6 +38,12 @@ _WORDS = frozenset(
 )
 _OPENERS = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
 _GIVEN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
+
+
+def whole_reference(template: Template) -> str | None:
+    """The dotted path, if the text is one plain reference: what it names can be handed on as it is."""
+    found = _WHOLE.fullmatch(template.text)
+    return None if found is None else found[1]
 
 
 class Reference(NamedTuple):

@@ -94,14 +94,30 @@ def test_a_dump_of_all_inputs_holds_the_secret() -> None:
     assert errors(plan) == ["the secret `workflow.input.token` would come into `ask.prompt`"]
 
 
-def test_a_script_may_have_it_in_its_environment_and_on_its_input() -> None:
+def test_a_script_may_have_it_in_its_environment() -> None:
     plan = a_plan(
         a_set("one", to("call"), value=TOKEN),
-        a_script("call", env_from={"TOKEN": "workflow.input.token", "AGAIN": "one.output"}, stdin=TOKEN),
+        a_script("call", env_from={"TOKEN": "workflow.input.token", "AGAIN": "one.output"}),
         inputs=SECRET,
     )
 
     assert found(plan) == []
+
+
+def test_a_script_would_read_the_mark_of_a_secret_and_not_its_value() -> None:
+    plan = a_plan(a_script("call", stdin=TOKEN), inputs=SECRET)
+
+    assert errors(plan) == ["the secret `workflow.input.token` would come into `call.stdin`"]
+
+
+def test_nothing_can_be_made_of_a_secret_on_its_way() -> None:
+    plan = a_plan(
+        a_set("one", to("call"), values={"header": f"Bearer {TOKEN}", "alone": TOKEN}),
+        a_script("call", env_from={"HEADER": "one.output.header"}),
+        inputs=SECRET,
+    )
+
+    assert errors(plan) == ["`one.values.header` would make something of the secret `workflow.input.token`"]
 
 
 def test_a_loop_over_secrets_has_secret_items() -> None:
@@ -118,7 +134,10 @@ def test_an_item_of_another_loop_is_free_though_it_has_the_same_name() -> None:
     inputs = some_inputs(an_input("tokens", "array", secret=True), an_input("items", "array"))
     plan = a_plan(
         a_for_each(
-            "keys", to("fan"), source="workflow.input.tokens", body=a_script("one", stdin="{{ item }}")
+            "keys",
+            to("fan"),
+            source="workflow.input.tokens",
+            body=a_script("one", env_from={"KEY": "item.key"}),
         ),
         a_for_each("fan", source="workflow.input.items", body=a_script("one", args=["{{ item }}"])),
         inputs=inputs,

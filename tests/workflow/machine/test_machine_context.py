@@ -86,6 +86,21 @@ def test_explicit_mode_grants_nothing_else() -> None:
     assert Stage(plan).begin().state.outputs == {"result": "hidden"}
 
 
+@pytest.mark.parametrize("output_type", ["auto", "string", "list"])
+def test_a_secret_that_a_step_passes_on_is_a_secret_still(output_type: str) -> None:
+    mark = {"secret": True, "ref": "workflow.input.token"}
+    plan = a_plan(
+        a_set("alias", to("call"), value="{{ workflow.input.token }}", output_type=output_type),
+        a_script("call", env_from={"TOKEN": "alias.output"}),
+    )
+
+    stage = Stage(plan).begin(token=mark)
+
+    assert stage.of("node:completed")[0]["output"] == mark
+    assert stage.started[0].call["env_from"] == {"TOKEN": "workflow.input.token"}
+    assert stage.started[0].call["env"] == {}
+
+
 @pytest.mark.acceptance("conductor 51")
 @given(st.floats(0.0, 1.0, exclude_max=True), st.sampled_from([0.0, 0.25, 1.0]))
 def test_jitter_keeps_each_wait_within_its_share(luck: float, jitter: float) -> None:

@@ -1,9 +1,10 @@
 """Secrets: where they may go, and everywhere that they come to by way of something else.
 
-A secret input may be read by `env_from` and by the `stdin` of a script, and handed to an input of a
-sub-workflow that is secret as well. `set` may pass it on; what it makes of it is then a secret too.
-Anything else would put it into a text that is stored, shown or sent. A mistake names the place and
-the name, and never a value.
+A secret input may be read by the `env_from` of a script, and handed to an input of a sub-workflow that
+is secret as well. `set` may pass it on under another name, and that is then a secret too. Templates see
+a mark in its place, so nothing can be made of it: a text that holds more than the secret alone would
+hold the mark. Anything else would put it into a text that is stored, shown or sent. A mistake names
+the place and the name, and never a value.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from failwell.workflow.check.dotted import dotted
 from failwell.workflow.check.look import Look, Placed, Use, error, warning
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import GROUPS, ForEachSpec, SetSpec, WorkflowSpec
+from failwell.workflow.references import whole_reference
 
 Path = tuple[str, ...]
 
@@ -127,17 +129,30 @@ def _use(look: Look, use: Use, taints: _Taints) -> Iterator[Mistake]:
             continue
         told.add(hit.source)
         if node is not None and text.moment == "start":
-            if isinstance(node.spec, SetSpec) or (node.type == "script" and text.field.endswith(".stdin")):
+            is_handed_on = isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field
+            if (is_handed_on or isinstance(node.spec, SetSpec)) and whole_reference(text.template) is None:
+                yield _mixed(use, hit)
                 continue
-            if isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field:
+            if isinstance(node.spec, SetSpec):
+                continue
+            if isinstance(node.spec, WorkflowSpec) and is_handed_on:
                 yield from _mapped(look, use, node.spec, hit)
                 continue
         yield error(
             text.template.place,
             f"the secret `{_shown(hit)}`{_via(hit)} would come into `{text.field}`",
             path=text.field,
-            hint="give it to a script with `env_from` or `stdin`; nothing else keeps it",
+            hint="give it to a script with `env_from`; nothing else keeps it",
         )
+
+
+def _mixed(use: Use, hit: Taint) -> Mistake:
+    return error(
+        use.text.template.place,
+        f"`{use.text.field}` would make something of the secret `{_shown(hit)}`{_via(hit)}",
+        path=use.text.field,
+        hint="hand it on alone, as in `{{ name }}`, and let the script that gets it make what it needs",
+    )
 
 
 def _seen(look: Look, use: Use, path: Path) -> Path:

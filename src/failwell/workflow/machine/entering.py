@@ -1,13 +1,12 @@
 """How a node begins. What can be done at once is done here; for the rest, a command goes out."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Literal
 
 from failwell.fault.base import Fault
 from failwell.workflow.coerce import as_mapped, as_set_value, duration
 from failwell.workflow.machine.asking import ask_person, ask_questions, needs_approval
-from failwell.workflow.machine.calls import call_of
+from failwell.workflow.machine.calls import call_of, is_secret
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.commands import Open, Request, Start, Wake
 from failwell.workflow.machine.context import ScopeNames, look_up
@@ -20,10 +19,8 @@ from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.names import MISSING
 from failwell.workflow.plan import Node, SetSpec, Template, WaitSpec, WorkflowSpec
+from failwell.workflow.references import whole_reference
 from failwell.workflow.template import render, render_value
-
-_WHOLE = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}\}")
-"""A text that is one plain reference: what it names is handed on as it is, a secret's mark included."""
 
 DEEPEST = 10
 """How deep sub-workflows may nest."""
@@ -149,6 +146,9 @@ def _set(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 
 def _computed(value: Any, output_type: Any, names: ScopeNames) -> Any:
     if isinstance(value, Template):
+        whole = whole_reference(value)
+        if whole is not None and is_secret(found := look_up(whole, names)):
+            return found
         return as_set_value(render(value, names), output_type)
     if isinstance(value, dict):
         return {key: _computed(one, "auto", names) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
@@ -199,9 +199,9 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 def _mapped(value: Any, names: ScopeNames) -> Any:
     if not isinstance(value, Template):
         return render_value(value, names)
-    whole = _WHOLE.fullmatch(value.text)
+    whole = whole_reference(value)
     if whole is not None:
-        found = look_up(whole[1], names)
+        found = look_up(whole, names)
         if found is not MISSING and not isinstance(found, str):
             return found
     return as_mapped(render(value, names))
