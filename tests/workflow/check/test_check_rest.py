@@ -1,4 +1,4 @@
-"""Executors, limits and the inputs of sub-workflows."""
+"""Executors, limits, the inputs of sub-workflows, and filters that do not exist."""
 
 import pytest
 
@@ -86,3 +86,35 @@ def test_what_a_sub_workflow_is_given_fits_its_inputs() -> None:
     assert "did you mean `name`?" in hints(
         a_plan(a_workflow("child", mapping={"nmae": "x", "name": "x"})), children=children
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "sort", "word"),
+    [
+        ("{{ [1] | nosuch }}", "unknown filter", "`|`"),
+        ("{{ [1] | sort | nosuch(2) }}", "unknown filter", "`|`"),
+        ("{{ 1 is nosuch }}", "unknown test", "`is`"),
+        ("{{ 1 is not nosuch }}", "unknown test", "`is`"),
+        ("{% if 0 %}{{ 1 | nosuch }}{% endif %}", "unknown filter", "`|`"),
+    ],
+)
+def test_a_filter_or_a_test_that_does_not_exist_is_found_before_the_run(
+    text: str, sort: str, word: str
+) -> None:
+    plan = a_plan(a_script("a", args=[text]))
+
+    assert errors(plan) == [f"`a.args[0]` cannot be read: {sort} on line 1"]
+    assert word in hints(plan)[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ [1] | map('string') | join(', ') | json }}",
+        "{{ 1 is not defined or 1 is none or 1 is in [1] or 2 is divisibleby(2) or true is True }}",
+        "{% for key, value in {'a': 1} | items %}{{ key }}{% endfor %}",
+        "{{ 'x | nosuch is nosuch' }} | nosuch",
+    ],
+)
+def test_filters_and_tests_that_exist_are_let_pass(text: str) -> None:
+    assert errors(a_plan(a_script("a", args=[text]))) == []

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from failwell.workflow.check.look import Look, error
+from failwell.workflow.engine.mistakes import Sort
 from failwell.workflow.mistakes import Mistake
+
+_HINT = "look for a brace, a quote or an `end…` that is missing"
+_HINTS: dict[str, str] = {
+    Sort.UNKNOWN_FILTER: "look at the word after `|`: it is no filter",
+    Sort.UNKNOWN_TEST: "look at the word after `is`: it is no test",
+    Sort.LENGTH: "put the text into a file of its own, and let a script read it",
+}
 
 
 def syntax(look: Look) -> Iterator[Mistake]:
@@ -15,5 +23,5 @@ def syntax(look: Look) -> Iterator[Mistake]:
                 text.template.place,
                 f"`{text.field}` cannot be read: {broken}",
                 path=text.field,
-                hint="look for a brace, a quote or an `end…` that is missing",
+                hint=_HINTS.get(broken.partition(" on line")[0], _HINT),
             )

@@ -12,6 +12,7 @@ from failwell.workflow.engine.budget import LARGEST, begin, take, taken
 from failwell.workflow.engine.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.engine.guard import Source, guarded, guarded_expression
 from failwell.workflow.engine.mistakes import Mistake, Sort
+from failwell.workflow.engine.tokens import named_in, template_tokens
 from failwell.workflow.engine.views import is_view, unwrapped, view
 from failwell.workflow.names import MISSING, Names
 
@@ -73,6 +74,7 @@ class Engine:
         self._fuel = fuel
         self._tiers: dict[int, Any] = {}
         self._ready: OrderedDict[tuple[str, str | None], tuple[Any, _Ready]] = OrderedDict()
+        self._known: dict[tuple[Sort, str], bool] = {}
         self._count = 0
         self._lock = Lock()
 
@@ -91,8 +93,18 @@ class Engine:
         return made
 
     def check(self, text: str, folder: str | None) -> None:
-        """Compile, to see whether it can be."""
+        """Compile, to see whether it can be, and look for filters and tests that the engine would miss later."""
         self._compiled(text, folder)
+        for sort, name, line in named_in(template_tokens(text)):
+            if not self._knows(sort, name):
+                raise Mistake(sort, line)
+
+    def _knows(self, sort: Sort, name: str) -> bool:
+        known = self._known.get((sort, name))
+        if known is None:
+            word = "filter" if sort is Sort.UNKNOWN_FILTER else "test"
+            known = self._known[sort, name] = bool(watched(self._tier(0).eval_expr, f'"{name}" is {word}'))
+        return known
 
     def _compiled(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
         key = (text, folder)

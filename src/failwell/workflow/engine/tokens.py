@@ -5,6 +5,7 @@ Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from failwell.workflow.engine.mistakes import Mistake, Sort
@@ -64,6 +65,21 @@ def expression_tokens(text: str) -> list[Token]:
     _, _, line = _inside(text, 0, 1, None, tokens)
     tokens.append(("end", None, line, len(text), len(text)))
     return tokens
+
+
+def named_in(tokens: list[Token]) -> Iterator[tuple[Sort, str, int]]:
+    """The filters and tests that tags name, with their lines, each as the mistake that it would be if unknown."""
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        kind, name, line = token[:3]
+        if kind != "name":
+            continue
+        if before[:2] == ("op", "|"):
+            yield Sort.UNKNOWN_FILTER, name, line
+        elif before[:2] == ("name", "is"):
+            if name != "not":
+                yield Sort.UNKNOWN_TEST, name, line
+            elif after is not None and after[0] == "name":
+                yield Sort.UNKNOWN_TEST, after[1], after[2]
 
 
 def _add_text(tokens: list[Token], chunk: str, line: int, at: int) -> None:
