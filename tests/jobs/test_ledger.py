@@ -84,9 +84,7 @@ def test_the_largest_idle_holder_goes_first_and_no_more_than_needed() -> None:
 
 @pytest.mark.acceptance("cjm-substrate 49")
 def test_only_who_holds_what_is_short_is_chosen() -> None:
-    mixed = Books(
-        pools={}, reserved={}, held={"gpu_only": {GPU: 9_000, RAM: 60}, "in_memory": {RAM: 60_000}}
-    )
+    mixed = Books(pools={}, reserved={}, held={"gpu_only": {GPU: 9_000, RAM: 60}, "in_memory": {RAM: 60_000}})
 
     assert victims(RAM, 1_000, mixed, excluded=()) == ["in_memory"]
     assert victims(GPU, 1_000, mixed, excluded=()) == ["gpu_only"]

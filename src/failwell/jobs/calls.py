@@ -62,6 +62,16 @@ class Calls:
             self._abandon(flight)
             raise
 
+    def begin(
+        self,
+        job: str,
+        order: Mapping[str, Any],
+        timeout: float | None,
+        told: "Callable[[asyncio.Future[Any]], None]",
+    ) -> None:
+        """Send one call; `told` is called with its answer in the moment it comes."""
+        self._take_off(job, order, timeout).told = told
+
     async def stream(
         self,
         job: str,

@@ -18,6 +18,7 @@ class Channel(asyncio.Protocol):
         self._on_lost = on_lost
         self._feed = Decoder().feed
         self._transport: asyncio.Transport | None = None
+        self._pieces: list[bytes] = []
         self.is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,9 +45,21 @@ class Channel(asyncio.Protocol):
         self.write(encode(frame))
 
     def write(self, piece: bytes) -> None:
-        """Write what `encode` made. To an end that is gone it is lost, and `on_lost` has told."""
-        if self._transport is not None and not self.is_lost:
-            self._transport.write(piece)
+        """Write what `encode` made. To an end that is gone it is lost, and `on_lost` has told.
+
+        What is written in one turn of the loop goes in one piece: it wakes the other end once.
+        """
+        if self._transport is None or self.is_lost:
+            return
+        if not self._pieces:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._pieces.append(piece)
+
+    def flush(self) -> None:
+        """Let go what was written in this turn, now rather than at its end."""
+        pieces, self._pieces = self._pieces, []
+        if pieces and self._transport is not None and not self.is_lost:
+            self._transport.write(b"".join(pieces))
 
     def close(self) -> None:
         """Close this end."""

@@ -14,7 +14,6 @@ from failwell.jobs.queue_faults import HostElsewhere, UnknownJob
 from failwell.jobs.runtime import new_job_id
 from failwell.jobs.shelf import Shelf
 from failwell.jobs.store import Draft, JobEvent, JobStore
-from failwell.journal.watch import Watch
 
 _PAGE = 256
 
@@ -38,6 +37,7 @@ class Desk:
             raise CapabilityDisabledError(request.instance)
         entry = Entry(new_job_id(), request, time(), 0)
         done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
+        self.store.ring()
         return self.find(done.twins.get(entry.id, entry.id))
 
     def again(self, job: str) -> Job:
@@ -86,7 +86,7 @@ class Desk:
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
     ) -> Iterator[JobEvent]:
         """What happens, as it is recorded; for one job, until it is over. `give_up` is asked now and then."""
-        with Watch(self.store.folder) as watch:
+        with self.store.window() as watch:
             while True:
                 # Asked first: what is added after the question is read by the next round.
                 is_over = job is not None and self.find(job).state.is_final

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Literal
 
 Wish = Literal["cancel", "timeout"]
@@ -10,7 +11,7 @@ Wish = Literal["cancel", "timeout"]
 class Flight:
     """What the host knows of a call in a worker."""
 
-    __slots__ = ("answer", "items", "job", "seconds", "timer", "wake", "wish")
+    __slots__ = ("answer", "items", "job", "seconds", "timer", "told", "wake", "wish")
 
     def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
         self.job = job
@@ -20,6 +21,8 @@ class Flight:
         self.seconds = 0.0
         """The time limit that ran out, if one did."""
         self.timer: asyncio.TimerHandle | None = None
+        self.told: Callable[[asyncio.Future[Any]], None] | None = None
+        """Called with the answer in the moment it comes, for those who do not await it."""
         self.items: deque[Any] | None = deque() if streams else None
         self.wake: asyncio.Event | None = asyncio.Event() if streams else None
 
@@ -48,3 +51,5 @@ class Flight:
             self.answer.exception()
         if self.wake is not None:
             self.wake.set()
+        if self.told is not None:
+            self.told(self.answer)

@@ -121,6 +121,10 @@ class Process:
         """Say what `frames.encode` made."""
         self._line.write(piece)
 
+    def flush(self) -> None:
+        """Let go what was said in this turn of the loop."""
+        self._line.flush()
+
     def signal(self, number: int) -> None:
         """Send a signal to the worker's process group."""
         self._leash.send({"type": "signal", "number": number})

@@ -108,9 +108,10 @@ class Queue:
         self._is_wedged = False
         self.is_paused = False
         self._is_closed = False
-        self._is_stopping = False
+        self.is_stopping = False
         self._newest = 0
         self._empty: asyncio.Future[None] | None = None
+        self._idle: asyncio.Future[None] | None = None
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )
@@ -182,6 +183,10 @@ class Queue:
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
         """
+        return (await self.enter(request, job, items)).job()
+
+    async def enter(self, request: JobRequest, job: str, items: "asyncio.Queue[Any] | None" = None) -> Entry:
+        """`submit`, for those who will wait for the entry itself."""
         if self._is_closed:
             raise QueueClosed
         if self._is_wedged and self._trouble is not None:
@@ -194,10 +199,10 @@ class Queue:
         if request.key is not None:
             before = self._once.get(request.key)
             if before is not None:
-                return await self._accepted(before)
+                return before if before.accepted is None else await asyncio.shield(before.accepted)
             known = self._store.find_once(request.key)
             if known is not None:
-                return known
+                return self._live.get(known.id) or Entry.of_job(known)
         entry = Entry(job, request, self._now(), self._next())
         entry.items = items
         entry.accepted = self._loop.create_future()
@@ -208,12 +213,7 @@ class Queue:
         self._line.add(entry)
         self._expect(entry)
         self._wake()
-        return await self._accepted(entry)
-
-    async def _accepted(self, entry: Entry) -> Job:
-        if entry.accepted is not None:
-            entry = await asyncio.shield(entry.accepted)
-        return entry.job()
+        return await entry.accepted
 
     def _next(self) -> int:
         self._sequence += 1
@@ -232,7 +232,9 @@ class Queue:
         if not self._write(starting):
             return
         for entry in starting:
-            entry.task = self._spawn(self._run(entry, self._stations[entry.request.instance]))
+            self._launch(entry, self._stations[entry.request.instance])
+        for instance in {entry.request.instance for entry in starting}:
+            self._stations[instance].worker.flush()
         if self._empty is not None and not self._live and not self._empty.done():
             self._empty.set_result(None)
 
@@ -339,7 +341,7 @@ class Queue:
     def _admit(self) -> list[Entry]:
         """Take the jobs that may start now out of the line."""
         starting: list[Entry] = []
-        if self.is_paused or self._is_stopping:
+        if self.is_paused or self.is_stopping:
             return starting
         rules = self._rules
         blocked_pools: set[str] = set()
@@ -421,6 +423,8 @@ class Queue:
         station.entries.pop(entry.id, None)
         if self._alone is entry:
             self._alone = None
+        if not self._running and self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     def _block(self, entry: Entry, why: str, reason: str) -> None:
         """Say why a job does not start; once, until it is something else. Numbers that move are no news."""
@@ -451,16 +455,9 @@ class Queue:
         await self._book.look()
         self._wake()
 
-    async def _look_anyway(self) -> None:
-        try:
-            await self._book.look()
-        except asyncio.CancelledError:
-            # The queue stops. The job has ended well all the same, and is recorded so.
-            return
-
     def _look_again(self) -> None:
         """Somebody outside may free what is short; nobody tells us, so we look."""
-        if self._rescan is None and not self._is_stopping:
+        if self._rescan is None and not self.is_stopping:
             self._rescan = self._loop.call_later(self._rules.rescan, self._rescanned)
 
     def _rescanned(self) -> None:
@@ -504,9 +501,30 @@ class Queue:
 
     # -------------------------------------------------------------- running
 
-    async def _run(self, entry: Entry, station: Station) -> None:
+    def _launch(self, entry: Entry, station: Station) -> None:
+        """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
         began = self._loop.time()
         request = entry.request
+
+        def told(answer: "asyncio.Future[Any]") -> None:
+            error = answer.exception()
+            self._answered(entry, station, began, None if error else answer.result(), error)
+
+        if entry.items is None:
+            try:
+                if station.worker.begin(
+                    entry.id, request.arguments, request.action, self._limit(entry), told
+                ):
+                    entry.is_sent = True
+                    return
+            except Fault as fault:
+                self._answered(entry, station, began, None, fault)
+                return
+        entry.task = self._spawn(self._run(entry, station, began))
+
+    async def _run(self, entry: Entry, station: Station, began: float) -> None:
+        request = entry.request
+        value, error = None, None
         try:
             if entry.cancelled is not None:
                 # The cancel came between the record of the start and the start.
@@ -518,29 +536,55 @@ class Queue:
                 )
             else:
                 value = await self._hand_over(entry, station)
-            result = kept_result(value)
         except asyncio.CancelledError:
-            report = self._described(entry, _stopped(entry))
-        except NotRecordable as fault:
-            report = self._described(entry, fault)
-        except Fault as fault:
-            report = self._described(entry, fault)
-        except Exception as error:  # noqa: BLE001  (whatever a worker's doorway did not foresee ends this job alone)
-            report = self._described(entry, error)
-        else:
-            if entry.cancelled is None:
-                if station.uses_gpu and self._book.profile(station) is None:
-                    # What a short call held is seen only if somebody looks before anything else starts.
-                    await self._look_anyway()
-                self._ended(entry, station, began, well=True)
-                entry.result = result
-                self._end(entry, JobState.COMPLETED)
-                return
-            report = self._described(entry, _stopped(entry))
+            error = _stopped(entry)
+        except Exception as raised:  # noqa: BLE001  (whatever a worker's doorway did not foresee ends this job alone)
+            error = raised
         entry.is_called = False
-        if entry.canceller is not None:
+        entry.task = None
+        self._answered(entry, station, began, value, error)
+
+    def _answered(
+        self, entry: Entry, station: Station, began: float, value: Any, error: BaseException | None
+    ) -> None:
+        """A call came back."""
+        if self.is_stopping and not entry.is_sent and entry.task is None and entry.id not in station.entries:
+            # It was put back already.
+            return
+        entry.is_sent = False
+        result = None
+        if error is None and entry.cancelled is None:
+            try:
+                result = kept_result(value)
+            except NotRecordable as fault:
+                error = fault
+        if result is not None:
+            if station.uses_gpu and self._book.profile(station) is None and not self.is_stopping:
+                # What a short call held is seen only if somebody looks before anything else starts.
+                self._spawn(self._end_well_after_a_look(entry, station, began, result))
+            else:
+                self._end_well(entry, station, began, result)
+            return
+        report = self._described(entry, error if entry.cancelled is None and error else _stopped(entry))
+        if entry.canceller is not None and not entry.canceller.done():
             # Its phases come before its end.
-            await asyncio.wait([entry.canceller])
+            entry.canceller.add_done_callback(lambda _done: self._end_badly(entry, station, began, report))
+        else:
+            self._end_badly(entry, station, began, report)
+
+    async def _end_well_after_a_look(self, entry: Entry, station: Station, began: float, result: str) -> None:
+        try:
+            await self._book.look()
+        finally:
+            # Also when the queue stops meanwhile: the job has ended well all the same.
+            self._end_well(entry, station, began, result)
+
+    def _end_well(self, entry: Entry, station: Station, began: float, result: str) -> None:
+        self._ended(entry, station, began, well=True)
+        entry.result = result
+        self._end(entry, JobState.COMPLETED)
+
+    def _end_badly(self, entry: Entry, station: Station, began: float, report: ErrorReport) -> None:
         self._ended(entry, station, began, well=False)
         self._after_failure(entry, station, report)
 
@@ -564,7 +608,6 @@ class Queue:
 
     def _ended(self, entry: Entry, station: Station, began: float, *, well: bool) -> None:
         """An attempt is over, one way or the other."""
-        entry.task = None
         self._leave(entry, station)
         self._book.finish(station, well=well, seconds=self._loop.time() - began)
         if station.hook_is_due and not station.entries:
@@ -581,7 +624,7 @@ class Queue:
             )
 
     def _after_failure(self, entry: Entry, station: Station, report: ErrorReport) -> None:
-        if self._is_stopping and entry.cancelled is None:
+        if self.is_stopping and entry.cancelled is None:
             self._put_back(entry, "the queue was stopped while it ran")
             return
         now = self._now()
@@ -682,8 +725,10 @@ class Queue:
         self._live.pop(entry.id, None)
         if entry.request.key is not None:
             self._once.pop(entry.request.key, None)
-        if entry.done is not None and not entry.done.done():
-            entry.done.set_result(entry)
+        for waiter in entry.waiters:
+            if not waiter.done():
+                waiter.set_result(entry)
+        entry.waiters.clear()
         if entry.items is not None:
             entry.items.put_nowait(_END)
         self._recent[entry.id] = entry
@@ -709,9 +754,15 @@ class Queue:
         entry = self._live.get(job)
         if entry is None:
             return self.job(job)
-        if entry.done is None:
-            entry.done = self._loop.create_future()
-        return (await asyncio.shield(entry.done)).job()
+        return (await self.over(entry)).job()
+
+    async def over(self, entry: Entry) -> Entry:
+        """The entry once it is over and that is on record."""
+        if entry.id not in self._live:
+            return entry
+        done: asyncio.Future[Entry] = self._loop.create_future()
+        entry.waiters.append(done)
+        return await done
 
     def job(self, job: str) -> Job:
         """How a job stands.
@@ -783,7 +834,7 @@ class Queue:
             self._timer = None
         while self._timers and self._timers[0][3].is_over:
             heappop(self._timers)
-        if self._timers and not self._is_stopping:
+        if self._timers and not self.is_stopping:
             self._timer = self._loop.call_later(max(0.0, self._timers[0][0] - self._now()), self._rang)
 
     def _rang(self) -> None:
@@ -918,10 +969,8 @@ class Queue:
         """
         self._is_closed = True
         self.is_paused = True
-        running = [entry.task for entry in self._live.values() if entry.task is not None]
-        if running:
-            await asyncio.wait(running, timeout=drain)
-        self._is_stopping = True
+        await self._drain(drain)
+        self.is_stopping = True
         for timer in (self._timer, self._rescan, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -930,12 +979,17 @@ class Queue:
             task.cancel()
         if left:
             await asyncio.wait(left)
+        for entry in [one for one in self._live.values() if one.is_sent]:
+            # Its worker is about to be stopped; what it may still answer comes too late.
+            entry.is_sent = False
+            self._leave(entry, self._stations[entry.request.instance])
+            self._put_back(entry, "the queue was stopped while it ran")
         self._turn()
         for entry in list(self._live.values()):
             stopped = QueueStopped(job=entry.id, was=entry.state.value)
-            if entry.done is not None and not entry.done.done():
-                entry.done.set_exception(stopped)
-                entry.done.exception()
+            for waiter in entry.waiters:
+                if not waiter.done():
+                    waiter.set_exception(stopped)
             if entry.accepted is not None and not entry.accepted.done():
                 entry.accepted.set_exception(self._trouble or stopped)
             if entry.items is not None:
@@ -943,6 +997,13 @@ class Queue:
         if self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
         self.hub.end()
+
+    async def _drain(self, seconds: float) -> None:
+        """Wait until nothing runs, for so long at most."""
+        if not self._running:
+            return
+        self._idle = self._loop.create_future()
+        await asyncio.wait([self._idle], timeout=seconds)
 
     def _spawn(self, work: Any) -> "asyncio.Task[Any]":
         task = self._loop.create_task(work)

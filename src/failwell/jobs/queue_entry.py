@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.kept import kept_request, moment, read_request, read_result
+from failwell.jobs.kept import kept_request, kept_result, moment, read_request, read_result
 from failwell.jobs.store import Row
 from failwell.report.record import ErrorReport
 
@@ -24,12 +24,12 @@ class Entry:
         "canceller",
         "charged",
         "deadline",
-        "done",
         "due",
         "ended",
         "error",
         "id",
         "is_called",
+        "is_sent",
         "items",
         "key",
         "losses",
@@ -47,6 +47,7 @@ class Entry:
         "state",
         "submitted",
         "task",
+        "waiters",
         "was",
     )
 
@@ -79,11 +80,13 @@ class Entry:
         """As JSON."""
         self.error: ErrorReport | None = None
         self.is_called = False
-        """Whether its worker has been asked and has not answered."""
+        """Whether a task waits for its worker to start and to answer."""
+        self.is_sent = False
+        """Whether it was sent to a worker that was ready, and no answer has come."""
         self.place = 0
         """Which of its tickets in the waiting line is the valid one."""
         self.accepted: Future[Entry] | None = None
-        self.done: Future[Entry] | None = None
+        self.waiters: list[Future[Entry]] = []
         self.task: Task[None] | None = None
         self.canceller: Task[Any] | None = None
         self.items: Queue[Any] | None = None
@@ -101,6 +104,17 @@ class Entry:
             row.losses,
         )
         made.due, made.cancelled = row.due, row.cancelled
+        return made
+
+    @classmethod
+    def of_job(cls, job: Job) -> "Entry":
+        """The entry of a job that has ended."""
+        made = cls(job.id, job.request, job.submitted_at.timestamp(), 0)
+        made.state, made.attempt, made.error = job.state, job.attempt, job.error
+        made.started = None if job.started_at is None else job.started_at.timestamp()
+        made.ended = None if job.completed_at is None else job.completed_at.timestamp()
+        made.result = kept_result(job.result) if job.state is JobState.COMPLETED else None
+        made.progress = job.progress
         return made
 
     def row(self) -> Row:

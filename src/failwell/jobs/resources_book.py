@@ -6,7 +6,6 @@ are let through without one.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from failwell.jobs.ledger import (
     DISK,
@@ -28,6 +27,9 @@ FRESH = 1.0
 """Seconds for which a look at the machine is good enough to start something by."""
 FORGET = 0.05
 """How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
+
+_EVERY = 32
+"""Samples after which the store is told, once there are many and nothing grows."""
 
 
 class Peak:
@@ -112,21 +114,27 @@ class Book:
 
     def _learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
         key = (station.instance, station.config)
-        old = self._profiles.get(key) or Profile(instance=station.instance, config=station.config)
-        made = replace(old, samples=old.samples + 1, updated=self._now())
-        if well:
+        old = self._profiles.get(key)
+        made = Profile(instance=station.instance, config=station.config) if old is None else old
+        count = made.successes + well
+        grows = well and (peak.gpu > made.gpu_mb or peak.ram > made.ram_mb or peak.disk > made.disk_mb)
+        made = Profile(
+            instance=made.instance,
+            config=made.config,
+            samples=made.samples + 1,
+            successes=count,
             # Only what ended well shows how much is enough.
-            count = old.successes + 1
-            made = replace(
-                made,
-                successes=count,
-                gpu_mb=_towards(old.gpu_mb, peak.gpu),
-                ram_mb=_towards(old.ram_mb, peak.ram),
-                disk_mb=_towards(old.disk_mb, peak.disk) if peak.disk_before is not None else old.disk_mb,
-                seconds=old.seconds + (seconds - old.seconds) / count,
-            )
+            gpu_mb=_towards(made.gpu_mb, peak.gpu) if well else made.gpu_mb,
+            ram_mb=_towards(made.ram_mb, peak.ram) if well else made.ram_mb,
+            disk_mb=_towards(made.disk_mb, peak.disk)
+            if well and peak.disk_before is not None
+            else made.disk_mb,
+            seconds=made.seconds + (seconds - made.seconds) / count if well else made.seconds,
+            updated=self._now(),
+        )
         self._profiles[key] = made
-        self.learned[key] = made
+        if grows or made.samples < _EVERY or made.samples % _EVERY == 0:
+            self.learned[key] = made
 
     # -------------------------------------------------------------- admission
 

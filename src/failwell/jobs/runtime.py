@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 from failwell.decision.policy import Policy
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
+from failwell.jobs.kept import read_result
 from failwell.jobs.ledger import HEADROOM
 from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
 from failwell.jobs.queue import END, Queue, Rules
@@ -27,7 +28,7 @@ from failwell.jobs.shelf import Shelf
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.supervisor import SupervisedWorker, Supervision
-from failwell.journal.watch import Watch
+from failwell.jobs.worker import Died, Ready, WorkerEvent
 from failwell.report.revive import revive
 
 DRAIN = 5.0
@@ -120,7 +121,7 @@ class Runtime:
 
     def _listen(self, stack: AsyncExitStack, store: JobStore) -> None:
         """Be woken by others who hand in jobs."""
-        watch = stack.enter_context(Watch(store.folder))
+        watch = stack.enter_context(store.door())
         loop = asyncio.get_running_loop()
         number = watch.fileno()
         queue = self.queue
@@ -239,10 +240,15 @@ class Runtime:
         )
         station = Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
         self._stations[instance] = station
-        self._leave[instance] = worker.listen(lambda event: self.queue.heard(station, event))
+        self._leave[instance] = worker.listen(lambda event: self._heard(station, event))
         if self._queue is not None:
             self._queue.look_outside()
         return station
+
+    def _heard(self, station: Station, event: WorkerEvent) -> None:
+        self.queue.heard(station, event)
+        if isinstance(event, Ready | Died):
+            self._draw()
 
     def _results(self) -> str:
         from failwell.journal.folder import make_private
@@ -370,8 +376,11 @@ class Runtime:
         Raises:
             Fault: the job failed or was cancelled; describing it gives the job's own report.
         """
-        job = await self.submit(instance, arguments, **wishes)
-        return result_of(await self.wait(job.id))
+        entry = await self.queue.enter(
+            JobRequest(instance=instance, arguments=arguments, **wishes), new_job_id()
+        )
+        ended = await self.queue.over(entry)
+        return read_result(ended.result) if ended.result is not None else result_of(ended.job())
 
     async def stream(
         self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any
@@ -479,7 +488,9 @@ class Runtime:
         """Leave a picture where other processes can look at it."""
         from failwell.jobs.picture import leave_picture
 
-        if self._queue is None:
+        if self._picture is not None:
+            self._picture.cancel()
+        if self._queue is None or self._queue.is_stopping:
             return
         leave_picture(self._picture_file(), self.stats)
         self._picture = asyncio.get_running_loop().call_later(1.0, self._draw)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job
+from failwell.journal.watch import Watch
 
 
 class Row(NamedTuple):
@@ -182,7 +183,15 @@ class JobStore(Protocol):
         ...
 
     def ring(self) -> None:
-        """Wake whoever watches. Never raises."""
+        """Wake the process that runs the jobs. Never raises."""
+        ...
+
+    def door(self) -> Watch:
+        """Where that process listens."""
+        ...
+
+    def window(self) -> Watch:
+        """Woken by every commit, whoever makes it."""
         ...
 
     def close(self) -> None:

@@ -252,6 +252,25 @@ class SupervisedWorker:
             await self._ready_for(job)
         return await self._calls.call(job, {"action": action, "arguments": arguments}, timeout)
 
+    def begin(
+        self,
+        job: str,
+        arguments: Mapping[str, Any],
+        action: str,
+        timeout: float | None,
+        told: "Callable[[asyncio.Future[Any]], None]",
+    ) -> bool:
+        """Send one call and do not wait; see `Worker.begin`."""
+        if self._state is not WorkerState.READY:
+            return False
+        self._calls.begin(job, {"action": action, "arguments": arguments}, timeout, told)
+        return True
+
+    def flush(self) -> None:
+        """Let go what was begun; see `Worker.flush`."""
+        if self._process is not None:
+            self._process.flush()
+
     async def stream(
         self,
         job: str,

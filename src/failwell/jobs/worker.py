@@ -4,6 +4,7 @@
 is called on the event loop's thread.
 """
 
+from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Mapping
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -236,6 +237,25 @@ class Worker(Protocol):
                 process died; `CapabilityCancelledError` after `cancel`. `describe(fault)` gives the
                 worker's own report, unchanged.
         """
+        ...
+
+    def begin(
+        self,
+        job: str,
+        arguments: Mapping[str, Any],
+        action: str,
+        timeout: float | None,
+        told: "Callable[[Future[Any]], None]",
+    ) -> bool:
+        """`call` without a task of its own: `told` gets the answer in the moment it comes.
+
+        `False` where the worker is not ready; nothing was sent then, and `call` starts it. What is begun
+        in one turn of the loop goes out together, at its end or with `flush`.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Let go what was begun in this turn of the loop."""
         ...
 
     def stream(

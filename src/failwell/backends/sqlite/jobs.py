@@ -22,11 +22,13 @@ from failwell.jobs.queue_faults import HostElsewhere
 from failwell.jobs.store import Committed, Draft, JobEvent, Profile, Row, Wish
 from failwell.journal.event import decoded
 from failwell.journal.faults import Locked
-from failwell.journal.folder import JOURNAL, make_private
+from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import is_held, release, take
-from failwell.journal.watch import Bell
+from failwell.journal.watch import Bell, Watch
 
 JOBS = "jobs"
+HOST = "host"
+"""Where the process that runs the jobs listens; what it writes itself is not to wake it."""
 _COLUMNS = (
     "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
     " cancelled, phase, request, result, error, once"
@@ -52,6 +54,7 @@ class SqliteJobs:
         self._connection = connect(self.path, durability, busy)
         self._turn = RLock()
         self._bell = Bell(self.folder)
+        self._door = Bell(self.folder / HOST)
         self._checkpointer = Checkpointer(self.path)
 
     # -------------------------------------------------------------- writing
@@ -88,8 +91,7 @@ class SqliteJobs:
         return found
 
     def _insert(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, int]:
-        held = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
-        first = 1 + (0 if held is None else held[0])
+        first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
         keys = {row.id: first + index for index, row in enumerate(new)}
         connection.executemany(_INSERT, [(keys[row.id], *row[2:]) for row in new])
         return keys
@@ -119,7 +121,7 @@ class SqliteJobs:
     def wish(self, job: str, wish: str, at: float) -> None:
         with self._transaction() as connection:
             connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
-        self._bell.ring()
+        self._door.ring()
 
     def take_wishes(self) -> list[Wish]:
         if not self._rows("SELECT 1 FROM job_wishes LIMIT 1"):
@@ -130,7 +132,7 @@ class SqliteJobs:
         return [Wish(*row) for row in found]
 
     def forget(self, *, before: float | None = None, keep: int = 0) -> int:
-        newest = "SELECT key FROM jobs ORDER BY key DESC LIMIT ?2"
+        newest = "SELECT key FROM jobs ORDER BY key DESC LIMIT max(?2, 1)"
         old = f"NOT {_OPEN} AND (?1 IS NULL OR ended < ?1) AND key NOT IN ({newest})"
         with self._transaction() as connection:
             # The latest event stays, so that no number is given twice.
@@ -148,8 +150,13 @@ class SqliteJobs:
     # -------------------------------------------------------------- asking
 
     def open_rows(self, after: int = 0) -> list[Row]:
-        found = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key", (after,))  # noqa: S608  (constants)
-        return [_row(values) for values in found]
+        # The counts say how many there are, and they are among the newest: no index has to be kept for this.
+        many = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
+        found = self._rows(
+            f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({many})",  # noqa: S608  (constants)
+            (after,),
+        )
+        return [_row(values) for values in reversed(found)]
 
     def find(self, job: str) -> Job | None:
         return self._one("id = ?", job)
@@ -237,16 +244,19 @@ class SqliteJobs:
         return is_held(self.folder)
 
     def ring(self) -> None:
-        self._bell.ring()
+        self._door.ring()
 
-    def results(self) -> Path:
-        """Where binary results go."""
-        return make_private(self.folder / "results")
+    def door(self) -> Watch:
+        return Watch(self.folder / HOST)
+
+    def window(self) -> Watch:
+        return Watch(self.folder)
 
     def close(self) -> None:
         with self._turn, typed(self.path):
             self._checkpointer.close()
             self._bell.close()
+            self._door.close()
             self._connection.close()
 
     # -------------------------------------------------------------- the connection

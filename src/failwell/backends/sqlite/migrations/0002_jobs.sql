@@ -1,8 +1,8 @@
 -- Jobs of the queue, what happened to them, how many stand where, and what they were seen to need.
 
 CREATE TABLE jobs (
-    -- The order in which they were handed in. Never given twice.
-    key       INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The order in which they were handed in. The newest row is never deleted, so no number is given twice.
+    key       INTEGER PRIMARY KEY,
     id        TEXT NOT NULL UNIQUE,
     instance  TEXT NOT NULL,
     state     TEXT NOT NULL,
@@ -28,7 +28,6 @@ CREATE TABLE jobs (
 ) STRICT;
 
 CREATE UNIQUE INDEX jobs_by_once ON jobs (once) WHERE once IS NOT NULL;
-CREATE INDEX jobs_open ON jobs (key) WHERE state IN ('pending', 'running', 'waiting');
 
 CREATE TABLE job_events (
     seq  INTEGER PRIMARY KEY,
