@@ -123,7 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(line, file=sys.stderr if asked.check else sys.stdout)
     shown = {mark.item for mark in marks if mark.collected} & items.keys()
     later = f", {len(waiting)} wait" if waiting else ""
-    print(f"acceptance: {len(shown)} of {len(items)} items are shown by {len({m.test for m in marks})} tests{later}")
+    print(
+        f"acceptance: {len(shown)} of {len(items)} items are shown by {len({m.test for m in marks})} tests{later}"
+    )
     return 1 if wrong and asked.check else 0
 
 

@@ -474,7 +474,18 @@ output: {where: "{{ a.output.stdout | trim }}"}
 """
     (tmp_path / "work/flow.yaml").write_text(text)
     store = str(tmp_path / "store")
-    command = [sys.executable, "-m", "failwell", "run", "flow.yaml", "--store", store, "--run-id", "r1", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "failwell",
+        "run",
+        "flow.yaml",
+        "--store",
+        store,
+        "--run-id",
+        "r1",
+        "--quiet",
+    ]
     first = subprocess.run(
         command, env=environment(), cwd=tmp_path / "work", capture_output=True, check=False, timeout=30
     )
@@ -548,7 +559,10 @@ output: {x: "1"}
 """,
     )
 
-    well, badly = run(tmp_path, file, "--run-id", "well"), run(tmp_path, file, "--run-id", "badly", "-i", "fail=true")
+    well, badly = (
+        run(tmp_path, file, "--run-id", "well"),
+        run(tmp_path, file, "--run-id", "badly", "-i", "fail=true"),
+    )
 
     assert (well.code, badly.code) == (0, 3), badly.err
     assert [one["data"]["text"] for one in events(tmp_path, "well") if one["type"] == "hook"] == [

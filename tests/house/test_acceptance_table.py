@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tools.acceptance import ROOT, BadMark, acceptance_page, main, problems, read_items, read_marks, read_waiting
+from tools.acceptance import (
+    ROOT,
+    BadMark,
+    acceptance_page,
+    main,
+    problems,
+    read_items,
+    read_marks,
+    read_waiting,
+)
 
 
 def a_tree(root: Path, tests: str, *, file: str = "test_some.py") -> Path:

@@ -42,7 +42,9 @@ def test_a_condition_of_an_error_route_sees_the_error_in_every_form(when: str, h
 def test_the_kind_is_asked_before_the_condition() -> None:
     broken = on_error("external.y", to="b", when="{{ no.such.thing }}")
 
-    stage = Stage(a_plan(a_script("a", broken, on_error(to="b")), a_script("b")), {"a": [fails("external.x")]}).begin()
+    stage = Stage(
+        a_plan(a_script("a", broken, on_error(to="b")), a_script("b")), {"a": [fails("external.x")]}
+    ).begin()
 
     assert stage.ran == ["a", "b"]
 

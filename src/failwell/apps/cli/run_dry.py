@@ -15,7 +15,10 @@ def dry_run(asked: Namespace, inputs: Mapping[str, Any]) -> int:
     from failwell.workflow.check.given import check_inputs
 
     checked = check_file(
-        asked.workflow, environ=os.environ, allow_outside=asked.allow_outside, available=frozenset({"script", "job"})
+        asked.workflow,
+        environ=os.environ,
+        allow_outside=asked.allow_outside,
+        available=frozenset({"script", "job"}),
     )
     mistakes = list(checked.mistakes)
     given: Mapping[str, Any] = {}
