@@ -3,7 +3,8 @@
 A block of YAML, shell, Python or text whose first line is a comment with a file's name is that file. In a `console`
 block, lines that begin with `$ ` are typed, and what follows must be what they print, both streams together, as a
 terminal shows them. `…` stands for any part of a line, and a line `...` for any number of lines. A command must succeed
-unless the next one is `echo $?`, which then has to print its code. Lines with `make` are left to the reader.
+unless the next one is `echo $?`, which then has to print its code. `cat FILE` gives a file that is not there yet the
+content that follows. Lines with `make` are left to the reader.
 """
 
 import os
@@ -64,6 +65,9 @@ class Session:
         for index, one in enumerate(several):
             if re.match(r"(\w+=\S+ )*make\b", one.line):
                 continue
+            shown = re.fullmatch(r"cat ([\w.-]+)", one.line)
+            if shown and not (self.folder / shown[1]).exists():
+                (self.folder / shown[1]).write_text("\n".join([*one.expected, ""]), encoding="utf-8")
             asks_code = index + 1 < len(several) and several[index + 1].line == "echo $?"
             ran = subprocess.run(
                 ["bash", "-c", f"(exit {self._code}); {one.line}"],

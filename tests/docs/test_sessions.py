@@ -8,6 +8,7 @@ from tests.docs.session import ROOT, Session, typed_in
 
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs/guides/command-line.md",
     ROOT / "docs/guides/workflows.md",
     ROOT / "docs/guides/errors-from-scripts.md",
     ROOT / "docs/guides/from-conductor.md",
@@ -33,6 +34,7 @@ def test_a_page_can_be_typed_along_and_prints_what_it_says(page: Path, tmp_path:
         ("$ false\n", 1),
         ("$ false\n$ echo $?\n1\n", 0),
         ("$ false\n$ echo $?\n0\n", 1),
+        ("$ cat shown.txt\nhello\n$ grep -c hello shown.txt\n1\n", 0),
     ],
 )
 def test_a_session_notices_what_differs(body: str, faults: int, tmp_path: Path) -> None:
