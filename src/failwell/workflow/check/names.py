@@ -6,7 +6,7 @@ from failwell.workflow.check.look import Look, Use, choices, error, warning
 from failwell.workflow.check.texts import Text
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
-from failwell.workflow.references import Reference
+from failwell.workflow.references import Reference, input_reference
 
 OF_WORKFLOW = ("input", "dir", "file", "name")
 OF_OWN = {
@@ -95,7 +95,22 @@ def _node(look: Look, text: Text, reference: Reference) -> Mistake | None:
         return _no_field(text, node, reference)
     if reference.guarded or text.is_anywhere or not look.flow.reaches(text.home, text.moment):
         return None
+    if _is_null_at_least(look, text, reference):
+        return None
     return _absent(look, text, node, reference) or _unseen(look, text, root)
+
+
+def _is_null_at_least(look: Look, text: Text, reference: Reference) -> bool:
+    """Whether explicit mode grants it as optional: then it is null where there is nothing."""
+    if look.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
+        return False
+    wanted = reference.path
+    for granted in map(input_reference, text.node.input):
+        # An error is granted whole, so nothing inside of it is there without it.
+        path = granted.path[:2] if granted.slot == "error" else granted.path
+        if granted.is_optional and path[: len(wanted)] == wanted:
+            return True
+    return False
 
 
 def _inside(look: Look, text: Text, root: str, group: str) -> Mistake:
