@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from failwell.fault.axes import Category
+from failwell.fault.axes import Blame, Category
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore
 from failwell.fault.registry import find_kind
@@ -38,11 +38,15 @@ def failure(
     """The failure of `kind`; `category` is for an author's kind that the registry does not know."""
     told = cut(redact_text(message))
     facts: dict[str, Any] = redact_value(dict(details or {}))
+    is_known = find_kind(kind) is not None
     fault = Fault(kind=kind, message=told, details=facts, not_before=not_before)
+    if not is_known:
+        # An author's kind speaks of the work, not of us.
+        fault.blame = Blame.WORKFLOW
     report = describe(fault, scene=scene, at=at)
     if error_id is not None:
         report = replace(report, id=error_id)
-    if category is not None and find_kind(kind) is None:
+    if category is not None and not is_known:
         report = replace(report, category=category, retryable=category is Category.TRANSIENT)
     return of_report(report, details=facts, typed=typed)
 
