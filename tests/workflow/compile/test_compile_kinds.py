@@ -174,6 +174,15 @@ def test_retry_on_takes_kinds_categories_and_two_words() -> None:
     assert "limit.run_timeout" not in retry.retry_on
 
 
+def test_what_is_used_up_may_be_waited_for() -> None:
+    step = "agents: [{name: work, retry: {retry_on: [shop.quota, capacity]}}]"
+
+    retry = plan_of(f"{HEAD}kinds: {{shop.quota: {{category: capacity}}}}\n{step}\n").nodes["work"].retry
+
+    assert retry is not None
+    assert retry.retry_on == ("shop.quota", "capacity")
+
+
 @pytest.mark.acceptance("relavium 47")
 def test_a_declared_kind_that_is_never_repeated_is_refused_in_retry_on() -> None:
     step = "agents: [{name: work, retry: {retry_on: [shop.gone, shop.busy]}}]"

@@ -140,8 +140,13 @@ class OnError:
 
 _ONE = KindName()
 
-REPEATABLE = frozenset({Category.TRANSIENT, Category.RESOURCE, Category.AMBIGUOUS, Category.UNKNOWN})
-"""Categories of which a repeat can make sense at all; the others need a change first."""
+REPEATABLE = frozenset(
+    {Category.TRANSIENT, Category.RESOURCE, Category.AMBIGUOUS, Category.CAPACITY, Category.UNKNOWN}
+)
+"""Categories of which a repeat can make sense at all; the others need a change first.
+
+What is used up is renewed, so capacity is among them: such a failure may come with the time of its renewal.
+"""
 _WORDS = ("provider_error", "timeout")
 
 
