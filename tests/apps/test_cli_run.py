@@ -570,3 +570,37 @@ output: {x: "1"}
         "made 1",
     ]
     assert events(tmp_path, "badly")[-2]["data"]["text"] == "broke: internal.script_error"
+
+
+def test_what_is_typed_is_read_by_the_declared_type(tmp_path: Path) -> None:
+    file = a_file(
+        tmp_path,
+        """
+workflow:
+  name: flow
+  entry_point: a
+  input: {version: {type: string}, count: {type: number}, all: {type: boolean}, names: {type: array}}
+agents: [{name: a, type: set, value: "{{ workflow.input.names | length }}"}]
+output:
+  version: "{{ workflow.input.version }}/"
+  sum: "{{ workflow.input.count + a.output }}"
+  all: "{{ workflow.input.all }}"
+""",
+    )
+
+    done = run(
+        tmp_path,
+        file,
+        "-q",
+        "-i",
+        "version=2.40",
+        "-i",
+        "count=3",
+        "-i",
+        "all=true",
+        "-i",
+        'names=["x", "y"]',
+    )
+
+    assert done.code == 0, done.err
+    assert done.data == {"version": "2.40/", "sum": 5, "all": True}

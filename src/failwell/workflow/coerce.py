@@ -99,6 +99,12 @@ def as_output(text: str) -> Any:
     return text if value is bare else value
 
 
+class TypedText(str):
+    """A value as a person typed it: what it is depends on the type that the input is declared with."""
+
+    __slots__ = ()
+
+
 def as_input(text: str, declared: InputType | None = None) -> Any:
     """A value that a person typed, as `name=value`. A declared `string` is taken as it stands.
 

@@ -49,7 +49,9 @@ class Conductor:
         from asyncio import current_task, get_running_loop
 
         self._main, self._loop = current_task(), get_running_loop()
-        for number in _SIGNALS:
+        heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in heard:
+            # What the caller ignores stays ignored: `nohup` means it.
             self._loop.add_signal_handler(number, self._interrupt, number)
         from failwell.apps.cli.progress import progress
 
@@ -59,7 +61,7 @@ class Conductor:
                 return await work(settings)
             finally:
                 settings.store.close()
-                for number in _SIGNALS:
+                for number in heard:
                     self._loop.remove_signal_handler(number)
 
     def _settings(self, shown: Any) -> "Settings":

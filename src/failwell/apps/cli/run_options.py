@@ -45,8 +45,8 @@ def add_running(parser: ArgumentParser) -> None:
 
 
 def inputs_of(asked: Namespace) -> dict[str, Any]:
-    """What `--input` said, each value read as JSON where it looks like it."""
-    from failwell.workflow.coerce import as_input
+    """What `--input` said; each value is read by the type that the workflow declares."""
+    from failwell.workflow.coerce import TypedText
 
     given: dict[str, Any] = {}
     for text in asked.input:
@@ -57,9 +57,9 @@ def inputs_of(asked: Namespace) -> dict[str, Any]:
             from failwell.apps.cli.intake import read_input
 
             # As the shell's $(cat FILE): the line's end that editors add is no part of a token.
-            given[name] = read_input(value[1:]).removesuffix("\n")
+            given[name] = TypedText(read_input(value[1:]).removesuffix("\n"))
         else:
-            given[name] = as_input(value)
+            given[name] = TypedText(value)
     return given
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.workflow.check.look import Near, choices, error
+from failwell.workflow.coerce import TypedText, as_input
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import Input, Plan
 
@@ -29,10 +30,13 @@ def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     mistakes: list[Mistake] = []
     for name, declared in plan.inputs.items():
         if name in given:
-            if fits(declared, given[name]):
-                inputs[name] = given[name]
+            value = given[name]
+            if isinstance(value, TypedText):
+                value = as_input(str(value), declared.type)
+            if fits(declared, value):
+                inputs[name] = value
             else:
-                mistakes.append(_wrong_type(declared, given[name]))
+                mistakes.append(_wrong_type(declared, value))
         elif declared.has_default:
             inputs[name] = declared.default
         elif declared.required:
