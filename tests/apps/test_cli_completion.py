@@ -23,7 +23,7 @@ CASES: list[tuple[list[str], set[str]]] = [
     (["--color", "never", "describe", "--as", "re"], {"report", "reply"}),
     (["describe", "--view", "mo"], {"model"}),
     (["kinds", "--category", "trans"], {"transient"}),
-    (["schema", ""], {"report", "problem"}),
+    (["schema", ""], {"report", "problem", "workflow"}),
     (["schema", "--format", ""], {"json"}),
     (["completion", ""], {"bash", "zsh", "fish"}),
     (["describe", "--provider", ""], set()),
