@@ -8,7 +8,7 @@ from typing import Any
 from failwell.jobs.job import Job
 from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.queue import Rules
+from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Machine
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.supervisor import Supervision

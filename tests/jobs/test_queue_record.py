@@ -11,7 +11,7 @@ import pytest
 
 from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
-from failwell.jobs.queue import Rules
+from failwell.jobs.queue_state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
@@ -146,15 +146,10 @@ def test_thousands_of_short_jobs_leave_memory_bounded_and_totals_exact(tmp_path:
 
             await asyncio.gather(*(lane("a" if n % 2 else "b") for n in range(32)))
             queue = jobs.queue
-            held = (
-                len(queue._live)
-                + len(queue._dirty)
-                + len(queue._once)
-                + len(queue._tasks)
-                + len(queue._timers)
-            )
+            state = queue._state
+            held = [state.live, state.once, state.tasks, queue._record.dirty, queue._ends._timers]
             assert jobs.counts()["completed"] == number + 2
-            return len(queue._recent), held
+            return len(queue.recent), sum(map(len, held))
 
     recent, held = run(work())
     kept, real = counted(tmp_path / "state" / "journal.db")

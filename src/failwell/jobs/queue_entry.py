@@ -12,6 +12,9 @@ from failwell.report.record import ErrorReport
 if TYPE_CHECKING:
     from asyncio import Future, Queue, Task
 
+END: Any = object()
+"""What stands in a stream's buffer after its last item."""
+
 
 class Entry:
     """A job on its way. `row` is what the store is told, `job` is what callers are."""

@@ -20,8 +20,10 @@ from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
 from failwell.jobs.kept import read_result
 from failwell.jobs.ledger import HEADROOM
 from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
-from failwell.jobs.queue import END, Queue, Rules
+from failwell.jobs.queue import Queue
+from failwell.jobs.queue_entry import END
 from failwell.jobs.queue_events import BUFFER, Subscription
+from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Probe
 from failwell.jobs.resources_book import Book
 from failwell.jobs.shelf import Shelf

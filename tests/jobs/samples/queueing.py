@@ -42,6 +42,11 @@ class Worker:
             time.sleep(0.002)
         return value
 
+    def keep(self, mb):
+        """Hold main memory from now on."""
+        self.held = bytearray(mb << 20)
+        self.held[::4096] = b"x" * len(self.held[::4096])
+
     def deaf(self, path):
         """The same, and no cancel is heard."""
         open(path + ".began", "a").close()

@@ -1,0 +1,204 @@
+"""Who may start now: lanes, places, memory; and making room where memory is short."""
+
+import asyncio
+from collections.abc import Mapping
+
+from failwell.fault.facts import ResourceShortfall
+from failwell.jobs import ledger
+from failwell.jobs.queue_ends import Ends
+from failwell.jobs.queue_entry import Entry
+from failwell.jobs.queue_faults import NeverFits
+from failwell.jobs.queue_record import Record
+from failwell.jobs.queue_state import State
+from failwell.jobs.resources_evict import Evicted, evict
+from failwell.jobs.station import Station
+from failwell.report.record import ErrorReport
+
+
+class Admission:
+    """Takes jobs out of the line when there is room for them."""
+
+    def __init__(self, state: State, record: Record, ends: Ends) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._rescan: asyncio.TimerHandle | None = None
+        self._evicted_for: dict[str, float] = {}
+        self._evicting: set[str] = set()
+        """The pools in which somebody makes room right now."""
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._rescan is not None:
+            self._rescan.cancel()
+
+    def admit(self) -> list[Entry]:
+        """Take the jobs that may start now out of the line."""
+        starting: list[Entry] = []
+        if self._state.is_paused or self._state.is_stopping:
+            return starting
+        rules = self._state.rules
+        blocked_pools: set[str] = set()
+        while self._state.running < rules.lanes and self._state.alone is None:
+            began = len(starting)
+            for entry in self._state.line.firsts():
+                station = self._state.station(entry.request.instance)
+                if station is None or not station.is_enabled:
+                    how = "not loaded here" if station is None else "disabled"
+                    self.block(entry, how, f"`{entry.request.instance}` is {how}")
+                    continue
+                if station.is_full or station.is_being_freed:
+                    continue
+                verdict = self._may_start(entry, station, blocked_pools)
+                if verdict == "stop":
+                    return starting
+                if verdict == "start":
+                    self._state.line.take(entry.request.instance)
+                    self._begin(entry, station)
+                    starting.append(entry)
+                    break
+            if len(starting) == began:
+                break
+        return starting
+
+    def _may_start(self, entry: Entry, station: Station, blocked: set[str]) -> str:
+        """`start`, `wait`, or `stop`: nobody behind this one may start either."""
+        if self._state.book.profile(station) is None:
+            if self._state.running == 0:
+                if self._state.book.is_fresh:
+                    return "start"
+                # What it takes is seen only against what there was before.
+                self.look()
+                return "stop"
+            self.block(
+                entry,
+                "alone",
+                "its needs are not known yet, so it is measured alone: waits for the others to end",
+            )
+            # Those behind it wait as well, else it might never be alone.
+            return "stop"
+        found = self._state.book.may_start(station, self._state.stations.values())
+        if isinstance(found, ledger.Fits):
+            return "start" if not blocked or not _uses(self._state.book.peaks(station), blocked) else "wait"
+        if found is None:
+            self.look()
+            return "wait"
+        if isinstance(found, ledger.Never):
+            self._state.line.leave(entry)
+            self._ends.fail(entry, self._never(entry, found))
+            return "wait"
+        if isinstance(found, ledger.Unknown):
+            if self._state.running == 0:
+                return "start"
+            words = ledger.words_for(found.pool)
+            self.block(entry, found.pool, f"nothing tells how much {words} is free, so it runs alone")
+            return "stop"
+        self.block(entry, f"{found.pool} {found.is_reserved}", _short_words(found))
+        self._look_again()
+        is_starving = self._state.now() - entry.submitted > self._state.rules.starving
+        if is_starving:
+            blocked.add(found.pool)
+        if not found.is_reserved and found.pool != ledger.DISK:
+            self._make_room(entry, station, found, is_starving)
+        return "wait"
+
+    def _begin(self, entry: Entry, station: Station) -> None:
+        self._state.running += 1
+        station.entries[entry.id] = entry
+        alone = self._state.book.profile(station) is None
+        if alone:
+            self._state.alone = entry
+        self._state.book.reserve(station, alone=alone)
+        entry.begin(self._state.now())
+        self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
+
+    def block(self, entry: Entry, why: str, reason: str) -> None:
+        """Say why a job does not start; once, until it is something else. Numbers that move are no news."""
+        if entry.block != why:
+            entry.block, entry.reason = why, reason
+            self._record.say(entry, "blocked", {"reason": reason})
+
+    def _never(self, entry: Entry, found: ledger.Never) -> ErrorReport:
+        fault = NeverFits(
+            instance=entry.request.instance,
+            resource=ledger.words_for(found.pool),
+            needed_mb=round(found.needed, 1),
+            budget_mb=round(found.budget, 1),
+            retryable=False,
+            resource_shortfall=ResourceShortfall(
+                ledger.resource_of(found.pool), round(found.needed, 1), round(found.budget, 1)
+            ),
+        )
+        return self._state.described(entry, fault)
+
+    def look(self) -> None:
+        """Look at the machine, then have a turn."""
+        if not self._state.book.is_looking:
+            self._state.spawn(self._looking())
+
+    async def _looking(self) -> None:
+        await self._state.book.look()
+        self._state.wake()
+
+    def _look_again(self) -> None:
+        """Somebody outside may free what is short; nobody tells us, so we look."""
+        if self._rescan is None and not self._state.is_stopping:
+            self._rescan = self._state.loop.call_later(self._state.rules.rescan, self._rescanned)
+
+    def _rescanned(self) -> None:
+        self._rescan = None
+        self.look()
+
+    def _make_room(self, entry: Entry, station: Station, found: ledger.Short, is_starving: bool) -> None:
+        now = self._state.loop.time()
+        if (
+            found.pool in self._evicting
+            or now - self._evicted_for.get(entry.id, -1e9) < self._state.rules.calm
+        ):
+            return
+        self._evicted_for = {job: at for job, at in self._evicted_for.items() if job in self._state.live}
+        self._evicted_for[entry.id] = now
+        target = max((found.needed - found.available) * ledger.MARGIN, 1.0)
+        self._state.spawn(self.evict(found.pool, target, station.instance, spare_wanted=not is_starving))
+
+    async def evict(self, pool: str, target: float | None, own: str, *, spare_wanted: bool) -> None:
+        """Free something for the sake of instance `own`; with `spare_wanted` not from those that have work."""
+
+        def excluded() -> set[str]:
+            wanted = (
+                {one for one in self._state.stations if self._state.line.waits_for(one)}
+                if spare_wanted
+                else set[str]()
+            )
+            return {own, *wanted}
+
+        self._evicting.add(pool)
+        try:
+            await evict(self._state.stations, self._state.book, pool, target, excluded, self._evicted)
+            await self._state.book.look()
+        finally:
+            self._evicting.discard(pool)
+        self._state.wake()
+
+    def _evicted(self, one: Evicted) -> None:
+        how = "released" if one.in_place else "stopped"
+        self._record.tell_of_worker(
+            "worker:evicted",
+            {
+                "instance": one.instance,
+                "resource": ledger.resource_of(one.pool),
+                "mb": round(one.held, 1),
+                "how": how,
+            },
+        )
+
+
+def _uses(peaks: Mapping[str, float], pools: set[str]) -> bool:
+    return any(peaks.get(pool, 0.0) > ledger.NOTICEABLE for pool in pools)
+
+
+def _short_words(found: ledger.Short) -> str:
+    words = ledger.words_for(found.pool)
+    if found.is_reserved:
+        return f"needs {found.needed:,.0f} MB of {words}, and running jobs leave {found.available:,.0f} MB"
+    return f"needs {found.needed:,.0f} MB more of {words}, and {found.available:,.0f} MB is free"

@@ -1,0 +1,173 @@
+"""Putting on record what a turn brought, and what follows when the store does not take it.
+
+Nothing is told to anybody before it is written, with one exception: while the store is away, the ends of
+jobs that were running are told, and written once it is back.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from json import loads
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.jobs.job import JobState
+from failwell.jobs.queue_entry import END, Entry
+from failwell.jobs.queue_events import Hub
+from failwell.jobs.queue_faults import UnknownJob
+from failwell.jobs.queue_state import State
+from failwell.jobs.store import Draft, JobEvent
+from failwell.journal.event import encoded
+from failwell.report.describe import describe
+
+
+class Record:
+    """What has changed since the last commit."""
+
+    def __init__(self, state: State, hub: Hub, look_outside: Callable[[], None]) -> None:
+        self._state = state
+        self.hub = hub
+        self._look_outside = look_outside
+        self.dirty: dict[str, Entry] = {}
+        self._drafts: list[Draft] = []
+        self.trouble: Fault | None = None
+        """Why the store does not take anything, if so."""
+        self.is_wedged = False
+        """Whether it has not for so long that nothing more is taken in."""
+        self._trouble_since = 0.0
+        self._retry: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Try no more."""
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def write(self, starting: list[Entry]) -> bool:
+        """Put everything on record; whether that went well."""
+        rows, drafts, learned = (
+            list(self.dirty.values()),
+            self._drafts,
+            list(self._state.book.learned.values()),
+        )
+        if not rows and not drafts:
+            # What was learned can wait for the next thing that happens.
+            self.trouble = None
+            return True
+        try:
+            done = self._state.store.commit([entry.row() for entry in rows], drafts, learned)
+        except Fault as fault:
+            self._in_trouble(fault, starting)
+            return False
+        self.trouble, self.is_wedged = None, False
+        self.dirty, self._drafts = {}, []
+        self._state.book.learned.clear()
+        for entry in rows:
+            if entry.id in done.twins:
+                self._merge(entry, done.twins[entry.id])
+                continue
+            entry.was = entry.state.value
+            if entry.key is None:
+                entry.key = done.keys[entry.id]
+                self._state.newest = max(self._state.newest, entry.key)
+            if entry.accepted is not None and not entry.accepted.done():
+                entry.accepted.set_result(entry)
+            if entry.is_over:
+                self.settle(entry)
+        kept = [one for one in drafts if one.job not in done.twins]
+        first = done.last - len(kept) + 1
+        if self.hub.is_heard:
+            self.hub.publish(_numbered(kept, first))
+        self.hub.last = done.last
+        return True
+
+    def _merge(self, entry: Entry, twin: str) -> None:
+        """Another process handed in the same thing a moment before."""
+        self._state.live.pop(entry.id, None)
+        self._state.line.leave(entry)
+        entry.state = JobState.CANCELLED
+        found = self._state.live.get(twin)
+        if found is None:
+            self._look_outside()
+            found = self._state.live.get(twin)
+        if entry.accepted is not None and not entry.accepted.done():
+            if found is not None:
+                entry.accepted.set_result(found)
+            else:
+                entry.accepted.set_exception(UnknownJob(job=twin))
+
+    def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:
+        """The store does not take it. What runs goes on; what was to start does not."""
+        begun = {entry.id for entry in starting}
+        for entry in starting:
+            self._state.leave(entry)
+            self._state.book.forget(self._state.stations[entry.request.instance])
+            entry.never_began()
+            self._state.line.add(entry)
+        self._drafts = [one for one in self._drafts if not (one.type == "started" and one.job in begun)]
+        now = self._state.loop.time()
+        if self.trouble is None:
+            self._trouble_since = now
+        self.trouble = fault
+        report = describe(fault)
+        if not report.retryable or now - self._trouble_since >= self._state.rules.patience:
+            self.is_wedged = True
+            for entry in [one for one in self.dirty.values() if one.key is None]:
+                self._refuse(entry, fault)
+            for entry in self.dirty.values():
+                if entry.is_over:
+                    # It is over whether or not that can be written down now; nobody is kept waiting.
+                    self.settle(entry)
+        if self._retry is None:
+            self._retry = self._state.loop.call_later(0.5 if self.is_wedged else 0.02, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        if self.is_wedged and not self.dirty and not self._drafts:
+            # Nothing is left to write, so the store is asked whether it is well again.
+            try:
+                self._state.store.commit()
+            except Fault as fault:
+                self._in_trouble(fault, [])
+                return
+            self.trouble, self.is_wedged = None, False
+        self._state.turn()
+
+    def _refuse(self, entry: Entry, fault: Fault) -> None:
+        self.dirty.pop(entry.id, None)
+        self._state.live.pop(entry.id, None)
+        self._state.line.leave(entry)
+        self._drafts = [one for one in self._drafts if one.job != entry.id]
+        if entry.request.key is not None:
+            self._state.once.pop(entry.request.key, None)
+        entry.state = JobState.CANCELLED
+        if entry.accepted is not None and not entry.accepted.done():
+            entry.accepted.set_exception(fault)
+
+    def settle(self, entry: Entry) -> None:
+        """Tell whoever waits, and keep it among the recent ones."""
+        self._state.live.pop(entry.id, None)
+        if entry.request.key is not None:
+            self._state.once.pop(entry.request.key, None)
+        for waiter in entry.waiters:
+            if not waiter.done():
+                waiter.set_result(entry)
+        entry.waiters.clear()
+        if entry.items is not None:
+            entry.items.put_nowait(END)
+        self._state.recent[entry.id] = entry
+        while len(self._state.recent) > self._state.rules.history:
+            self._state.recent.popitem(last=False)
+
+    def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
+        self.dirty[entry.id] = entry
+        self._drafts.append(Draft(entry.id, what, self._state.now(), "{}" if data is None else encoded(data)))
+
+    def tell_of_worker(self, what: str, data: Mapping[str, Any]) -> None:
+        self._drafts.append(Draft("", what, self._state.now(), encoded(data)))
+        self._state.wake()
+
+
+def _numbered(drafts: list[Draft], first: int) -> list[JobEvent]:
+    return [
+        JobEvent(first + index, one.job, one.type, one.at, loads(one.data))
+        for index, one in enumerate(drafts)
+    ]
