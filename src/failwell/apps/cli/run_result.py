@@ -1,5 +1,6 @@
 """How a run's end is told: its result on stdout, anything else on stderr, and the exit code."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.output import say
+from failwell.apps.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.driver import Ended
+    from failwell.workflow.local.world import Ended
 
 
 def tell_end(ended: "Ended", run: str, asked: Namespace, *, was_interrupted: bool) -> int:
@@ -82,7 +83,7 @@ def _failure(report: Any, failure: Mapping[str, Any], extras: dict[str, Any], fo
         return agent_markdown(report, **extras).rstrip("\n")
     from failwell.delivery.text import render_text
 
-    lines = [render_text(report, "user"), ""]
+    lines = [] if _draw(report) else [render_text(report, "user"), ""]
     where = " ← ".join(_frame(frame) for frame in failure["frames"])
     lines += [f"node:    {where or extras['node'] or '-'}"]
     if details:
@@ -91,6 +92,18 @@ def _failure(report: Any, failure: Mapping[str, Any], extras: dict[str, Any], fo
         lines.append(f"errors:  {extras['errors_file']}")
     lines.append(f"resume:  failwell resume {extras['run']}")
     return "\n".join(lines)
+
+
+def _draw(report: Any) -> bool:
+    """Draw the failure for a person who sits at the terminal; whether there is one."""
+    if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+        return False
+    from rich.console import Console
+
+    from failwell.delivery.panel import panel
+
+    Console(file=sys.stderr).print(panel(report, "user"))
+    return True
 
 
 def _frame(frame: Mapping[str, Any]) -> str:
