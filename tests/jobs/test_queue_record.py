@@ -4,6 +4,8 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -193,3 +195,56 @@ def test_arguments_that_are_not_json_are_refused_at_the_door(tmp_path: Path) -> 
             assert lines(tmp_path / "nothing") == []
 
     run(work())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes, where the machine lets us have one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("this machine lets nobody mount a file system")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_refuses_submits_lets_jobs_end_and_heals(tmp_path: Path, small_disk: Path) -> None:
+    async def work() -> None:
+        go, ballast = tmp_path / "go", small_disk / "ballast"
+        runtime = Runtime(small_disk / "state", shelf=tmp_path / "shelf")
+        async with runtime as jobs:
+            jobs.register(a_capability())
+            await jobs.call("worker", action="pid")
+            running = await jobs.submit("worker", {"path": str(go), "value": "done"}, action="until")
+            await began(go)
+            _fill(ballast)
+            refused: Fault | None = None
+            for _ in range(50):
+                try:
+                    await jobs.submit("worker", {"value": "x" * 20_000})
+                except Fault as fault:
+                    refused = fault
+                    break
+            assert refused is not None
+            assert describe(refused).kind == "resource.disk"
+            go.touch()
+            assert (await jobs.wait(running.id)).result == "done"
+
+            ballast.unlink()
+            await until(lambda: jobs.queue.trouble is None)
+            assert await jobs.call("worker", {"value": 1}) == 1
+            assert types(jobs, running) == ["submitted", "started", "completed"]
+
+    run(work())
+
+
+def _fill(file: Path) -> None:
+    with file.open("wb", buffering=0) as out:
+        try:
+            while out.write(bytes(4096)):
+                continue
+        except OSError:
+            return

@@ -204,3 +204,16 @@ def test_no_attempt_is_made_that_would_come_after_the_deadline() -> None:
     report = describe(a_fault("worker.crashed"))
 
     assert isinstance(next_step(DEFAULT, report, Facts(attempt=1, charged=1, left=0.01), 0.5), Over)
+
+
+def test_memory_that_a_limit_refuses_is_a_shortage_and_is_tried_twice(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            job = await jobs.submit("worker", {"mb": 400}, action="eat")
+            ended = await jobs.wait(job.id)
+
+            assert ended.error is not None
+            assert (ended.state, ended.attempt) == (JobState.FAILED, 2)
+            assert ended.error.kind == "resource.system_memory"
+
+    run(work())

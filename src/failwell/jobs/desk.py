@@ -9,9 +9,9 @@ from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.opening import new_job_id
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_faults import HostElsewhere, UnknownJob
-from failwell.jobs.runtime import new_job_id
 from failwell.jobs.shelf import Shelf
 from failwell.jobs.store import Draft, JobEvent, JobStore
 

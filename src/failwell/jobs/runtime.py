@@ -16,10 +16,13 @@ from typing import Any, Self, cast
 
 from failwell.decision.policy import Policy
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.importable import manifest_of
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
 from failwell.jobs.kept import read_result
 from failwell.jobs.ledger import HEADROOM
 from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
+from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_probe
+from failwell.jobs.outcome import result_of
 from failwell.jobs.queue import Queue
 from failwell.jobs.queue_entry import END
 from failwell.jobs.queue_events import BUFFER, Subscription
@@ -31,10 +34,8 @@ from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.supervisor import SupervisedWorker, Supervision
 from failwell.jobs.worker import Died, Ready, WorkerEvent
-from failwell.report.revive import revive
 
 DRAIN = 5.0
-_DEFAULT_STORE = "failwell.backends.sqlite.jobs"
 
 
 class Runtime:
@@ -70,7 +71,7 @@ class Runtime:
             rules: Everything about the queue at once, instead of `lanes`, `policy` and `history`.
         """
         self._given = store
-        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf or _beside(store))
+        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf or folder_beside(store))
         known = (
             Rules(lanes=lanes, history=history)
             if policy is None
@@ -98,12 +99,12 @@ class Runtime:
         Raises:
             HostElsewhere: another process runs the jobs of this store.
         """
-        store = self._store = _opened(self._given)
+        store = self._store = open_store(self._given)
         async with AsyncExitStack() as stack:
             if store is not self._given:
                 stack.callback(store.close)
             stack.enter_context(store.hosting())
-            self._book = Book(self._probe or _system_probe(store.folder), self._headroom, time)
+            self._book = Book(self._probe or system_probe(store.folder), self._headroom, time)
             stack.push_async_callback(self._book.close)
             self._book.load(store.profiles())
             self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
@@ -499,71 +500,3 @@ class Runtime:
 
     def _picture_file(self) -> Path:
         return self.store.folder / "host.json"
-
-
-def result_of(job: Job) -> Any:
-    """What came of an ended job.
-
-    Raises:
-        Fault: it failed or was cancelled.
-    """
-    if job.state is JobState.COMPLETED:
-        return job.result
-    if job.error is not None:
-        raise revive(job.error)
-    from failwell.fault.capability import CapabilityCancelledError
-
-    raise CapabilityCancelledError(job.request.instance)
-
-
-def new_job_id() -> str:
-    """An id for a job: sorted by time, never given twice."""
-    return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"
-
-
-def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
-    """The manifest of a class or a function, so that a worker of the same interpreter can import it.
-
-    Raises:
-        CapabilityInputError: a worker could not find it.
-    """
-    import sys
-
-    module, name = what.__module__, what.__qualname__
-    loaded = sys.modules.get(module)
-    file = getattr(loaded, "__file__", None)
-    if file is None or "<" in name:
-        raise CapabilityInputError(
-            f"`{name}` cannot be imported by a worker: put it at the top of a module in a file",
-            fields_invalid=["what"],
-        )
-    path = Path(file).resolve()
-    if module == "__main__":
-        spec = getattr(loaded, "__spec__", None)
-        module = path.stem if spec is None else spec.name
-    place = path.parents[module.count(".") + (path.stem == "__init__")]
-    known: dict[str, Any] = {"name": name.rpartition(".")[2].lower(), "path": (str(place),), **fields}
-    return Manifest(object=f"{module}:{name}", **known)
-
-
-def _beside(store: JobStore | str | os.PathLike[str] | None) -> Path:
-    from failwell.journal.folder import state_folder
-
-    if store is not None and not isinstance(store, str | os.PathLike):
-        return store.folder.parent
-    return state_folder(None if store is None else os.fspath(store))
-
-
-def _opened(given: JobStore | str | os.PathLike[str] | None) -> JobStore:
-    if given is not None and not isinstance(given, str | os.PathLike):
-        return given
-    from importlib import import_module
-
-    # Found by name: nothing on this floor knows a backend, and this is the one that comes along.
-    return import_module(_DEFAULT_STORE).open_store(given)
-
-
-def _system_probe(folder: Path) -> Probe:
-    from failwell.jobs.resources_system import SystemProbe
-
-    return SystemProbe(folder)

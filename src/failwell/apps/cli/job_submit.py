@@ -74,7 +74,7 @@ def see_through(asked: Namespace, desk: "Desk", job: str) -> "Job":
 def tell_end(asked: Namespace, job: "Job") -> int:
     """Print what came of it. A failure is told as every other failure of a command is."""
     from failwell.apps.cli.job_show import summary
-    from failwell.jobs.runtime import result_of
+    from failwell.jobs.outcome import result_of
 
     told = summary(job)
     if asked.format == "json":
