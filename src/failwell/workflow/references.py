@@ -135,7 +135,7 @@ def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
     if at and len(tag) > 1 and tag[1][0] == "name":
         if tag[1][1] in {"import", "from", "block"}:
             return
-        at = 2  # the word that says what the tag is
+        at = 3 if tag[1][1] == "filter" else 2  # the word that says what the tag is, and a filter's name
     while at < len(tag):
         if not _starts(tag, at):
             at += 1

@@ -99,3 +99,11 @@ def test_a_source_cannot_be_optional() -> None:
     assert source_reference("finder.output.files").path == ("finder", "output", "files")
     with pytest.raises(ReferenceMistake):
         source_reference("finder.output.files?")
+
+
+def test_the_name_of_a_filter_block_is_no_reference() -> None:
+    text = "{% filter replace(a.output.x, 'y') %}{{ b.output }}{% endfilter %}"
+
+    found = {reference.path for reference in references(Template(text=text))}
+
+    assert found == {("a", "output", "x"), ("b", "output")}
