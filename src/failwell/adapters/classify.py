@@ -102,7 +102,7 @@ def classify(found: Extract) -> Verdict:
     winner = fitting[0]
     if len(fitting) == 1:
         return Verdict(winner)
-    return Verdict(winner, tuple(rule for rule in fitting if rule.kind != winner.kind)[:_MOST_RUNNERS])
+    return Verdict(winner, tuple([rule for rule in fitting if rule.kind != winner.kind][:_MOST_RUNNERS]))
 
 
 def _by_name(found: Extract, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:

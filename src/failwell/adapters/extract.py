@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from itertools import islice
 from typing import Any, Literal
 
 from failwell.fault.frozen import frozen
@@ -24,6 +25,7 @@ _PRINTED = re.compile(
     r"""(?:["'](?:code|type|status|reason|error_code)["']: ?["']|StatusCode\.)([A-Za-z][A-Za-z0-9_.-]{2,60})"""
 )
 _DEEPEST = 6
+_MOST_CODES = 16
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
     "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
@@ -97,20 +99,28 @@ def parse_body(body: object) -> Any:
 
 def codes_of(body: object) -> tuple[str, ...]:
     """Every code, type and reason in a body, inner ones first, lower-cased."""
+    return tuple(each_code(body))
+
+
+def each_code(body: object) -> dict[str, None]:
+    """The same as the keys of a dict, to which other codes may be added."""
     found: dict[str, None] = {}
     for holder in objects_of(body):
         for key in _CODE_KEYS:
             if key not in holder:
                 continue
             value = holder[key]
-            if type(value) is not str and isinstance(value, int) and not isinstance(value, bool):
-                value = str(value)
-            if isinstance(value, str) and 0 < len(value) <= 80 and "\n" not in value:
+            if type(value) is not str:
+                if isinstance(value, int) and not isinstance(value, bool):
+                    value = str(value)
+                elif not isinstance(value, str):
+                    continue
+            if 0 < len(value) <= 80 and "\n" not in value:
                 code = value.strip().lower()
                 if ":" in code or "#" in code:
                     code = code.partition(":")[0].rpartition("#")[2]
                 found[code] = None
-    return tuple(found)[:16]
+    return found if len(found) <= _MOST_CODES else dict.fromkeys(islice(found, _MOST_CODES))
 
 
 def codes_in_text(text: str) -> tuple[str, ...]:
@@ -134,6 +144,8 @@ def message_of(body: object) -> str:
         if "quotaId" in holder:
             # Which window a quota counts in stands in an id, not in the sentence.
             ids.append(str(holder["quotaId"])[:100])
+    if len(texts) == 1 and not ids:
+        return texts[0]
     return "\n".join((texts + ids)[:8])
 
 

@@ -60,7 +60,7 @@ def is_read_header(name: str) -> bool:
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed ones among lower-cased headers."""
     kept = {
-        name: value[:_LONGEST]
+        name: value if len(value) <= _LONGEST else value[:_LONGEST]
         for name, value in headers.items()
         if name in _safe or name.startswith(_SAFE_PREFIXES)
     }
@@ -69,15 +69,21 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _lines(headers: object) -> dict[str, str] | None:
     """From the lines that httpx keeps; to decode and join them all, as its mapping does, takes longer than judging."""
+    if type(headers) is dict:
+        # It has none, and to find that out by asking costs as much as to read it.
+        return None
     try:
         lines: Any = vars(headers)["_list"]
         found: dict[str, str] = {}
-        for _, sent, value in lines[:_MOST_LINES]:
-            name = _names.get(sent)
+        known = _names.get
+        for _, sent, value in lines if len(lines) <= _MOST_LINES else lines[:_MOST_LINES]:
+            name = known(sent)
             if name is None:
                 name = _learn(sent, sent.decode())
             if name:
-                text = value.decode()[:_LONGEST_READ]
+                text = value.decode()
+                if len(text) > _LONGEST_READ:
+                    text = text[:_LONGEST_READ]
                 found[name] = f"{found[name]}, {text}" if name in found else text
     except Exception:  # noqa: BLE001  (it is another library's mapping, or not in UTF-8)
         return None

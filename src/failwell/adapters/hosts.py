@@ -5,6 +5,7 @@ knows whom it called and can say so.
 """
 
 from functools import lru_cache
+from typing import Any, cast
 
 from failwell.adapters.ask import ask
 
@@ -34,6 +35,12 @@ _MOST_HOSTS = 256
 
 def provider_of(error: BaseException, otherwise: str) -> str | None:
     """Who was called: by the request's host; `otherwise` where no request is at hand, so no host differs."""
+    try:
+        host: object = cast("Any", error).request.url.host
+    except BaseException:  # noqa: BLE001  (the way there may bite anywhere; then it is gone step by step)
+        host = None
+    if type(host) is str and host:
+        return _provider_at(host)
     request = ask(error, "request")
     url = None if request is None else ask(request, "url")
     if url is None:

@@ -23,6 +23,7 @@ from failwell.fault.registry import kind
 
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
+_new = object.__new__
 _LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
 
 
@@ -35,7 +36,21 @@ def render(found: Extract, now: datetime | None = None) -> Reading:
         details["ignored_waits"] = list(nonsense)
     code = _code(found.codes)
     headers = found.headers
-    return Reading(
+    # Called as a class, each would first have its keywords put into a dictionary and taken out again.
+    metadata = _new(ProviderMetadata)
+    ProviderMetadata.__init__(
+        metadata,
+        sdk=found.sdk,
+        exception_type=found.exception_type or None,
+        status_code=found.status,
+        code=code,
+        request_id=found.request_id,
+        retry_after=None if wait is None else wait.after,
+        headers=kept_headers(headers) if headers else {},
+    )
+    reading = _new(Reading)
+    Reading.__init__(
+        reading,
         kind=rule.kind,
         rule=f"provider.{rule.name}",
         basis=rule.basis,
@@ -46,19 +61,12 @@ def render(found: Extract, now: datetime | None = None) -> Reading:
         retryable=False if headers.get("x-should-retry", "").lower() == "false" else None,
         provider=found.provider,
         model=found.model,
-        provider_metadata=ProviderMetadata(
-            sdk=found.sdk,
-            exception_type=found.exception_type or None,
-            status_code=found.status,
-            code=code,
-            request_id=found.request_id,
-            retry_after=None if wait is None else wait.after,
-            headers=kept_headers(headers) if headers else {},
-        ),
+        provider_metadata=metadata,
         not_before=wait,
         resource_shortfall=shortfall_of(rule.kind, found.message),
         details=details,
     )
+    return reading
 
 
 @lru_cache(maxsize=_MOST_SENTENCES)

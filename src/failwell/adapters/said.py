@@ -7,7 +7,6 @@ tried in the order of the table, as if there had been no such shortcut.
 
 import re
 from functools import cache
-from itertools import islice
 
 from failwell.adapters.rules import WORDS, Rule
 
@@ -36,15 +35,17 @@ def says(rule: Rule, low: str) -> bool:
 def first_said(low: str) -> Rule | None:
     """The first row of words that fits a lower-cased text."""
     parts, pattern = _parts()
-    new = set(low.split()).difference(_plain)
+    new = [piece for piece in low.split() if piece not in _plain]
     held: set[str] = set()
-    for piece in islice(new, _MOST_NEW):
+    for piece in new[:_MOST_NEW]:
         if pattern.search(piece) is None:
             _remember(piece)
         else:
             held.update([part for part in parts if part in piece])
     if len(new) > _MOST_NEW:
         held.update(parts)
+    if not held:
+        return None
     for place in sorted({place for part in held for word, place in parts[part] if word in low}):
         if says(WORDS[place], low):
             return WORDS[place]

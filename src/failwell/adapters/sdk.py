@@ -15,7 +15,7 @@ from failwell.adapters.extract import (
     STRUCTURES,
     Extract,
     Phase,
-    codes_of,
+    each_code,
     laid_out,
     message_of,
     parse_body,
@@ -32,8 +32,7 @@ _ASKED = (
     "error_code", "code", "type", "error_type", "reason",
 )  # fmt: skip
 """What every exception is asked for; the codes come last."""
-_CODE_HEADER_ORDER = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
-_CODE_HEADERS = frozenset(_CODE_HEADER_ORDER)
+_CODE_HEADERS = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
 _REQUEST_IDS = (
     "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
     "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
@@ -142,15 +141,16 @@ def body_of(error: object, response: object, body: Any = None) -> Any:
 
 def _codes(own: list[object], body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
     """Codes and types from the body, the exception's attributes and the headers, most specific first."""
-    found = dict.fromkeys(codes_of(body)) if body is not None and type(body) is not str else {}
+    found = each_code(body) if body is not None and type(body) is not str else {}
     for value in own:
         if value is not None and isinstance(value, str) and 0 < len(value) <= 80:
             code = value.strip().lower()
             if code not in _PHRASES:
                 found[code] = None
-    if not _CODE_HEADERS.isdisjoint(headers):
-        first = [headers[name].partition(":")[0].lower() for name in _CODE_HEADER_ORDER if headers.get(name)]
-        return tuple(dict.fromkeys((*first, *found)))
+    if headers:
+        first = [headers[name].partition(":")[0].lower() for name in _CODE_HEADERS if headers.get(name)]
+        if first:
+            return tuple(dict.fromkeys((*first, *found)))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from failwell.adapters.extract import Extract, objects_of
@@ -43,17 +44,17 @@ _FIELDS: dict[str, tuple[str, float | None, Confidence]] = {
 """Members of a body that name a wait: what they are called here, their unit, and how far to trust them."""
 _KEYS = frozenset({*_FIELDS, "headers"})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_SAID_OUTRIGHT = (
-    ("retry-after-ms", 0.001),
-    ("x-ms-retry-after-ms", 0.001),
-    ("retry-after", 1.0),
-    ("x-amz-retry-after", 0.001),
-    ("grpc-retry-pushback-ms", 0.001),
-)
+_OUTRIGHT = {
+    "retry-after-ms": 0.001,
+    "x-ms-retry-after-ms": 0.001,
+    "retry-after": 1.0,
+    "x-amz-retry-after": 0.001,
+    "grpc-retry-pushback-ms": 0.001,
+}
 """Headers that name a wait, each with its unit in seconds."""
-_OUTRIGHT = frozenset(name for name, _ in _SAID_OUTRIGHT)
 _LONGEST_TEXT = 4_000
 _LONGEST_VALUE = 64
+_MOST_NAMES = 64
 _SHORTER_THAN_A_DATE = 10
 """So few digits are below `_EPOCH`, and a number of seconds."""
 _WINDOW = re.compile(r'(?:"[^"]*"|[^",])+')
@@ -86,15 +87,24 @@ _TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
 
 
 class _Heard:
-    """What was found so far."""
+    """What was found so far, and the time at which the reply was sent.
 
-    __slots__ = ("nonsense", "said", "sure")
+    Their clock and ours may differ, so a time of theirs is measured on their clock where they show it.
+    It is read only if somebody asks, because most waits are given in seconds.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_headers", "_now", "nonsense", "said", "sure")
+
+    def __init__(self, headers: Mapping[str, str], now: datetime | None) -> None:
+        self._headers, self._now = headers, now
         self.said: list[tuple[int, float, str, Confidence]] = []
         """Each with its trust in front, so that the greatest is the one that decides."""
         self.nonsense: list[str] = []
         self.sure = False
+
+    @property
+    def now(self) -> datetime:
+        return instant(self._headers.get("date", "")) or self._now or datetime.now(UTC)
 
     def note(self, source: str, seconds: float | None, confidence: Confidence) -> None:
         if seconds is None or not 0 <= seconds <= _LONGEST:
@@ -104,31 +114,18 @@ class _Heard:
             self.sure = self.sure or confidence == "high"
 
 
-class _Clock:
-    """The time at which a reply was sent.
-
-    Their clock and ours may differ, so a time of theirs is measured on their clock where they show it.
-    It is read only if somebody asks, because most waits are given in seconds.
-    """
-
-    __slots__ = ("_headers", "_now")
-
-    def __init__(self, headers: Mapping[str, str], now: datetime | None) -> None:
-        self._headers, self._now = headers, now
-
-    @property
-    def now(self) -> datetime:
-        return instant(self._headers.get("date", "")) or self._now or datetime.now(UTC)
-
-
 def wait_of(extract: Extract, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
     """When to come back according to one failed call, and the sources that said nonsense."""
     heard = _heard(extract.headers, extract.body, extract.message, now)
     nonsense = tuple(heard.nonsense)
-    if not heard.said:
+    said = heard.said
+    if not said:
         return None, nonsense
-    _, seconds, source, confidence = max(heard.said)
-    return NotBefore(after=seconds, source=source, confidence=confidence), nonsense
+    _, seconds, source, confidence = said[0] if len(said) == 1 else max(said)
+    # As a call of the class it would take twice as long.
+    told = object.__new__(NotBefore)
+    NotBefore.__init__(told, after=seconds, source=source, confidence=confidence)
+    return told, nonsense
 
 
 def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime | None = None) -> Waits:
@@ -139,20 +136,19 @@ def read_waits(headers: Mapping[str, str], body: object, message: str, now: date
 
 
 def _heard(headers: Mapping[str, str], body: object, message: str, now: datetime | None) -> _Heard:
-    found = _Heard()
-    clock = _Clock(headers, now)
+    found = _Heard(headers, now)
     if headers:
-        _headers(headers, clock, found)
+        _headers(headers, found)
     if body is not None and type(body) is not str:
         for holder in objects_of(body):
             if not _KEYS.isdisjoint(holder):
-                _fields(holder, clock, found)
+                _fields(holder, found)
     if message and not found.sure:
         _prose(message, found)
     return found
 
 
-def seconds_of(value: str, clock: "_Clock", *, unit: float = 1.0) -> float | None:
+def seconds_of(value: str, heard: _Heard, *, unit: float = 1.0) -> float | None:
     """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
     if len(value) < _SHORTER_THAN_A_DATE and value.isascii() and value.isdecimal():
         return int(value) * unit
@@ -163,27 +159,28 @@ def seconds_of(value: str, clock: "_Clock", *, unit: float = 1.0) -> float | Non
         number = float(text)
         if unit == 1.0 and number >= _EPOCH:
             stamp = number / 1000 if number >= _EPOCH * 1000 else number
-            return max(0.0, stamp - clock.now.timestamp())
+            return max(0.0, stamp - heard.now.timestamp())
         return number * unit
-    return _spans(text) if _SPAN.match(text) else _date(text, clock)
+    return _spans(text) if _SPAN.match(text) else _date(text, heard)
 
 
-def _headers(headers: Mapping[str, str], clock: "_Clock", found: _Heard, where: str = "header") -> None:
+def _headers(headers: Mapping[str, str], found: _Heard, where: str = "header") -> None:
     told = False
-    for name, unit in () if _OUTRIGHT.isdisjoint(headers) else _SAID_OUTRIGHT:
-        if name not in headers or not headers[name]:
+    for name, unit in _OUTRIGHT.items():
+        value = headers.get(name)
+        if not value:
             continue
-        seconds = seconds_of(headers[name], clock, unit=unit)
+        seconds = seconds_of(value, found, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.
         if seconds == 0 and unit != 1.0 and headers.get("retry-after"):
             continue
         told = told or seconds is not None
         found.note(f"{where} {name}", seconds, "high" if where == "header" else "medium")
     if not told:
-        _windows(headers, clock, found, where)
+        _windows(headers, found, where)
 
 
-def _windows(headers: Mapping[str, str], clock: "_Clock", found: _Heard, where: str) -> None:
+def _windows(headers: Mapping[str, str], found: _Heard, where: str) -> None:
     """Resets of the windows that are used up; a reset of a window with room left says nothing."""
     if "ratelimit" in headers:
         limits = headers["ratelimit"][:_LONGEST_TEXT]
@@ -193,27 +190,33 @@ def _windows(headers: Mapping[str, str], clock: "_Clock", found: _Heard, where: 
             if reset and (left is None or left.group(1).strip("0") == ""):
                 sure: Confidence = "high" if where == "header" else "medium"
                 found.note(f"{where} ratelimit", float(reset.group(1)), sure)
-    for name in headers:
-        if "reset" not in name or "ratelimit" not in name.replace("rate-limit", "ratelimit"):
-            continue
-        remaining = headers.get(name.replace("reset", "remaining"))
+    for name in [name for name in headers if "reset" in name]:
+        beside = _beside(name)
+        remaining = None if beside is None else headers.get(beside)
         if remaining is not None and _number(remaining) == 0:
-            seconds = seconds_of(headers[name], clock)
+            seconds = seconds_of(headers[name], found)
             if seconds != 0:
                 found.note(f"{where} {name}", seconds, "medium")
 
 
-def _fields(holder: Mapping[str, Any], clock: "_Clock", found: _Heard) -> None:
+@lru_cache(maxsize=_MOST_NAMES)
+def _beside(reset: str) -> str | None:
+    """The header that says how much is left of the window whose reset this one names, if it names one."""
+    is_limit = "ratelimit" in reset.replace("rate-limit", "ratelimit")
+    return reset.replace("reset", "remaining") if is_limit else None
+
+
+def _fields(holder: Mapping[str, Any], found: _Heard) -> None:
     for key, (source, unit, confidence) in _FIELDS.items():
         value = holder.get(key)
         if value is not None:
-            seconds = _flexible(value, clock) if unit is None else _scaled(value, unit)
+            seconds = _flexible(value, found) if unit is None else _scaled(value, unit)
             found.note(f"body {source}", seconds, confidence)
     inner = holder.get("headers")
     if isinstance(inner, dict):
         held = cast("dict[Any, Any]", inner)
         lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
-        _headers(lower, clock, found, "body header")
+        _headers(lower, found, "body header")
 
 
 def _prose(message: str, found: _Heard) -> None:
@@ -247,10 +250,10 @@ def _unit(word: str) -> str:
     return "ms" if low.startswith(("ms", "mil")) else low[0]
 
 
-def _date(text: str, clock: "_Clock") -> float | None:
+def _date(text: str, heard: _Heard) -> float | None:
     at = instant(text)
     # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
-    return None if at is None else max(0.0, (at - clock.now).total_seconds())
+    return None if at is None else max(0.0, (at - heard.now).total_seconds())
 
 
 def instant(text: str) -> datetime | None:
@@ -270,11 +273,11 @@ def instant(text: str) -> datetime | None:
         return None
 
 
-def _flexible(value: object, clock: "_Clock") -> float | None:
+def _flexible(value: object, heard: _Heard) -> float | None:
     if isinstance(value, int | float):
         return _scaled(value, 1.0)
     if isinstance(value, str):
-        return seconds_of(value, clock)
+        return seconds_of(value, heard)
     if isinstance(value, dict):
         held = cast("dict[Any, Any]", value)
         seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)
