@@ -226,3 +226,41 @@ def test_one_process_runs_the_jobs_of_a_store(tmp_path: Path) -> None:
                     raise AssertionError("two hosts at a time")
 
     run(work())
+
+
+def test_a_stream_goes_no_faster_than_its_items_are_taken(tmp_path: Path) -> None:
+    async def work() -> None:
+        made = tmp_path / "made"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            stream = jobs.stream("worker", {"path": str(made)}, action="make_for_ever")
+            taken = [await anext(stream) for _ in range(3)]
+            await until(lambda: len(lines(made)) >= 30)
+            await asyncio.sleep(0.05)
+            ahead = len(lines(made))
+            await stream.aclose()
+            await jobs.drained()
+
+            assert taken == [0, 1, 2]
+            assert ahead < 3 + 2 * 16 + 16
+            assert jobs.history(limit=1)[0].state is JobState.CANCELLED
+
+    run(work())
+
+
+def test_a_job_whose_instance_is_unloaded_waits_until_it_is_known_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            job = await jobs.submit("worker", {"path": str(go), "value": 5}, action="until")
+            await began(go)
+            await jobs.unload("worker")
+            await until(lambda: jobs.job(job.id).block_reason is not None)
+            held = jobs.job(job.id)
+            go.touch()
+            jobs.register(a_capability())
+            ended = await jobs.wait(job.id)
+
+            assert held.block_reason == "`worker` is not loaded here"
+            assert (ended.state, ended.result, ended.attempt) == (JobState.COMPLETED, 5, 2)
+
+    run(work())

@@ -23,7 +23,7 @@ _MOST_WAITING = 50
 
 def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, Station]) -> dict[str, Any]:
     """Everything that can be seen now."""
-    waiting = queue.waiting()
+    waiting = queue.waiting(_MOST_WAITING)
     machine = {} if book.machine is None else book.machine.pools()
     return {
         "pid": os.getpid(),
@@ -64,9 +64,9 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, St
                 "not_before": None if job.not_before is None else job.not_before.timestamp(),
                 "reason": job.block_reason,
             }
-            for job in waiting[:_MOST_WAITING]
+            for job in waiting
         ],
-        "waiting_total": len(waiting),
+        "waiting_total": len(queue.live) - queue.running,
     }
 
 

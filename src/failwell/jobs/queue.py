@@ -7,8 +7,8 @@ not on record.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import islice
 from time import time
-from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
@@ -17,9 +17,10 @@ from failwell.jobs.queue_admission import Admission
 from failwell.jobs.queue_aftermath import Aftermath
 from failwell.jobs.queue_attempts import Attempts
 from failwell.jobs.queue_ends import Ends
-from failwell.jobs.queue_entry import END, Entry
+from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_events import BUFFER, Hub, Subscription
 from failwell.jobs.queue_faults import HostDied, NoStreamLeft, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_state import Rules, State
 from failwell.jobs.resources_book import Book
@@ -126,7 +127,7 @@ class Queue:
 
     # -------------------------------------------------------------- handing in
 
-    async def submit(self, request: JobRequest, job: str, items: "asyncio.Queue[Any] | None" = None) -> Job:
+    async def submit(self, request: JobRequest, job: str, items: Items | None = None) -> Job:
         """Take a job in; it is on record when this returns.
 
         Raises:
@@ -134,7 +135,7 @@ class Queue:
         """
         return (await self.enter(request, job, items)).job()
 
-    async def enter(self, request: JobRequest, job: str, items: "asyncio.Queue[Any] | None" = None) -> Entry:
+    async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
         """`submit`, for those who will wait for the entry itself."""
         if self._is_closed:
             raise QueueClosed
@@ -293,14 +294,15 @@ class Queue:
             is_over = self.job(job).state.is_final and job not in self._record.dirty
         return self.hub.subscribe(job, after, buffer, live=live, is_over=is_over)
 
-    def waiting(self) -> list[Job]:
+    def waiting(self, most: int | None = None) -> list[Job]:
         """The jobs that wait, best first, then those whose time has not come."""
-        standing = list(self._state.line)
+        standing = self._state.line.best(most)
         known = {entry.id for entry in standing}
-        later = [
+        later = (
             one for one in self._state.live.values() if one.state is JobState.WAITING and one.id not in known
-        ]
-        return [entry.job() for entry in (*standing, *later)]
+        )
+        room = None if most is None else most - len(standing)
+        return [entry.job() for entry in (*standing, *islice(later, room))]
 
     async def drained(self) -> None:
         """Wait until no job is left."""
@@ -379,7 +381,7 @@ class Queue:
             if entry.accepted is not None and not entry.accepted.done():
                 entry.accepted.set_exception(self._record.trouble or stopped)
             if entry.items is not None:
-                entry.items.put_nowait(END)
+                entry.items.close()
         if self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
         self.hub.end()

@@ -7,7 +7,7 @@ from failwell.jobs.queue_admission import Admission
 from failwell.jobs.queue_ends import Ends
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_record import Record
-from failwell.jobs.queue_retry import Again, Facts, next_step
+from failwell.jobs.queue_retry import Again, Facts, Over, next_step
 from failwell.jobs.queue_state import State
 from failwell.jobs.station import Station
 from failwell.report.describe import describe
@@ -40,7 +40,11 @@ class Aftermath:
             left=None if entry.deadline is None else entry.deadline - now,
             idempotent=entry.request.control.get("idempotent"),
         )
-        step = next_step(self._state.rules.policy, report, facts, self._state.luck())
+        if station.is_being_freed and entry.cancelled is None:
+            # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
+            step: Again | Over = Again(0.0, is_charged=False, why="its worker was stopped")
+        else:
+            step = next_step(self._state.rules.policy, report, facts, self._state.luck())
         if isinstance(step, Again) and entry.items is None:
             self._again(entry, station, report, step, now)
         elif isinstance(step, Again) or not step.was_cancelled:

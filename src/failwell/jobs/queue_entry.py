@@ -10,10 +10,9 @@ from failwell.jobs.store import Row
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
-    from asyncio import Future, Queue, Task
+    from asyncio import Future, Task
 
-END: Any = object()
-"""What stands in a stream's buffer after its last item."""
+    from failwell.jobs.queue_items import Items
 
 
 class Entry:
@@ -92,7 +91,7 @@ class Entry:
         self.waiters: list[Future[Entry]] = []
         self.task: Task[None] | None = None
         self.canceller: Task[Any] | None = None
-        self.items: Queue[Any] | None = None
+        self.items: Items | None = None
         """Where the items of a stream go."""
 
     @classmethod

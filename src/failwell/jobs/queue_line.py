@@ -4,8 +4,7 @@ Priority weighs against waiting: so many seconds of waiting outweigh one step of
 the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
 """
 
-from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 
 from failwell.jobs.queue_entry import Entry
 
@@ -62,7 +61,13 @@ class Line:
         """Whether a job waits for this instance."""
         return self.first(instance) is not None
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Everybody, best first."""
+    def best(self, most: int | None = None) -> list[Entry]:
+        """Those who stand in line, best first; no more than `most`."""
         tickets = [one for line in self._of.values() for one in line if one[2] == one[3].place]
-        return (one[3] for one in sorted(tickets, key=lambda one: one[:2]))
+        if most is None:
+            return [one[3] for one in sorted(tickets, key=_order)]
+        return [one[3] for one in nsmallest(most, tickets, key=_order)]
+
+
+def _order(ticket: Ticket) -> tuple[float, int]:
+    return ticket[:2]

@@ -11,7 +11,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
-from failwell.jobs.queue_entry import END, Entry
+from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_events import Hub
 from failwell.jobs.queue_faults import UnknownJob
 from failwell.jobs.queue_state import State
@@ -152,7 +152,7 @@ class Record:
                 waiter.set_result(entry)
         entry.waiters.clear()
         if entry.items is not None:
-            entry.items.put_nowait(END)
+            entry.items.close()
         self._state.recent[entry.id] = entry
         while len(self._state.recent) > self._state.rules.history:
             self._state.recent.popitem(last=False)

@@ -24,8 +24,8 @@ from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_
 from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_probe
 from failwell.jobs.outcome import result_of
 from failwell.jobs.queue import Queue
-from failwell.jobs.queue_entry import END
 from failwell.jobs.queue_events import BUFFER, Subscription
+from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Probe
 from failwell.jobs.resources_book import Book
@@ -84,6 +84,7 @@ class Runtime:
         self._drain = drain
         self._stations: dict[str, Station] = {}
         self._manifests: dict[str, Manifest] = {}
+        self._unloaded: set[str] = set()
         self._leave: dict[str, Callable[[], None]] = {}
         self._stack = AsyncExitStack()
         self._queue: Queue | None = None
@@ -201,6 +202,7 @@ class Runtime:
                 fields_invalid=["instance"],
             )
         self._manifests.setdefault(manifest.name, manifest)
+        self._unloaded.discard(name)
         kept = self.shelf.config(name)
         self._add(manifest, name, {**kept, **(config or {})})
         return name
@@ -223,9 +225,13 @@ class Runtime:
     async def unload(self, instance: str) -> None:
         """Stop an instance and forget it. Its jobs that wait stay on record until it is known again."""
         station = self._station(instance)
-        del self._stations[instance]
-        self._leave.pop(instance)()
+        # Nothing is started in it any more; what runs is put back.
+        station.is_being_freed = True
         await station.worker.stop()
+        self._leave.pop(instance)()
+        del self._stations[instance]
+        self._unloaded.add(instance)
+        self.queue.look_outside()
 
     def _add(self, manifest: Manifest, instance: str, config: Mapping[str, Any]) -> Station:
         if manifest.config is not None:
@@ -260,6 +266,8 @@ class Runtime:
 
     def _find(self, instance: str) -> Station | None:
         """An instance that was registered on the shelf, taken from there the first time it is named."""
+        if instance in self._unloaded:
+            return None
         capability = self.shelf.capability(instance)
         try:
             manifest = self._manifests.get(capability) or self.shelf.manifest(capability)
@@ -393,13 +401,14 @@ class Runtime:
         Raises:
             Fault: the job failed or was cancelled.
         """
-        items: asyncio.Queue[Any] = asyncio.Queue()
+        items = Items()
         request = JobRequest(instance=instance, arguments=arguments, stream=True, **wishes)
         job = await self.queue.submit(request, new_job_id(), items)
         try:
-            while (item := await items.get()) is not END:
+            async for item in items:
                 yield item
         finally:
+            items.close()
             self.queue.cancel(job.id)
         result_of(await self.wait(job.id))
 

@@ -86,6 +86,14 @@ class Worker:
     def count_to(self, number):
         yield from range(number)
 
+    def make_for_ever(self, path):
+        number = 0
+        while True:
+            with open(path, "a") as file:
+                file.write(f"{number}\n")
+            yield number
+            number += 1
+
     def on_disable(self):
         self._note("disabled")
 

@@ -17,6 +17,7 @@ COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
 def summary(job: "Job") -> dict[str, Any]:
     """One job as JSON, without its result."""
     from failwell.jobs.kept import kept_result
+    from failwell.report.redact import redact_value
 
     request = job.request
     told: dict[str, Any] = {
@@ -24,7 +25,7 @@ def summary(job: "Job") -> dict[str, Any]:
         "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
-        "arguments": request.arguments,
+        "arguments": redact_value(dict(request.arguments)),
         "priority": request.priority,
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
@@ -90,7 +91,7 @@ def show(asked: Namespace) -> int:
 
     shown = {name: value for name, value in told.items() if name not in ("error", "result", "arguments")}
     if job.request.arguments:
-        shown["arguments"] = encoded(job.request.arguments)
+        shown["arguments"] = encoded(told["arguments"])
     if "result" in told:
         shown["result"] = encoded(told["result"])
     if job.error is not None:

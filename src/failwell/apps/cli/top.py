@@ -39,13 +39,14 @@ def picture(asked: Namespace) -> dict[str, Any]:
     from failwell.apps.cli.workers import look
 
     seen = look(asked)
-    if seen is not None:
-        return {"hosted": True, **seen}
     counts: dict[str, int] = {}
     waiting: list[dict[str, Any]] = []
     with jobs_of(asked) as desk:
         if desk is not None:
             counts = desk.store.counts()
+            if seen is not None:
+                # The host's picture is up to a second old; the counts are exact.
+                return {"hosted": True, **seen, "counts": counts}
             found = desk.store.jobs(states=("pending", "waiting", "running"), limit=50)
             waiting = [
                 {
