@@ -10,7 +10,11 @@ def test_an_authors_kind_blames_the_work_and_takes_its_category_from_the_file() 
     report = report_of(failed)
 
     assert (report.blame, report.category, report.retryable) == ("workflow", "capacity", False)
-    assert failed["envelope"] == {"kind": "external.crm.quota", "message": "no calls left", "details": {"n": 1}}
+    assert failed["envelope"] == {
+        "kind": "external.crm.quota",
+        "message": "no calls left",
+        "details": {"n": 1},
+    }
 
 
 def test_a_runtime_kind_keeps_what_the_registry_says_of_it() -> None:
@@ -21,7 +25,9 @@ def test_a_runtime_kind_keeps_what_the_registry_says_of_it() -> None:
 
 def test_frames_are_boundaries_of_the_report() -> None:
     failed = failure("external.x", "m")
-    failed["frames"] = [{"workflow": "w", "node": "n", "type": "script", "kind": "external.x", "iteration": 1}]
+    failed["frames"] = [
+        {"workflow": "w", "node": "n", "type": "script", "kind": "external.x", "iteration": 1}
+    ]
 
     (frame,) = report_of(failed).frames
 
