@@ -7,6 +7,7 @@ provider or its SDK wrote in prose gets into it.
 import re
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from failwell.adapters.classify import classify
@@ -82,7 +83,7 @@ def _sentence(summary: str, provider: str | None, status: int | None, code: str 
 
 def _saw(found: Extract, rule: Rule) -> str:
     if rule.codes:
-        for code in (*found.codes, *found.names):
+        for code in chain(found.codes, found.names):
             if code in rule.codes:
                 return code[:80]
     if rule.basis == "status" and found.status is not None:

@@ -40,7 +40,7 @@ _REQUEST_IDS = (
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 """What stands beside a status on its line. It repeats the status, and must not count as a code."""
-_MAPPINGS: tuple[type[Any], ...] = (Mapping,)
+_MAPPINGS: tuple[type[Any], ...] = (dict, Mapping)
 _MOST_TYPES = 1024
 _DEEPEST = 8
 _LONGEST = 4_000
@@ -134,7 +134,11 @@ def body_of(error: object, response: object, body: Any = None) -> Any:
     if response is None or (body is not None and not isinstance(body, str)):
         return body
     held = ask(response, "__dict__")
-    kept = parse_body(held.get("_content")) if isinstance(held, _MAPPINGS) else None
+    content = held.get("_content") if isinstance(held, _MAPPINGS) else None
+    if body and type(content) is bytes and b"{" not in content and b"[" not in content:
+        # A page, which has no more to say than the text of it that the error holds.
+        return body
+    kept = parse_body(content)
     # Some SDKs keep only the sentence; the reply beside it still has the code.
     return kept if isinstance(kept, STRUCTURES) or (not body and bool(kept)) else body
 
