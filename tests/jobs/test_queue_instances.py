@@ -1,6 +1,7 @@
 """Instances: refused at the door when off or unknown, apart from each other, and stopped without a trace."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -262,5 +263,32 @@ def test_a_job_whose_instance_is_unloaded_waits_until_it_is_known_again(tmp_path
 
             assert held.block_reason == "`worker` is not loaded here"
             assert (ended.state, ended.result, ended.attempt) == (JobState.COMPLETED, 5, 2)
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("wishes", "field"),
+    [
+        ({"priority": 10**9}, "priority"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"key": ""}, "key"),
+        ({"key": "\ud800"}, "key"),
+        ({"deadline": datetime(2030, 1, 1)}, "deadline"),  # noqa: DTZ001  (that it has no zone is the point)
+        ({"control": {"max_attempts": 0}}, "control.max_attempts"),
+        ({"control": {"idempotent": "yes"}}, "control.idempotent"),
+    ],
+)
+def test_a_request_that_cannot_be_kept_is_refused_and_its_field_named(
+    tmp_path: Path, wishes: dict[str, Any], field: str
+) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(), measured=False) as jobs:
+            with pytest.raises(CapabilityInputError) as refused:
+                await jobs.submit("worker", **wishes)
+
+            assert refused.value.fields_invalid == [field]
+            assert sum(jobs.counts().values()) == 0
 
     run(work())

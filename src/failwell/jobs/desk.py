@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
+from failwell.jobs.asking import check_request
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.opening import new_job_id
 from failwell.jobs.queue_entry import Entry
@@ -35,7 +36,7 @@ class Desk:
         self.shelf.manifest(self.shelf.capability(request.instance))
         if not self.shelf.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
-        entry = Entry(new_job_id(), request, time(), 0)
+        entry = Entry(new_job_id(), check_request(request), time(), 0)
         done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
         self.store.ring()
         return self.find(done.twins.get(entry.id, entry.id))

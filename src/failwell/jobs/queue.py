@@ -12,6 +12,7 @@ from time import time
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
+from failwell.jobs.asking import check_request, is_priority
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.queue_admission import Admission
 from failwell.jobs.queue_aftermath import Aftermath
@@ -116,11 +117,16 @@ class Queue:
 
     def look_outside(self) -> None:
         """Somebody else may have handed in jobs, or wants some cancelled."""
-        for row in self._state.store.open_rows(self._state.newest):
+        try:
+            rows, wishes = self._state.store.open_rows(self._state.newest), self._state.store.take_wishes()
+        except Fault:
+            # The store is away for a moment. The next look, a second later at the most, finds the same.
+            return
+        for row in rows:
             self._state.newest = max(self._state.newest, row.key or 0)
             if row.id not in self._state.live:
                 self._take_up(Entry.of(row, self._state.number()), began=False)
-        for wish in self._state.store.take_wishes():
+        for wish in wishes:
             if wish.wish == "cancel":
                 self.cancel(wish.job)
         self._state.wake()
@@ -146,6 +152,7 @@ class Queue:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
+        check_request(request)
         if request.key is not None:
             before = self._state.once.get(request.key)
             if before is not None:
@@ -229,6 +236,8 @@ class Queue:
         entry = self._state.live.get(job)
         if entry is None or entry.state not in (JobState.PENDING, JobState.WAITING):
             return False
+        if not is_priority(priority):
+            check_request(JobRequest(instance=entry.request.instance, priority=priority))
         entry.priority = priority
         self._record.say(entry, "reordered", {"priority": priority})
         if entry.state is JobState.PENDING or (entry.due or 0) <= self._state.now():

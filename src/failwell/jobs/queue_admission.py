@@ -42,7 +42,7 @@ class Admission:
         while self._state.running < rules.lanes and self._state.alone is None:
             began = len(starting)
             for entry in self._state.line.firsts():
-                station = self._state.station(entry.request.instance)
+                station = self._state.station_in_line(entry.request.instance)
                 if station is None or not station.is_enabled:
                     how = "not loaded here" if station is None else "disabled"
                     self.block(entry, how, f"`{entry.request.instance}` is {how}")

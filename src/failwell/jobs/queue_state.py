@@ -38,6 +38,10 @@ class Rules:
     """Seconds that a store may be away before submits are refused."""
 
 
+_PAUSE = 1.0
+"""Seconds between two searches for an instance that is not known."""
+
+
 class State:
     """Belongs to the event loop's thread, as everything about a queue does."""
 
@@ -79,6 +83,7 @@ class State:
         self._turn = turn
         self._turn_is_due = False
         self._numbers = 0
+        self._missed: dict[str, float] = {}
 
     def number(self) -> int:
         """Rises with every call."""
@@ -106,6 +111,15 @@ class State:
     def station(self, instance: str) -> Station | None:
         """Where the jobs of an instance are done, if it is known here."""
         return self.stations.get(instance) or self._finder(instance)
+
+    def station_in_line(self, instance: str) -> Station | None:
+        """The same for a job that waits: who was not found is not searched for again at once."""
+        found = self.stations.get(instance)
+        if found is None and self._missed.get(instance, -_PAUSE) <= self.loop.time() - _PAUSE:
+            found = self._finder(instance)
+            if found is None:
+                self._missed[instance] = self.loop.time()
+        return found
 
     def leave(self, entry: Entry) -> None:
         """A job runs no more."""

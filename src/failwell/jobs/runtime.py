@@ -505,7 +505,12 @@ class Runtime:
         if self._queue is None or self._queue.is_stopping:
             return
         leave_picture(self._picture_file(), self.stats)
-        self._picture = asyncio.get_running_loop().call_later(1.0, self._draw)
+        self._picture = asyncio.get_running_loop().call_later(1.0, self._tick)
+
+    def _tick(self) -> None:
+        # Nobody has to wake us for this: a waking that went astray is made up for here.
+        self.queue.look_outside()
+        self._draw()
 
     def _picture_file(self) -> Path:
         return self.store.folder / "host.json"

@@ -1,0 +1,46 @@
+"""Whether a request can be taken in at all: everything that is wrong with it is named at once."""
+
+from math import isfinite
+
+from failwell.fault.capability import CapabilityInputError
+from failwell.jobs.job import JobRequest
+
+MOST_PRIORITY = 1_000_000
+_LONGEST_KEY = 500
+
+
+def check_request(request: JobRequest) -> JobRequest:
+    """`request` itself.
+
+    Raises:
+        CapabilityInputError: something in it cannot be used; every such field is named.
+    """
+    wrong: dict[str, str] = {}
+    if not is_priority(request.priority):
+        wrong["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
+    if request.timeout is not None and not (isfinite(request.timeout) and request.timeout > 0):
+        wrong["timeout"] = "is a number of seconds above 0"
+    if request.deadline is not None and request.deadline.tzinfo is None:
+        wrong["deadline"] = "is a time with its zone"
+    if request.key is not None and not _is_key(request.key):
+        wrong["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
+    most: object = request.control.get("max_attempts", 1)
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        wrong["control.max_attempts"] = "is a whole number from 1"
+    idempotent: object = request.control.get("idempotent")
+    if idempotent is not None and not isinstance(idempotent, bool):
+        wrong["control.idempotent"] = "is true or false"
+    if wrong:
+        told = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
+        raise CapabilityInputError(f"the job cannot be taken in: {told}", fields_invalid=sorted(wrong))
+    return request
+
+
+def is_priority(value: object) -> bool:
+    """Whether a job may have this priority."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_PRIORITY
+
+
+def _is_key(key: str) -> bool:
+    # Half a surrogate pair can be in a text of Python's, and in no file.
+    return 0 < len(key) <= _LONGEST_KEY and not any("\ud800" <= one <= "\udfff" for one in key)
