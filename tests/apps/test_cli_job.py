@@ -2,9 +2,11 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -239,3 +241,22 @@ def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
     )
 
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.acceptance("cjm-substrate 44")
+def test_a_workflow_goes_on_where_a_job_can_never_fit(place: Place) -> None:
+    place("job", "submit", "echo", "value=1", "--wait")
+    with closing(sqlite3.connect(place.folder / "state" / "journal.db")) as store:
+        store.execute("UPDATE job_profiles SET ram_mb = 1e12")
+        store.commit()
+    file = place.folder / "w.yaml"
+    file.write_text(WORKFLOW.format(job="echo", kind="resource.never_fits"))
+
+    done = place("run", str(file), "--quiet")
+    [job] = place("job", "list", "--state", "failed", "--json").data
+
+    assert done.code == 0, done.err
+    assert (job["error"]["kind"], job["attempts"]) == ("resource.never_fits", 0)
+    short = job["error"]["resource_shortfall"]
+    assert short["resource"] == "system_ram_mb"
+    assert short["needed"] == 1e12
