@@ -94,7 +94,7 @@ def check_file(
 
 def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
     tree.files.update(compiled.files)
-    tree.problems += compiled.mistakes
+    tree.problems += (*compiled.mistakes, *compiled.loose_ends)
     tree.same[_identity(path)] = path
     if compiled.plan is not None:
         tree.plans[path] = compiled.plan

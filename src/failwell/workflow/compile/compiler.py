@@ -8,12 +8,14 @@ from typing import Any
 
 from failwell.fault.frozen import frozen
 from failwell.workflow.compile.head import FILE
+from failwell.workflow.compile.loose_ends import loose_ends
 from failwell.workflow.compile.reading import SECTIONS, Reading
 from failwell.workflow.compile.values import WRONG
 from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Place, Plan, WorkflowSpec
 from failwell.workflow.source.files import Refused, unreadable
 from failwell.workflow.source.load import Loaded, load, load_text
+from failwell.workflow.source.problems import Problems
 from failwell.workflow.source.tree import Item, is_list, is_map
 
 
@@ -27,6 +29,8 @@ class Compiled:
     """Path → digest and text as it stands on disk: the root first, then what it includes."""
     veiled: frozenset[Place] = frozenset()
     """Places whose text came from environment variables and must not be quoted."""
+    loose_ends: tuple[Mistake, ...] = ()
+    """For a file that has no plan: targets that are no step's name. With a plan, the checks find them."""
 
 
 def compile_file(
@@ -84,10 +88,10 @@ def _without_pauses() -> Generator[None]:
 
 
 def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
-    on = Reading()
+    on, loose = Reading(), Problems()
     with _without_pauses():
         # The tree is given up before the collector is let in again, so that it has half as much to look at.
-        plan, files, veiled = _read(source, file, on)
+        plan, files, veiled = _read(source, file, on, loose)
     if plan is None and not on.found:
         # A part that could not be read and was not complained of must never pass for a good file.
         on.add(
@@ -96,13 +100,20 @@ def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
             kind="internal.bug",
             hint="report it",
         )
-    mistakes = on.finish({path: text for path, (_, text) in files.items()})
+    texts = {path: text for path, (_, text) in files.items()}
+    mistakes = on.finish(texts)
     broken = any(mistake.is_error for mistake in mistakes)
-    return Compiled(plan=None if broken else plan, mistakes=mistakes, files=files, veiled=veiled)
+    return Compiled(
+        plan=None if broken else plan,
+        mistakes=mistakes,
+        files=files,
+        veiled=veiled,
+        loose_ends=loose.finish(texts),
+    )
 
 
 def _read(
-    source: Callable[[Reading], Loaded], file: str, on: Reading
+    source: Callable[[Reading], Loaded], file: str, on: Reading, loose: Problems
 ) -> tuple[Plan | None, Mapping[str, tuple[str, str]], frozenset[Place]]:
     loaded = source(on)
     root = loaded.root
@@ -113,6 +124,8 @@ def _read(
         return None, loaded.files, frozenset()
     plan = _plan(loaded, root, file, on)
     on.steps.clear()
+    if is_map(root.value) and any(mistake.is_error for mistake in on.found):
+        loose_ends(root, loose)
     veiled: list[Place] = []
     if any("${" in text for _, text in loaded.files.values()):
         veiled = [item.place for item in root.walk() if item.veiled]
