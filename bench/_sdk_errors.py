@@ -200,11 +200,15 @@ def shapes() -> dict[str, Make]:
 
 
 def calls() -> dict[str, Call]:
-    """What is measured: classifying, describing, and LiteLLM's classification where it is installed."""
-    from failwell import describe
-    from failwell.adapters.registry import read
+    """What is measured: classifying, reading, describing, and LiteLLM's mapping where it is installed.
 
-    found: dict[str, Call] = {"classify": read, "describe": describe}
+    Classifying is extracting and judging: the kind, and with it category, certainty and retryability.
+    A reading says besides how long to wait, which window is spent, and what to tell people.
+    """
+    from failwell import describe
+    from failwell.adapters.registry import kind_alone, read
+
+    found: dict[str, Call] = {"classify": kind_alone, "read": read, "describe": describe}
     try:
         litellm = import_module("litellm")
         exception_type = import_module("litellm.litellm_core_utils.exception_mapping_utils").exception_type

@@ -11,12 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_shape_stands_beside_litellm_and_the_aim() -> None:
-    took = {"classify": [20.0, 21.0], "describe": [60.0, 61.0], "litellm": [400.0, 410.0]}
+    took = {"classify": [20.0, 21.0], "read": [30.0], "describe": [60.0, 61.0], "litellm": [400.0, 410.0]}
 
-    classified, described, other = rows_of({"openai, 429": took})
+    classified, whole, described, other = rows_of({"openai, 429": took})
 
     assert (classified.section, classified.name, classified.verdict) == ("classify", "openai, 429", "met")
     assert classified.against == (("litellm", 0.05),)
+    assert (whole.section, whole.least) == ("read", 30.0)
     assert (described.section, described.verdict) == ("describe", "missed")
     assert (other.section, other.least) == ("litellm", 400.0)
 
