@@ -112,6 +112,10 @@ class Roll:
         return [os.pidfd_open(int(line)) for line in text.split()]
 
 
+MOMENT = 0.5
+"""A process that was killed has lost its memory, and with it its mark, a moment before it has ended."""
+
+
 def all_end(handles: list[int], within: float) -> bool:
     """Whether every process ends in time."""
     return all(select.select([handle], [], [], within)[0] for handle in handles)

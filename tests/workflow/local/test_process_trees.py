@@ -15,6 +15,7 @@ from failwell.workflow.local import guardian, process, trees
 from failwell.workflow.local.executor import Broke
 from failwell.workflow.local.script import ScriptExecutor
 from tests.workflow.local.scripting import (
+    MOMENT,
     SRC,
     Roll,
     all_end,
@@ -88,7 +89,7 @@ def test_a_time_limit_ends_every_process_that_the_script_started(tmp_path: Path)
         assert all_live(handles)
         done = await task
         assert isinstance(done, Broke)
-        assert all_end(handles, 0)
+        assert all_end(handles, MOMENT)
         return done, handles
 
     done, handles = asyncio.run(with_executor(work))
@@ -183,7 +184,7 @@ def test_a_cancelled_script_is_gone_with_its_tree_before_the_cancellation_goes_o
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert all_end(handles, 0)
+        assert all_end(handles, MOMENT)
         return handles
 
     handles = asyncio.run(with_executor(work))
@@ -203,7 +204,7 @@ def test_a_second_cancellation_does_not_cut_the_first_one_short(tmp_path: Path) 
             await asyncio.sleep(0)
             task.cancel()
         assert task.cancelled()
-        assert all_end(handles, 0)
+        assert all_end(handles, MOMENT)
         return handles
 
     assert len(asyncio.run(with_executor(work))) == count
@@ -242,7 +243,7 @@ def test_a_process_left_in_the_background_does_not_hold_up_the_script(tmp_path: 
     handles, lived_on = asyncio.run(with_executor(work))
 
     assert lived_on, "the next script may use it"
-    assert all_end(handles, 0), "and it ends with the run"
+    assert all_end(handles, MOMENT), "and it ends with the run"
 
 
 def test_what_was_left_in_the_background_can_go_on_printing(tmp_path: Path) -> None:
@@ -285,7 +286,7 @@ def test_runaways_of_a_script_that_ended_well_end_with_the_run(tmp_path: Path) -
     asyncio.run(main())
 
     assert len(handles) == count
-    assert all_end(handles, 0)
+    assert all_end(handles, MOMENT)
 
 
 def test_a_killed_host_takes_every_process_of_its_run_with_it(tmp_path: Path) -> None:
@@ -391,7 +392,7 @@ def test_a_run_that_goes_on_ends_first_what_its_killed_host_left(tmp_path: Path)
 
     worked(tmp_path / "run", sh("true"))
 
-    assert all_end(handles, 0)
+    assert all_end(handles, MOMENT)
     assert list((tmp_path / "run").glob("scratch-*")) == []
 
 
@@ -428,7 +429,7 @@ def test_the_scripts_of_a_run_inside_a_script_end_with_the_outer_one(tmp_path: P
         handles = await asyncio.to_thread(roll.call, 1)
         task.cancel()
         await asyncio.wait([task])
-        assert all_end(handles, 0)
+        assert all_end(handles, MOMENT)
         return handles
 
     assert asyncio.run(with_executor(work))
