@@ -156,6 +156,34 @@ def test_a_store_that_refuses_still_gives_one_end_and_nothing_is_left_running(af
     assert left == 0
 
 
+class Away(MemoryStore):
+    """A store that is away for two appends and then comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def append(self, run: str, facts: Sequence[Fact]) -> list[Event]:
+        self.asked += 1
+        if self.asked in (2, 3):
+            raise StoreUnavailable(message="busy")
+        return super().append(run, facts)
+
+
+def test_a_store_that_is_away_for_a_moment_costs_a_run_nothing() -> None:
+    told: list[str] = []
+    clock = FakeClock()
+    plan = a_plan(a_script("a", to("b")), a_script("b"))
+
+    ended = asyncio.run(
+        drive(plan, Leaves(), store=Away(), heard=lambda event: told.append(event.type), clock=clock)
+    )
+
+    assert ended.status == "completed"
+    assert [seconds for seconds in clock.slept if seconds > 0] == [2.0, 4.0]
+    assert told.count("node:completed") == 2
+
+
 @pytest.mark.acceptance("relavium 41")
 def test_an_unforeseen_exception_ends_the_run_with_one_id_everywhere_and_none_of_its_text(
     caplog: pytest.LogCaptureFixture,

@@ -13,6 +13,7 @@ from failwell.fault.base import Fault
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.lines import write_error, write_notification
+from failwell.journal.patience import append_patiently
 from failwell.workflow.failure import of_exception
 from failwell.workflow.local.executor import Broke, Tools, Worked
 from failwell.workflow.local.world import Ended, World
@@ -95,7 +96,7 @@ class Driver:
                 if not self._queue:
                     self._wake.clear()
                     await self._wake.wait()
-                self._turn()
+                await self._turn()
                 if self._queue:
                     # Let the leaves and timers get a word in between two turns.
                     await asyncio.sleep(0)
@@ -104,7 +105,7 @@ class Driver:
             self._loop = None
             await self._clear_up()
 
-    def _turn(self) -> None:
+    async def _turn(self) -> None:
         facts: list[tuple[str, float, Mapping[str, Any]]] = []
         commands: list[Command] = []
         state = self.state
@@ -118,15 +119,15 @@ class Driver:
                 commands.pop()
                 self._queue.append(Tick(at=self.now(), luck=self.world.luck()))
         self.state = state
-        if facts and not self._write(facts):
+        if facts and not await self._write(facts):
             return
         for command in commands:
             self._do(command)
 
-    def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
+    async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
         """Record facts and tell them; whether that went well."""
         try:
-            events = self.world.store.append(self.state.run, facts)
+            events = await append_patiently(self.world.store, self.state.run, facts, clock=self.world.clock)
         except Fault as fault:
             # Nobody may hear of what is not on record, except that this is the end.
             self._lost(fault)
