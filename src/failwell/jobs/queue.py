@@ -27,7 +27,16 @@ from failwell.jobs.queue_state import Rules, State
 from failwell.jobs.resources_book import Book
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobEvent, JobStore
-from failwell.jobs.worker import CancelPhased, Died, Progress, Pulse, Quarantined, Started, WorkerEvent
+from failwell.jobs.worker import (
+    CancelPhased,
+    Died,
+    Measured,
+    Progress,
+    Pulse,
+    Quarantined,
+    Started,
+    WorkerEvent,
+)
 from failwell.runtime.luck import draw
 
 MOST_LOSSES = 5
@@ -257,6 +266,8 @@ class Queue:
                 self._state.book.pulse(station)
                 if station.uses_gpu or self._state.alone is not None:
                     self._admission.look()
+        elif isinstance(event, Measured):
+            self._state.book.measured(station, event.ram_peak_mb, event.gpu_peak_mb)
         elif isinstance(event, Progress):
             entry = None if event.job is None else station.entries.get(event.job)
             if entry is not None:

@@ -88,8 +88,8 @@ class Attempts:
             except NotRecordable as fault:
                 error = fault
         if result is not None:
-            if station.uses_gpu and self._state.book.profile(station) is None and not self._state.is_stopping:
-                # What a short call held is seen only if somebody looks before anything else starts.
+            if self._state.book.profile(station) is None and not self._state.is_stopping:
+                # What a short call took of a card or the disk is seen only if somebody looks before anything else starts.
                 self._state.spawn(self._end_well_after_a_look(entry, station, began, result))
             else:
                 self._end_well(entry, station, began, result)

@@ -59,6 +59,8 @@ class Book:
         self._profiles: dict[tuple[str, str], Profile] = {}
         self._reserved: dict[str, dict[str, float]] = {}
         self._peaks: dict[str, Peak] = {}
+        self._marks: dict[str, tuple[float, float]] = {}
+        """Instance → the high-water marks that its process told last."""
         self.learned: dict[tuple[str, str], Profile] = {}
         """Profiles that the store has not been told of."""
 
@@ -194,6 +196,23 @@ class Book:
         peak.gpu = max(peak.gpu, held.get(gpu(station.device), 0.0))
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
+
+    def measured(self, station: Station, ram_mb: float, gpu_mb: float | None) -> None:
+        """A call is about to be answered, and its process tells the most that it ever held.
+
+        A mark that has moved since the call before was set by this one, however short it was; one that
+        has not says nothing about it.
+        """
+        marks = (ram_mb, gpu_mb or 0.0)
+        before = self._marks.get(station.instance, (0.0, 0.0))
+        self._marks[station.instance] = marks
+        peak = self._peaks.get(station.instance)
+        if peak is None:
+            return
+        if marks[0] != before[0]:
+            peak.ram = max(peak.ram, marks[0])
+        if marks[1] != before[1]:
+            peak.gpu = max(peak.gpu, marks[1])
 
     def finish(self, station: Station, *, well: bool, seconds: float) -> None:
         """A job of this instance ended."""
