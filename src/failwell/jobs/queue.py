@@ -262,10 +262,7 @@ class Queue:
     def heard(self, station: Station, event: WorkerEvent) -> None:
         """A worker told something."""
         if isinstance(event, Pulse):
-            if station.entries:
-                self._state.book.pulse(station)
-                if station.uses_gpu or self._state.alone is not None:
-                    self._admission.look()
+            self._beat(station)
         elif isinstance(event, Measured):
             self._state.book.measured(station, event.ram_peak_mb, event.gpu_peak_mb)
         elif isinstance(event, Progress):
@@ -304,6 +301,12 @@ class Queue:
                 "worker:quarantined",
                 {"instance": event.instance, "deaths": event.deaths, "seconds": event.seconds},
             )
+
+    def _beat(self, station: Station) -> None:
+        if station.entries:
+            self._state.book.pulse(station)
+            if station.uses_gpu or self._state.alone is not None:
+                self._admission.look()
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True

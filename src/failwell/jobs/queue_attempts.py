@@ -89,7 +89,8 @@ class Attempts:
                 error = fault
         if result is not None:
             if self._state.book.profile(station) is None and not self._state.is_stopping:
-                # What a short call took of a card or the disk is seen only if somebody looks before anything else starts.
+                # What a short call took of a card or of the disk is seen only if somebody looks before
+                # anything else starts.
                 self._state.spawn(self._end_well_after_a_look(entry, station, began, result))
             else:
                 self._end_well(entry, station, began, result)
