@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.jobs.job import JobState
+from failwell.jobs.desk import Desk
+from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.report.describe import describe
@@ -159,6 +160,30 @@ def test_thousands_of_short_jobs_leave_memory_bounded_and_totals_exact(tmp_path:
     assert recent == 100
     assert held <= 32
     assert kept == real == {"completed": number + 2}
+
+
+def test_what_another_hands_in_right_before_us_is_taken_up_and_can_be_waited_for(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            jobs.shelf.add(_manifest(tmp_path))
+            desk = Desk(jobs.store, jobs.shelf)
+            for value in range(5):
+                # No turn of the loop lies between the two, so the host cannot have been woken for the first.
+                theirs = desk.submit(JobRequest(instance="worker", arguments={"value": value}))
+                ours = await jobs.submit("worker", {"value": -value})
+
+                assert (await jobs.wait(ours.id)).result == -value
+                assert (await jobs.wait(theirs.id, timeout=10)).result == value
+            last = desk.submit(JobRequest(instance="worker", arguments={"value": "last"}))
+            assert (await jobs.wait(last.id, timeout=10)).result == "last"
+
+    run(work())
+
+
+def _manifest(folder: Path) -> Path:
+    file = folder / "worker.toml"
+    file.write_text('name = "worker"\nobject = "queueing:Worker"\n')
+    return file
 
 
 def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Path) -> None:

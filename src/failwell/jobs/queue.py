@@ -192,7 +192,14 @@ class Queue:
         """
         entry = self._state.live.get(job)
         if entry is None:
-            return self.job(job)
+            kept = self.job(job)
+            if kept.state.is_final:
+                return kept
+            # Another process handed it in, and we were not told yet.
+            self.look_outside()
+            entry = self._state.live.get(job)
+            if entry is None:
+                return self.job(job)
         return (await self.over(entry)).job()
 
     async def over(self, entry: Entry) -> Entry:

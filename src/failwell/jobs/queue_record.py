@@ -5,7 +5,7 @@ jobs that were running are told, and written once it is back.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from json import loads
 from typing import Any
 
@@ -67,7 +67,6 @@ class Record:
             entry.was = entry.state.value
             if entry.key is None:
                 entry.key = done.keys[entry.id]
-                self._state.newest = max(self._state.newest, entry.key)
             if entry.accepted is not None and not entry.accepted.done():
                 entry.accepted.set_result(entry)
             if entry.is_over:
@@ -77,7 +76,16 @@ class Record:
         if self.hub.is_heard:
             self.hub.publish(_numbered(kept, first))
         self.hub.last = done.last
+        if done.keys:
+            self._see(done.keys.values())
         return True
+
+    def _see(self, keys: Collection[int]) -> None:
+        """These keys are ours. A gap before them is somebody else's, whose waking may come too late to find it."""
+        if min(keys) == self._state.newest + 1:
+            self._state.newest = max(keys)
+        else:
+            self._look_outside()
 
     def _merge(self, entry: Entry, twin: str) -> None:
         """Another process handed in the same thing a moment before."""
