@@ -125,6 +125,52 @@ def test_a_setting_is_checked_before_it_is_kept(home: Path) -> None:
     assert after.out == 'language = "de"\nloudness = 7\n'
 
 
+def lenient(home: Path) -> Path:
+    (home / "greeter.toml").write_text(f"config_strict = false\n{MANIFEST}")
+    return added(home)
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_a_lenient_capability_keeps_what_it_knows_and_a_line_names_the_rest(home: Path) -> None:
+    lenient(home)
+
+    done = run(home, "config", "greeter", "language=de", "volume=1", "hue=2")
+    as_json = run(home, "config", "greeter", "loudness=5", "volume=1", "--json")
+    wrong = run(home, "config", "greeter", "loudness=10", "volume=1")
+
+    assert (done.code, done.out) == (0, 'language = "de"\n')
+    assert done.err == (
+        "warning: `greeter` does not know `hue`, `volume`, which was left out;"
+        " `failwell capability check greeter` shows what it knows\n"
+    )
+    assert as_json.data == {
+        "instance": "greeter",
+        "config": {"language": "de", "loudness": 5},
+        "left_out": ["volume"],
+    }
+    assert wrong.code == 2
+    assert "`loudness`" in wrong.err
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_settings_that_a_newer_version_does_not_know_are_told_of_by_check_and_by_whoever_runs_a_job(
+    home: Path,
+) -> None:
+    lenient(home)
+    assert run(home, "config", "greeter", "language=de", "loudness=5").err == ""
+    (home / "greeting.py").write_text(CODE.replace("loudness", "volume"))
+
+    checked = run(home, "check", "greeter", "--json")
+    job = failwell("job", "submit", "greeter", "name=x", "--wait", "--store", str(home / "state"))
+
+    words = "left out of the configuration of 'greeter', because it is not known: `loudness`; "
+    assert checked.data["config"] == {"language": "de", "volume": 3}
+    assert [one.startswith(words) for one in checked.data["warnings"]] == [True]
+    assert (job.code, job.out) == (0, "null\n")
+    assert job.err.startswith(f"warning: {words}")
+    assert len(job.err.splitlines()) == 1
+
+
 def test_a_setting_can_be_forgotten(home: Path) -> None:
     added(home)
     run(home, "config", "greeter", "language=de")

@@ -1,6 +1,9 @@
 """Configurations: checked on the host, every bad field named, applied without a restart."""
 
 import os
+import re
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,11 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
+from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.child.tree import descendants
-from failwell.jobs.schema import config_hash, unknown_keys, validate
+from failwell.jobs.schema import config_hash, validate
+from failwell.jobs.schema_unknown import unknown_keys
 from failwell.jobs.supervisor import SupervisedWorker
+from failwell.jobs.worker import WorkerState
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 
+WORKERS = str(Path(__file__).with_name("workers.py"))
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "title": "SampleConfig",
@@ -57,11 +64,64 @@ def test_unknown_keys_are_all_named() -> None:
 
 
 @pytest.mark.acceptance("cjm-substrate 53")
-def test_lenient_checking_leaves_unknown_keys_out_and_says_which() -> None:
-    given_ = {"modle": 1, "beam": 3}
+def test_lenient_checking_leaves_unknown_keys_out_and_warns_of_exactly_these() -> None:
+    given_ = {"modle": 1, "beam": 3, "deep": {"x": 2, "y": 3}}
 
-    assert validate(SCHEMA, given_, name="sample", strict=False) == {"model": "small", "beam": 3}
-    assert unknown_keys(SCHEMA, given_) == ["modle"]
+    with pytest.warns(UnknownConfigWarning, match="not known: `deep.y`, `modle`;") as caught:
+        made = validate(SCHEMA, given_, name="sample", strict=False)
+
+    assert made == {"model": "small", "beam": 3, "deep": {"x": 2}}
+    assert [one.filename for one in caught] == [__file__]
+    assert given_ == {"modle": 1, "beam": 3, "deep": {"x": 2, "y": 3}}
+
+
+def test_lenient_checking_of_what_is_known_is_as_strict_and_warns_of_nothing() -> None:
+    assert validate(SCHEMA, {"beam": 3}, name="sample", strict=False) == {"model": "small", "beam": 3}
+    with pytest.raises(CapabilityConfigError) as caught:
+        validate(SCHEMA, {"beam": 99, "modle": 1}, name="sample", strict=False)
+
+    assert caught.value.fields_invalid == ["beam"]
+
+
+TABLES: dict[str, Any] = {
+    "properties": {
+        "one": {"properties": {"a": {}}},
+        "maybe": {"anyOf": [{"$ref": "#/$defs/table"}, {"type": "null"}]},
+        "many": {"type": "array", "items": {"$ref": "#/$defs/table"}},
+        "named": {"type": "object", "additionalProperties": {"$ref": "#/$defs/table"}},
+        "open": {"properties": {"a": {}}, "additionalProperties": True},
+        "free": {"type": "object"},
+    },
+    "$defs": {"table": {"type": "object", "properties": {"a": {}}, "additionalProperties": False}},
+}
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+@pytest.mark.parametrize(
+    ("config", "places"),
+    [
+        ({"one": {"a": 1, "b": 2}}, ["one.b"]),
+        ({"maybe": {"a": 1, "b": 2}}, ["maybe.b"]),
+        ({"maybe": None}, []),
+        ({"many": [{"a": 1}, {"b": 2}]}, ["many[1].b"]),
+        ({"named": {"x": {"a": 1, "b": 2, "c": 3}}}, ["named.x.b", "named.x.c"]),
+        ({"open": {"b": 2}, "free": {"b": {"c": 3}}}, []),
+        ({"one": {"b": 1}, "two": {"a": 1}}, ["one.b", "two"]),
+    ],
+)
+def test_unknown_keys_are_named_at_every_depth_and_left_out_if_that_is_wanted(
+    config: dict[str, Any], places: list[str]
+) -> None:
+    assert unknown_keys(TABLES, config) == places
+    if not places:
+        assert validate(TABLES, config, name="sample") == config
+        return
+    assert refusal(config, TABLES).fields_invalid == places
+
+    with pytest.warns(UnknownConfigWarning, match=re.escape(", ".join(f"`{one}`" for one in places) + ";")):
+        made = validate(TABLES, config, name="sample", strict=False)
+
+    assert unknown_keys(TABLES, made) == []
 
 
 @pytest.mark.acceptance("cjm-substrate 54")
@@ -186,6 +246,83 @@ def test_a_bad_change_changes_nothing() -> None:
     assert isinstance(fault, CapabilityConfigError)
     assert fault.fields_invalid == ["beam", "nope"]
     assert (config["beam"], seen["beam"]) == (2, 2)
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+@pytest.mark.parametrize("declared", [True, False], ids=["in the manifest", "by the capability"])
+def test_a_change_of_a_worker_that_was_never_started_is_checked_too(declared: bool) -> None:
+    schema = {"properties": {"beam": {"type": "integer"}}} if declared else None
+
+    async def work() -> Any:
+        worker = SupervisedWorker(a_manifest("sample:Configured", config=schema), config={"beam": 2})
+        told: list[Any] = []
+        worker.listen(told.append)
+        try:
+            fault = await failure(worker.reconfigure({"nope": 1, "colour": "red"}))
+            return fault, dict(worker.config), told, descendants(os.getpid())
+        finally:
+            await worker.stop()
+
+    fault, config, told, left = run(work())
+
+    assert isinstance(fault, CapabilityConfigError)
+    assert fault.fields_invalid == ["colour", "nope"]
+    assert config == {"beam": 2}
+    assert (told, left) == ([], [])
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_a_lenient_manifest_has_unknown_keys_left_out_when_it_is_loaded_and_when_it_is_changed() -> None:
+    async def work() -> Any:
+        async with a_worker(
+            "sample:Nested",
+            config={"model": "large", "colour": "red", "audio": {"rate": 8000, "chanels": 2}},
+            defaults={"size": 3},
+            config_strict=False,
+        ) as (worker, _):
+            with pytest.warns(UnknownConfigWarning) as loading:
+                loaded = await worker.call("one")
+            with pytest.warns(UnknownConfigWarning) as changing:
+                taken = await worker.reconfigure({"model": "tiny", "hue": 1, "backup": {"rate": 1, "x": 2}})
+            changed = await worker.call("two")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                await worker.restart()
+                again = await worker.call("three")
+            fault = await failure(worker.reconfigure({"model": 7, "hue": 1}))
+            return loading, loaded, changing, taken, changed, again, fault
+
+    loading, loaded, changing, taken, changed, again, fault = run(work())
+
+    assert [named(one) for one in loading] == [["audio.chanels", "colour", "size"]]
+    assert [named(one) for one in changing] == [["backup.x", "hue"]]
+    assert {one.filename for one in (*loading, *changing)} <= {__file__, WORKERS}
+    assert loaded == ["large", 8000, None]
+    assert taken == {"model": "tiny", "backup": {"rate": 1}}
+    assert changed == again == ["tiny", 16000, 1]
+    assert isinstance(fault, CapabilityConfigError)
+    assert fault.fields_invalid == ["model"]
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_who_takes_warnings_for_errors_gets_no_worker_and_no_change() -> None:
+    async def work() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UnknownConfigWarning)
+            async with a_worker("sample:Configured", config={"x": 1}, config_strict=False) as (worker, _):
+                with pytest.raises(UnknownConfigWarning):
+                    await worker.start()
+                with pytest.raises(UnknownConfigWarning):
+                    await worker.reconfigure({"beam": 5, "y": 1})
+                return dict(worker.config), worker.state, descendants(os.getpid())
+
+    assert run(work()) == ({"x": 1}, WorkerState.COLD, [])
+
+
+def named(warning: warnings.WarningMessage) -> list[str]:
+    """The keys that a warning names, in its order."""
+    told = str(warning.message).partition("not known: ")[2].partition(";")[0]
+    return [one.strip("`") for one in told.split(", ")]
 
 
 def test_a_changed_configuration_survives_the_process() -> None:

@@ -14,12 +14,15 @@ from failwell.fault.capability import (
     CapabilityInputError,
     CapabilityNotLoadedError,
 )
-from failwell.jobs.job import JobState
+from failwell.jobs import UnknownConfigWarning
+from failwell.jobs.desk import Desk
+from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue_faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.shelf import Shelf
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
-from tests.jobs.workers import run, until
+from tests.jobs.workers import SAMPLES, run, until
 
 
 @pytest.mark.acceptance("cjm-substrate 39")
@@ -215,6 +218,55 @@ def test_a_bad_configuration_is_refused_before_a_process_is_started(tmp_path: Pa
 
             assert caught.value.fields_invalid == ["model", "x"]
             assert jobs.instances == []
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_a_lenient_runtime_warns_of_what_it_leaves_out_and_keeps_the_rest(tmp_path: Path) -> None:
+    async def work() -> None:
+        schema = {"properties": {"model": {"enum": ["small", "large"]}}}
+        manifest = a_capability(config=schema, config_strict=False)
+        async with a_runtime(tmp_path) as jobs:
+            with pytest.warns(UnknownConfigWarning, match="`colour`") as registering:
+                jobs.register(manifest, config={"model": "small", "colour": "red"})
+            first = await jobs.call("worker", action="seen_config")
+            with pytest.warns(UnknownConfigWarning, match="`hue`, `tone`") as configuring:
+                await jobs.configure("worker", {"model": "large", "hue": 1, "tone": 2})
+            second = await jobs.call("worker", action="seen_config")
+            with pytest.raises(CapabilityConfigError) as refused:
+                await jobs.configure("worker", {"model": "huge", "hue": 1})
+
+            assert (len(registering), len(configuring)) == (1, 1)
+            assert registering[0].filename == __file__
+            assert (first, second) == ({"model": "small"}, {"model": "large"})
+            assert jobs.shelf.config("worker") == {"model": "large"}
+            assert refused.value.fields_invalid == ["model"]
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 53")
+@pytest.mark.parametrize("declared", [True, False], ids=["in the manifest", "by the capability"])
+def test_a_kept_configuration_that_is_not_allowed_any_more_fails_the_job_and_not_the_queue(
+    tmp_path: Path, declared: bool
+) -> None:
+    async def work() -> None:
+        schema = '[config.properties.beam]\ntype = "integer"\n' if declared else ""
+        file = tmp_path / "sample.toml"
+        file.write_text(f'name = "sample"\nobject = "sample:Configured"\npath = ["{SAMPLES}"]\n{schema}')
+        shelf = Shelf(tmp_path / "shelf")
+        shelf.add(file)
+        shelf.set_config("sample", {"beam": 3, "colour": "red", "size": 1})
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            job = Desk(jobs.store, shelf).submit(JobRequest(instance="sample"))
+            ended = await jobs.wait(job.id)
+
+            assert ended.state is JobState.FAILED
+            assert ended.error is not None
+            assert ended.error.fields_invalid == ("colour", "size")
+            assert jobs.worker("sample").pid is None
+            assert await jobs.call("worker", {"value": 1}) == 1
 
     run(work())
 

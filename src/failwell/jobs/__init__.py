@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from failwell.jobs.job import JobState as JobState
     from failwell.jobs.manifest import Manifest as Manifest
     from failwell.jobs.runtime import Runtime as Runtime
+    from failwell.jobs.schema_unknown import UnknownConfigWarning as UnknownConfigWarning
 
 _HOMES = {
     "Job": "failwell.jobs.job",
@@ -18,9 +19,10 @@ _HOMES = {
     "JobState": "failwell.jobs.job",
     "Manifest": "failwell.jobs.manifest",
     "Runtime": "failwell.jobs.runtime",
+    "UnknownConfigWarning": "failwell.jobs.schema_unknown",
 }
 
-__all__ = ["Job", "JobRequest", "JobState", "Manifest", "Runtime"]
+__all__ = ["Job", "JobRequest", "JobState", "Manifest", "Runtime", "UnknownConfigWarning"]
 
 
 def __getattr__(name: str) -> object:

@@ -82,6 +82,9 @@ class Manifest:
     config: Schema | None = None
     """Schema of the configuration. Left out, the capability's own is asked for when it is loaded."""
     defaults: Mapping[str, Any] | None = None
+    config_strict: bool = True
+    """Whether keys of a configuration that its schema does not know are refused; else they are left out, with
+    an `UnknownConfigWarning`."""
     concurrency: int = 1
     """How many calls one process takes at a time."""
     stall_after: float = 60.0
@@ -159,6 +162,7 @@ def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: s
         resources=_resources(found),
         config=found.table("config"),
         defaults=found.table("defaults"),
+        config_strict=found.flag("config_strict", default=True),
         concurrency=int(found.number("concurrency", 1, at_least=1, whole=True)),
         stall_after=found.number("stall_after", 60.0),
         cancel_grace=found.number("cancel_grace", 3.0, at_least=0),
@@ -218,11 +222,11 @@ class _Reading:
             return default
         return value
 
-    def flag(self, key: str) -> bool:
-        value = self._left.pop(key, False)
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        value = self._left.pop(key, default)
         if not isinstance(value, bool):
             self._note(key, "must be true or false")
-            return False
+            return default
         return value
 
     def table(self, key: str) -> Mapping[str, Any] | None:

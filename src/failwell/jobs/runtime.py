@@ -182,7 +182,8 @@ class Runtime:
         Args:
             what: A manifest, the path of one, a class or a function.
             instance: Its id; like the capability by default.
-            config: Its configuration.
+            config: Its configuration. Keys that its schema does not know are refused; with
+                `config_strict = false` in the manifest they are left out, with an `UnknownConfigWarning`.
             fields: For a class or a function, further fields of its manifest, such as `concurrency`.
 
         Raises:
@@ -233,11 +234,9 @@ class Runtime:
         self._unloaded.add(instance)
         self.queue.look_outside()
 
-    def _add(self, manifest: Manifest, instance: str, config: Mapping[str, Any]) -> Station:
-        if manifest.config is not None:
-            from failwell.jobs.schema import validate
-
-            validate(manifest.config, {**(manifest.defaults or {}), **config}, name=manifest.name)
+    def _add(
+        self, manifest: Manifest, instance: str, config: Mapping[str, Any], *, check: bool = True
+    ) -> Station:
         results = None if self._store is None else self._results()
         worker = SupervisedWorker(
             manifest,
@@ -247,6 +246,8 @@ class Runtime:
             folder=results,
             supervision=self._care,
         )
+        if check and manifest.config is not None:
+            worker.settle()
         station = Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
         self._stations[instance] = station
         self._leave[instance] = worker.listen(lambda event: self._heard(station, event))
@@ -273,7 +274,8 @@ class Runtime:
             manifest = self._manifests.get(capability) or self.shelf.manifest(capability)
         except (CapabilityNotLoadedError, CapabilityConfigError):
             return None
-        return self._add(manifest, instance, self.shelf.config(instance))
+        # What was kept may not be allowed any more; that fails the job, which can say so, and not the queue.
+        return self._add(manifest, instance, self.shelf.config(instance), check=False)
 
     def _station(self, instance: str) -> Station:
         station = self.queue.station(instance)
@@ -319,13 +321,16 @@ class Runtime:
     async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
         """Give it another configuration, in place. It is measured anew.
 
+        Where its manifest says `config_strict = false`, keys that nobody knows are left out of it, with an
+        `UnknownConfigWarning`.
+
         Raises:
             CapabilityConfigError: it is not valid; every bad field is named, nothing was changed.
         """
         station = self._station(instance)
-        await station.worker.reconfigure(config)
-        station.configure(config)
-        self.shelf.set_config(instance, config, capability=station.manifest.name)
+        taken = await station.worker.reconfigure(config)
+        station.configure(taken)
+        self.shelf.set_config(instance, taken, capability=station.manifest.name)
 
     # -------------------------------------------------------------- jobs
 

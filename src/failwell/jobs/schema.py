@@ -11,6 +11,8 @@ from math import isfinite
 from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError
+from failwell.jobs.schema_parts import Schema, is_type, only_form, referred
+from failwell.jobs.schema_unknown import unknown_keys, warn_of, without_unknown
 
 _NOTES = frozenset(
     {
@@ -25,16 +27,6 @@ _CHECKS = frozenset(
         "maxItems", "uniqueItems", "anyOf", "oneOf", "allOf", "$ref",
     }
 )  # fmt: skip
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "array": (list, tuple),
-    "object": (dict,),
-}
-Schema = Mapping[str, Any]
 Wrong = tuple[str, str]
 """A field's place, and what is wrong with it."""
 
@@ -46,27 +38,19 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
         schema: What is allowed; an empty one allows everything.
         config: What was given.
         name: Whose configuration it is, for the message.
-        strict: Refuse keys that the schema does not know; else they are left out.
+        strict: Refuse keys that the schema does not know; else they are left out with a warning.
 
     Raises:
         CapabilityConfigError: something is not allowed. Every such field is named.
     """
-    refused = sorted(set(_unsupported(schema, "schema")))
-    if refused:
-        raise CapabilityConfigError(
-            f"the configuration schema of {name!r} uses {', '.join(refused)}, which is not supported",
-            fields_invalid=refused,
-            config_class_name=str(schema.get("title") or ""),
-        )
-    given = deepcopy(dict(config))
-    unknown = unknown_keys(schema, given)
+    check_schema(schema, name=name)
+    given, unknown = deepcopy(dict(config)), unknown_keys(schema, config)
     if not strict:
-        for key in unknown:
-            del given[key]
+        given, unknown = without_unknown(schema, config)
     whole = _with_defaults(schema, given)
     found = list(_check(schema, whole, "", schema))
-    named = {place for place, _ in found}
     if strict:
+        named = {place for place, _ in found}
         found += [(key, "is not known") for key in unknown if key not in named]
     if found:
         fields = sorted(dict.fromkeys(place or "config" for place, _ in found))
@@ -76,15 +60,24 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
             fields_invalid=fields,
             config_class_name=str(schema.get("title") or ""),
         )
+    if unknown:
+        warn_of(name, unknown)
     return whole
 
 
-def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
-    """Keys that the schema does not know. One without properties knows all of them."""
-    known = cast("Mapping[str, Any]", schema.get("properties") or {})
-    if not known or schema.get("additionalProperties") not in (None, False):
-        return []
-    return sorted(key for key in config if key not in known)
+def check_schema(schema: Schema, *, name: str) -> None:
+    """Refuse a schema that uses more of the language than is understood here.
+
+    Raises:
+        CapabilityConfigError: it does; every such word is named.
+    """
+    refused = sorted(set(_unsupported(schema, "schema")))
+    if refused:
+        raise CapabilityConfigError(
+            f"the configuration schema of {name!r} uses {', '.join(refused)}, which is not supported",
+            fields_invalid=refused,
+            config_class_name=str(schema.get("title") or ""),
+        )
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -132,8 +125,8 @@ def _check(schema: Any, value: Any, place: str, root: Schema) -> Iterator[Wrong]
         return
     held = cast("Mapping[str, Any]", schema)
     if "$ref" in held:
-        yield from _check(_referred(str(held["$ref"]), root), value, place, root)
-    if "type" in held and not _is_type(held["type"], value):
+        yield from _check(referred(str(held["$ref"]), root), value, place, root)
+    if "type" in held and not is_type(held["type"], value):
         yield place, f"must be {_types(held['type'])}, not {_shown(value)}"
         return
     if "enum" in held and not any(_same(value, one) for one in held["enum"]):
@@ -208,31 +201,14 @@ def _combined(held: Mapping[str, Any], value: Any, place: str, root: Schema) -> 
         if word not in held:
             continue
         fits = sum(1 for below in held[word] if not list(_check(below, value, place, root)))
-        if fits == 0 or (word == "oneOf" and fits > 1):
+        meant = only_form(held[word], value, root) if fits == 0 else None
+        if meant is not None:
+            yield from _check(meant, value, place, root)
+        elif fits == 0 or (word == "oneOf" and fits > 1):
             yield (
                 place,
                 f"fits {'none' if fits == 0 else 'more than one'} of its allowed forms: {_shown(value)}",
             )
-
-
-def _referred(pointer: str, root: Schema) -> Any:
-    found: Any = root
-    for step in pointer.removeprefix("#/").split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~"), True)
-    return found
-
-
-def _is_type(wanted: Any, value: Any) -> bool:
-    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
-    for name in names:
-        if isinstance(value, bool):
-            if name == "boolean":
-                return True
-        elif isinstance(value, _TYPES.get(name, ())) or (
-            name == "integer" and isinstance(value, float) and value.is_integer()
-        ):
-            return True
-    return False
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -16,10 +16,10 @@ from failwell.jobs.ending import Ending, death
 from failwell.jobs.environment import worker_environment
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
-from failwell.jobs.look import load_frame
+from failwell.jobs.look import load_frame, look
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
-from failwell.jobs.schema import validate
+from failwell.jobs.settings import Settings
 from failwell.jobs.startup import Startup
 from failwell.jobs.telling import Telling
 from failwell.jobs.worker import (
@@ -88,8 +88,9 @@ class SupervisedWorker:
         self.manifest = manifest
         self._instance = instance or manifest.name
         self._scene = Scene(capability=manifest.name, instance=self._instance)
-        self._asked_config = dict(config or {})
-        self._config: dict[str, Any] = dict(self._asked_config)
+        self._settings = Settings(manifest)
+        self._asked_config: Mapping[str, Any] = dict(config or {})
+        self._config: Mapping[str, Any] = self._asked_config
         self._secrets = dict(secrets or {})
         self._folder = folder
         self._care = supervision or Supervision()
@@ -186,7 +187,7 @@ class SupervisedWorker:
             await self._process.gone()
             await asyncio.sleep(0)
         if self.manifest.config is not None:
-            self._checked(self._asked_config)
+            self.settle()
         env = worker_environment(self.manifest, self._care.environment, self._secrets)
         process = self._process = Process(self._on_frame, self._telling.printed)
         self._generation += 1
@@ -206,7 +207,7 @@ class SupervisedWorker:
                     self.manifest, pulse=self._care.pulse, policy=self._care.policy, folder=self._folder
                 )
             )
-            config = self._checked(self._asked_config)
+            config = self.settle()
             self._calls.attach(process)
             await startup.during("being initialised", self._calls.lifecycle("initialize", config))
         except BaseException as error:
@@ -232,10 +233,15 @@ class SupervisedWorker:
         if isinstance(error, Fault) and error.kind in _DEATHS:
             self._count_death(error)
 
-    def _checked(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """`config` with all defaults, if it is valid."""
-        schema = self.manifest.config if self.manifest.config is not None else self._about.get("schema")
-        return validate(schema or {}, {**(self.manifest.defaults or {}), **config}, name=self.manifest.name)
+    def settle(self) -> Mapping[str, Any]:
+        """The configuration that was asked for, checked and with all defaults. Starting does this by itself.
+
+        Raises:
+            CapabilityConfigError: it is not valid; every bad field is named.
+        """
+        made = self._settings.settle(self._asked_config, self._about.get("schema"))
+        self._asked_config = made.asked
+        return made.whole
 
     # -------------------------------------------------------------- calling
 
@@ -366,12 +372,19 @@ class SupervisedWorker:
         if self._state is WorkerState.READY and self._has(hook):
             await self._calls.lifecycle(hook)
 
-    async def reconfigure(self, config: Mapping[str, Any]) -> None:
+    async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """Apply another configuration; see `Worker.reconfigure`."""
-        whole = self._checked(config)
+        if self._starting is not None:
+            # It is given the configuration that it was started for, and this one after that.
+            await asyncio.wait([self._starting])
+        if self.manifest.config is None and not self._about:
+            # Nobody has told the schema yet, and what is kept unchecked would fail the next start.
+            self._about = await look(self.manifest, host=self._care.environment, secrets=self._secrets)
+        made = self._settings.settle(config, self._about.get("schema"))
         if self._state is WorkerState.READY:
-            await self._calls.lifecycle("reconfigure", whole)
-        self._asked_config, self._config = dict(config), whole
+            await self._calls.lifecycle("reconfigure", made.whole)
+        self._asked_config, self._config = made.asked, made.whole
+        return made.asked
 
     def _has(self, hook: str) -> bool:
         return hook in self._about.get("hooks", ())

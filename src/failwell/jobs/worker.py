@@ -289,8 +289,10 @@ class Worker(Protocol):
         """Ask the capability to give up memory in place; `False` where it cannot. Never ends the process."""
         ...
 
-    async def reconfigure(self, config: Mapping[str, Any]) -> None:
+    async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """Validate and apply another configuration, in place where the process lives.
+
+        What was taken of it comes back: a manifest may ask that unknown keys be left out, with a warning.
 
         Raises:
             CapabilityConfigError: it is not valid; every bad field is named and nothing was changed.

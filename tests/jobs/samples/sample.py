@@ -342,6 +342,28 @@ class Configured:
         }
 
 
+@dataclass
+class Audio:
+    rate: int = 16000
+    channels: int = 1
+
+
+class Nested:
+    """Its configuration has tables below."""
+
+    @dataclass
+    class Config:
+        model: str = "small"
+        audio: Audio = field(default_factory=Audio)
+        backup: Audio | None = None
+
+    def initialize(self, config):
+        self.config = config
+
+    def execute(self):
+        return [self.config.model, self.config.audio.rate, self.config.backup and self.config.backup.rate]
+
+
 class Broken:
     def __init__(self):
         import a_module_that_nobody_has  # noqa: F401

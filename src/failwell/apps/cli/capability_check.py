@@ -20,14 +20,15 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
     import asyncio
 
     from failwell.jobs.look import drift, look
-    from failwell.jobs.schema import validate
+    from failwell.jobs.schema_unknown import left_out
+    from failwell.jobs.settings import settle
 
     manifest = _manifest(shelf, asked.name)
     about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
-    config = validate(
-        schema, {**(manifest.defaults or {}), **shelf.config(manifest.name)}, name=manifest.name
-    )
+    settled = settle(manifest, schema, shelf.config(manifest.name))
+    config = dict(settled.whole)
+    dropped = sorted({*settled.left_out, *settled.defaults_left_out})
     told: dict[str, Any] = {
         "name": manifest.name,
         "object": manifest.object,
@@ -36,7 +37,7 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
         "actions": about["actions"],
         "hooks": about["hooks"],
         "config": config,
-        "warnings": drift(manifest, about),
+        "warnings": [*drift(manifest, about), *([left_out(manifest.name, dropped)] if dropped else [])],
     }
     if asked.format == "json":
         say_json(told)

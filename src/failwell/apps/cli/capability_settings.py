@@ -18,6 +18,7 @@ def config(shelf: "Shelf", asked: Namespace) -> int:
     """Show the configuration of an instance, or change it and show what it is then."""
     instance = asked.instance or asked.name
     held = shelf.config(instance)
+    dropped: tuple[str, ...] = ()
     if asked.values or asked.unset:
         held |= dict(_pair(one) for one in asked.values)
         for key in asked.unset or ():
@@ -28,10 +29,18 @@ def config(shelf: "Shelf", asked: Namespace) -> int:
                     valid=held,
                     see=f"failwell capability config {asked.name}",
                 )
-        _checked(shelf, asked.name, held)
+        held, dropped = _checked(shelf, asked.name, held)
         shelf.set_config(instance, held, capability=asked.name)
+    if dropped:
+        told = ", ".join(f"`{key}`" for key in dropped)
+        print(
+            f"warning: `{asked.name}` does not know {told}, which was left out;"
+            f" `failwell capability check {asked.name}` shows what it knows",
+            file=sys.stderr,
+        )
     if asked.format == "json":
-        say_json({"instance": instance, "config": held})
+        more = {"left_out": list(dropped)} if dropped else {}
+        say_json({"instance": instance, "config": held, **more})
     elif held:
         from json import dumps
 
@@ -54,13 +63,13 @@ def _pair(written: str) -> tuple[str, Any]:
         return key, value
 
 
-def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> None:
-    """Refuse what the schema refuses: the manifest's, or else the code's own."""
+def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
     import asyncio
     import os
 
     from failwell.jobs.look import look
-    from failwell.jobs.schema import validate
+    from failwell.jobs.settings import settle
 
     manifest = shelf.manifest(name)
     schema: Mapping[str, Any] | None = manifest.config
@@ -68,7 +77,8 @@ def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> None:
         about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(name)))
         own: Mapping[str, Any] = about.get("schema") or {}
         schema = own
-    validate(schema, {**(manifest.defaults or {}), **held}, name=name)
+    settled = settle(manifest, schema, held)
+    return dict(settled.asked), settled.left_out
 
 
 def secret(shelf: "Shelf", asked: Namespace) -> int:

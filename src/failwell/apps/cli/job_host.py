@@ -19,7 +19,10 @@ def host(asked: Namespace, *, until: "Callable[[Runtime], Awaitable[Any]]", lane
     """
     from asyncio import run
 
-    return run(_host(asked, until, lanes))
+    from failwell.apps.cli.warned import warnings_as_lines
+
+    with warnings_as_lines():
+        return run(_host(asked, until, lanes))
 
 
 async def _host(asked: Namespace, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int) -> bool:

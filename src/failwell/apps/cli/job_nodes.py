@@ -4,6 +4,7 @@ A node's job carries the node's own key, so a run that is taken up after a crash
 handed in instead of handing in another.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +27,7 @@ class JobNodes:
         self._folder = folder
         self._opening: Future[Runtime | Desk] | None = None
         self._shapes: Shapes | None = None
+        self._warnings = ExitStack()
 
     async def run(self, request: Request, tools: Tools) -> Worked | Broke:  # noqa: ARG002  (a job needs nothing of the driver's)
         """Hand in the job, wait for its end, and say what came of it."""
@@ -106,11 +108,14 @@ class JobNodes:
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> "Runtime | Desk":
+        from failwell.apps.cli.warned import warnings_as_lines
         from failwell.jobs.queue_faults import HostElsewhere
         from failwell.jobs.runtime import Runtime
 
         try:
-            return await Runtime(self._folder).__aenter__()
+            runtime = await Runtime(self._folder).__aenter__()
+            self._warnings.enter_context(warnings_as_lines())
+            return runtime
         except HostElsewhere:
             from failwell.backends.sqlite.jobs import SqliteJobs
             from failwell.jobs.desk import Desk
@@ -130,6 +135,7 @@ class JobNodes:
             place.store.close()
         else:
             await place.__aexit__(None, None, None)
+            self._warnings.close()
         return None
 
 

@@ -1,0 +1,66 @@
+"""What a worker is configured with: its manifest's defaults and what was asked for, checked against the schema.
+
+A manifest with `config_strict = false` asks for leniency: keys that nobody knows are left out with a warning,
+where they would be refused. Whatever is known is checked all the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.frozen import frozen
+from failwell.jobs.manifest import Manifest, Schema
+from failwell.jobs.schema import check_schema, validate
+from failwell.jobs.schema_unknown import warn_of, without_unknown
+
+
+@frozen
+class Settled:
+    """A configuration that was checked."""
+
+    asked: Mapping[str, Any]
+    """What was asked for, without what was left out; this is what is kept."""
+    whole: Mapping[str, Any]
+    """The same with all defaults; this is what the worker is given."""
+    left_out: tuple[str, ...] = ()
+    """Where keys were that the schema does not know."""
+    defaults_left_out: tuple[str, ...] = ()
+    """The same of the manifest's own defaults."""
+
+
+def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Settled:
+    """`config` as it may be used. Nobody is warned here: see `left_out`.
+
+    Raises:
+        CapabilityConfigError: something is not allowed. Every such field is named.
+    """
+    check_schema(schema, name=manifest.name)
+    asked, some = dict(config), list[str]()
+    defaults, more = dict(manifest.defaults or {}), list[str]()
+    if not manifest.config_strict:
+        asked, some = without_unknown(schema, asked)
+        defaults, more = without_unknown(schema, defaults)
+    whole = validate(schema, {**defaults, **asked}, name=manifest.name)
+    return Settled(asked=asked, whole=whole, left_out=tuple(some), defaults_left_out=tuple(more))
+
+
+class Settings:
+    """The configurations of one worker, one after the other; whoever gave one is warned of what it loses."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._told: tuple[str, ...] = ()
+
+    def settle(self, config: Mapping[str, Any], own: Schema | None) -> Settled:
+        """`config` by the manifest's schema, or by the capability's `own`.
+
+        Raises:
+            CapabilityConfigError: something is not allowed. Every such field is named.
+        """
+        schema = self._manifest.config if self._manifest.config is not None else own
+        made = settle(self._manifest, schema or {}, config)
+        # The manifest's own mistakes come with every start, and are told once.
+        news = () if made.defaults_left_out == self._told else made.defaults_left_out
+        if made.left_out or news:
+            warn_of(self._manifest.name, sorted({*made.left_out, *news}))
+        self._told = made.defaults_left_out
+        return made
