@@ -30,6 +30,10 @@ class Sample:
             from failwell.capability import CapabilityInputError
 
             raise CapabilityInputError("no such model", fields_invalid=["model"])
+        if config.get("below"):
+            pids = self.start_descendants()
+            with open(config["below"], "w") as file:
+                file.write(" ".join(map(str, pids)))
         if config.get("silent"):
             time.sleep(config["silent"])
         if config.get("beating"):
