@@ -1,155 +1,95 @@
 """What a job costs through the durable queue: latency of one, throughput of many, memory of ten thousand.
 
 Beside the floor, a bare `multiprocessing` pipe to a warm process; beside `ProcessPoolExecutor`; and beside
-Celery and dramatiq on Redis where they are there. Theirs runs in the interpreter that `BENCH_QUEUES_PYTHON`
-names, this one by default, and with a `redis-server` of its own. All of it in one run on one machine.
+Celery and dramatiq on Redis where they are there (see `bench/_queues.py`). Every job is an echo of a small
+dict by one of two worker processes, and its result comes back to whoever handed it in. All of it is measured
+in one run, in rounds that take turns, so that a busy machine is busy for all alike.
 """
 
 import asyncio
 import multiprocessing
-import os
 import resource
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from json import loads
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench._processes import (
+    AT_ONCE,
+    CLOSED,
+    WARM_UP,
+    Figures,
+    Sizes,
+    best_way,
+    check,
+    percentile,
+    pipe,
+    pool,
+    small,
+)
+from bench._queues import IN_MEMORY, LOGGED, OTHERS, QueueFailed, measured, missing, version
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
 
 QUICK = "--quick" in sys.argv
-ONE_BY_ONE = 100 if QUICK else 2000
-MANY = 400 if QUICK else 10_000
-AT_ONCE = 64
+ROUNDS = 1 if QUICK else 3
+SIZES = Sizes(100, 400) if QUICK else Sizes(700, 4000)
+LASTING = 400 if QUICK else 10_000
+OWN = "the durable queue"
+IN_MEMORY_ALONE = ", Redis in memory alone"
 CAPABILITY = """
 def echo(value):
     return value
 """
-CELERY = """
-import sys, time, json, statistics
-from celery import Celery
-from celery.result import ResultSet
-app = Celery("bench_queues", broker=URL, backend=URL)
-app.conf.update(worker_prefetch_multiplier=64, broker_connection_retry_on_startup=True)
-
-@app.task(name="echo")
-def echo(value):
-    return value
-
-def main(one_by_one, many):
-    echo.delay(0).get(timeout=30)
-    took = []
-    for number in range(one_by_one):
-        begun = time.perf_counter()
-        echo.delay(number).get(timeout=30, interval=0.0001)
-        took.append(time.perf_counter() - begun)
-    begun = time.perf_counter()
-    ResultSet([echo.delay(number) for number in range(many)]).get(timeout=120)
-    print(json.dumps([statistics.median(took), many / (time.perf_counter() - begun)]))
-"""
-DRAMATIQ = """
-import sys, time, json, statistics
-import dramatiq
-from dramatiq.brokers.redis import RedisBroker
-from dramatiq.results import Results
-from dramatiq.results.backends import RedisBackend
-broker = RedisBroker(url=URL)
-broker.add_middleware(Results(backend=RedisBackend(url=URL)))
-dramatiq.set_broker(broker)
-
-@dramatiq.actor(store_results=True)
-def echo(value):
-    return value
-
-def main(one_by_one, many):
-    echo.send(0).get_result(block=True, timeout=30000)
-    took = []
-    for number in range(one_by_one):
-        begun = time.perf_counter()
-        echo.send(number).get_result(block=True, timeout=30000)
-        took.append(time.perf_counter() - begun)
-    begun = time.perf_counter()
-    for message in [echo.send(number) for number in range(many)]:
-        message.get_result(block=True, timeout=120000)
-    print(json.dumps([statistics.median(took), many / (time.perf_counter() - begun)]))
-"""
-Figures = tuple[float, float | None]
-"""Seconds for one, and how many a second."""
 
 
-def echo(value: Any) -> Any:
-    return value
-
-
-def _serve(end: Connection) -> None:
-    while (given := end.recv()) is not None:
-        end.send(given)
-
-
-def pipe() -> Figures:
-    """A round trip over a bare pipe."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_serve, args=(theirs,))
-    process.start()
-    took: list[float] = []
-    for number in range(ONE_BY_ONE):
-        begun = time.perf_counter()
-        ours.send({"value": number})
-        ours.recv()
-        took.append(time.perf_counter() - begun)
-    ours.send(None)
-    process.join()
-    return statistics.median(took), None
-
-
-def pool() -> Figures:
-    """The standard library's pool of processes, which forgets everything when it dies."""
-    took: list[float] = []
-    with ProcessPoolExecutor(2) as made:
-        made.submit(echo, 0).result()
-        for number in range(ONE_BY_ONE):
-            begun = time.perf_counter()
-            made.submit(echo, number).result()
-            took.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
-        for future in [made.submit(echo, number) for number in range(MANY)]:
-            future.result()
-        rate = MANY / (time.perf_counter() - begun)
-    return statistics.median(took), rate
-
-
-async def queue(folder: str) -> tuple[Figures, float]:
-    """The durable queue with two workers; and by how many MB the host grew over all of its jobs."""
+async def queue(folder: str) -> Figures:
+    """The durable queue with two workers."""
     async with Runtime(Path(folder, "state"), lanes=16, history=100) as jobs:
-        for name in ("a", "b"):
-            jobs.register(Manifest(name=name, object="bench_echo:echo", path=(folder,), concurrency=8))
-            await jobs.call(name, {"value": 0})
-        took: list[float] = []
-        for number in range(ONE_BY_ONE):
+        await _prepare(jobs, folder)
+        one: list[float] = []
+        for number in range(SIZES.one_by_one):
+            given = small(number)
             begun = time.perf_counter()
-            await jobs.call("a", {"value": number})
-            took.append(time.perf_counter() - begun)
-        before = _resident()
-        left = iter(range(MANY))
-
-        async def lane(name: str) -> None:
-            for number in left:
-                await jobs.call(name, {"value": number})
-
+            got = await jobs.call("a", {"value": given})
+            one.append(time.perf_counter() - begun)
+            check(given, got)
         begun = time.perf_counter()
-        await asyncio.gather(*(lane("ab"[n % 2]) for n in range(AT_ONCE)))
-        rate = MANY / (time.perf_counter() - begun)
-        assert jobs.counts()["completed"] == ONE_BY_ONE + MANY + 2
-        return (statistics.median(took), rate), _resident() - before
+        await _many(jobs, SIZES.many)
+        rate = SIZES.many / (time.perf_counter() - begun)
+    return Figures(one, {CLOSED: rate})
+
+
+async def growth(folder: str) -> float:
+    """By how many MB the host of the queue grew over very many jobs."""
+    async with Runtime(Path(folder, "state"), lanes=16, history=100) as jobs:
+        await _prepare(jobs, folder)
+        before = _resident()
+        await _many(jobs, LASTING)
+        return _resident() - before
+
+
+async def _prepare(jobs: Runtime, folder: str) -> None:
+    for name in ("a", "b"):
+        jobs.register(Manifest(name=name, object="bench_echo:echo", path=(folder,), concurrency=8))
+        for number in range(WARM_UP):
+            check(small(number), await jobs.call(name, {"value": small(number)}))
+
+
+async def _many(jobs: Runtime, many: int) -> None:
+    left = iter(range(many))
+
+    async def lane(name: str) -> None:
+        for number in left:
+            check(small(number), await jobs.call(name, {"value": small(number)}))
+
+    await asyncio.gather(*(lane("ab"[number % 2]) for number in range(AT_ONCE)))
 
 
 def _resident() -> float:
@@ -160,77 +100,93 @@ def _resident() -> float:
 
 
 @contextmanager
-def redis(folder: str) -> Generator[str | None]:
-    """A Redis of our own on a socket of its own; `None` where there is none."""
-    program = shutil.which("redis-server")
-    if program is None:
-        yield None
-        return
-    place = Path(folder, "redis.sock")
-    served = subprocess.Popen(
-        [program, "--port", "0", "--unixsocket", str(place), "--save", "", "--dir", folder],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        while not place.exists() and served.poll() is None:
-            time.sleep(0.01)
-        yield str(place)
-    finally:
-        served.terminate()
-        served.wait()
+def capability() -> Generator[str]:
+    """A folder with the capability that echoes, and room for the state of a queue."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        Path(folder, "bench_echo.py").write_text(CAPABILITY, encoding="utf-8")
+        yield folder
 
 
-def elsewhere(name: str, folder: str, socket: str) -> Figures | None:
-    """Celery or dramatiq with two worker processes; `None` where it is not installed."""
-    python = os.environ.get("BENCH_QUEUES_PYTHON", sys.executable)
-    asked = [python, "-c", f"import redis, {name}"]
-    if subprocess.run(asked, capture_output=True, check=False).returncode:
-        return None
-    url = f"redis+socket://{socket}" if name == "celery" else f"unix://{socket}"
-    text = (
-        CELERY.replace("sys.argv[1] if len(sys.argv) > 3 else URL", "URL") if name == "celery" else DRAMATIQ
-    )
-    Path(folder, f"bench_{name}.py").write_text(f"URL = {url!r}\n{text}")
-    command = (
-        [python, "-m", "celery", "-A", "bench_celery", "worker", "-c", "2", "-l", "ERROR", "--without-gossip"]
-        if name == "celery"
-        else [python, "-m", "dramatiq", "bench_dramatiq", "--processes", "2", "--threads", "1"]
-    )
-    served = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        code = f"import bench_{name}; bench_{name}.main({ONE_BY_ONE}, {MANY})"
-        done = subprocess.run(
-            [python, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=300
-        )
-    finally:
-        served.terminate()
-        served.wait()
-    if done.returncode:
-        print(f"  {name} could not be measured: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    one, rate = loads(done.stdout)
-    return one, rate
+def own() -> Figures:
+    with capability() as folder:
+        return asyncio.run(queue(folder))
+
+
+def contenders() -> tuple[dict[str, Callable[[], Figures]], dict[str, str]]:
+    """What is measured, by its name in the table; and why some others are not."""
+    found: dict[str, Callable[[], Figures]] = {
+        "a bare multiprocessing pipe": partial(pipe, SIZES.one_by_one),
+        "ProcessPoolExecutor": partial(pool, 2, SIZES),
+        OWN: own,
+    }
+    absent: dict[str, str] = {}
+    for other in OTHERS:
+        if (why := missing(other.name)) is not None:
+            absent[f"{other.name} on Redis"] = why
+            continue
+        found[f"{other.name} on Redis"] = partial(measured, other, LOGGED, SIZES)
+        found[f"{other.name}{IN_MEMORY_ALONE}"] = partial(measured, other, IN_MEMORY, SIZES)
+    return found, absent
+
+
+def in_turns() -> tuple[dict[str, list[Figures]], dict[str, str]]:
+    """The rounds of everything that can be measured, and a sentence for everything that cannot."""
+    calls, absent = contenders()
+    found: dict[str, list[Figures]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            if name in absent:
+                continue
+            try:
+                found[name].append(call())
+            except QueueFailed as error:
+                absent[name] = f"could not be measured: {error}"
+    return {name: rounds for name, rounds in found.items() if name not in absent}, absent
+
+
+def line(name: str, rounds: Sequence[Figures]) -> str:
+    """One row: medians over the rounds, and how far the rounds lie apart."""
+    ones = sorted(statistics.median(each.one) * 1e6 for each in rounds)
+    late = statistics.median(percentile(each.one, 0.95) for each in rounds) * 1e6
+    start = f"  {name:<32} {statistics.median(ones):>7,.0f} µs {f'{ones[0]:,.0f}–{ones[-1]:,.0f}':>13} {late:>7,.0f} µs"
+    way = best_way(rounds)
+    if way is None:
+        return start
+    rates = [each.rates[way] for each in rounds]
+    every = "  ".join(f"{rate:,.0f}" for rate in rates)
+    return f"{start} {statistics.median(rates):>9,.0f} /s   {every}  ({way})"
+
+
+def notes(found: Mapping[str, Sequence[Figures]]) -> Iterator[str]:
+    """What has to be known to compare the rows."""
+    yield f"{OWN}: on record in SQLite, write-ahead log, synchronous = NORMAL: outlives the death of every process"
+    yield "  it runs in the process that hands in, two workers of 8 calls at a time; the others go through Redis"
+    for other in OTHERS:
+        if f"{other.name} on Redis" not in found:
+            continue
+        yield f"{other.name} {version(other.name)}: {other.setup}"
+        yield f"  {other.keeps}"
+    if any(f"{other.name} on Redis" in found for other in OTHERS):
+        yield "on Redis: appendonly yes, appendfsync no, which keeps as much as the durable queue's SQLite does"
+        yield f"{IN_MEMORY_ALONE.strip(', ')}: no log, nothing outlives the death of Redis"
+    yield "of two ways to hand in many, the row shows the better one; the durable queue is measured in one"
 
 
 def main() -> None:
     multiprocessing.set_start_method("fork")
-    found: dict[str, Figures | None] = {"a bare multiprocessing pipe": pipe(), "ProcessPoolExecutor": pool()}
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "bench_echo.py").write_text(CAPABILITY)
-        own, grew = asyncio.run(queue(folder))
-        found["the durable queue"] = own
-        with redis(folder) as socket:
-            for name in ("celery", "dramatiq"):
-                found[f"{name} on Redis"] = None if socket is None else elsewhere(name, folder, socket)
-    print(f"jobs, two workers{'':<17} {'one, median':>12} {'many at once':>14}")
-    for name, figures in found.items():
-        if figures is None:
-            print(f"  {name:<32} not installed")
-            continue
-        rate = "" if figures[1] is None else f"{figures[1]:>8,.0f} /s"
-        print(f"  {name:<32} {figures[0] * 1e6:>9,.0f} µs {rate:>14}".rstrip())
-    print(f"  aim of the durable queue         {'≤ 500 µs':>12} {'≥ 4,000 /s':>14}")
-    print(f"  the host grew by {grew:.1f} MB over {MANY:,} jobs")
+    found, absent = in_turns()
+    with capability() as folder:
+        grew = asyncio.run(growth(folder))
+    print(f"jobs: an echo of a small dict, two worker processes, rounds that take turns: {ROUNDS}")
+    print(f"  {'':<32} {'one, median':>10} {'best–worst':>12} {'p95':>10} {'many at once':>12}   every round")
+    for name, rounds in found.items():
+        print(line(name, rounds))
+    for name, why in absent.items():
+        print(f"  {name:<32} {why}")
+    print(f"  {'aim of ' + OWN:<32} {'≤ 500 µs':>10} {'':>13} {'':>10} {'≥ 4,000 /s':>12}")
+    for note in notes(found):
+        print(f"  {note}")
+    print(f"  the host grew by {grew:.1f} MB over {LASTING:,} jobs")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What a worker costs: a warm call, a start, and the time until a death is known.
 
-Beside the floor, a bare `multiprocessing` pipe to a warm process, and beside `ProcessPoolExecutor`. The
-figures are medians; a loaded machine adds to all of them alike.
+Beside the floor, a bare `multiprocessing` pipe to a warm process, and beside `ProcessPoolExecutor`. Each
+figure comes with its spread; a loaded machine adds to all of them alike.
 """
 
 import asyncio
@@ -12,18 +12,29 @@ import statistics
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench._processes import (
+    Sizes,
+    check,
+    percentile,
+    pipe,
+    pool,
+    small,
+)
 from failwell.fault.base import Fault
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.supervisor import SupervisedWorker
 
 QUICK = "--quick" in sys.argv
 CALLS = 200 if QUICK else 5000
-DEATHS = 3 if QUICK else 40
+DEATHS = 3 if QUICK else 60
+CALL_AIM = 150e-6
+DEATH_AIM = 5e-3
 CAPABILITY = """
 import time
 
@@ -36,69 +47,36 @@ class Echo:
 """
 
 
-def echo(value: Any) -> Any:
-    return value
+class Samples(NamedTuple):
+    """Seconds, each time."""
+
+    calls: list[float]
+    starts: list[float]
+    deaths: list[float]
 
 
-def _serve(end: Connection) -> None:
-    while (given := end.recv()) is not None:
-        end.send(given)
-
-
-def pipe() -> float:
-    """Seconds for one round trip over a bare pipe."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_serve, args=(theirs,))
-    process.start()
-    took: list[float] = []
-    for number in range(CALLS):
-        begun = time.perf_counter()
-        ours.send({"value": number})
-        ours.recv()
-        took.append(time.perf_counter() - begun)
-    ours.send(None)
-    process.join()
-    return statistics.median(took)
-
-
-def pool() -> float:
-    """Seconds for one call through the standard library's pool of processes."""
-    took: list[float] = []
-    with ProcessPoolExecutor(1) as made:
-        made.submit(echo, 0).result()
-        for number in range(CALLS):
-            begun = time.perf_counter()
-            made.submit(echo, number).result()
-            took.append(time.perf_counter() - begun)
-    return statistics.median(took)
-
-
-async def worker(folder: str) -> dict[str, float]:
-    """Seconds for a warm call, for a start, and until a killed worker is known to be gone."""
+async def worker(folder: str) -> Samples:
+    """A warm call, a start, and the time until a killed worker is known to be gone, many times each."""
     made = SupervisedWorker(Manifest(name="echo", object="bench_echo:Echo", path=(folder,)))
-    calls: list[float] = []
-    starts: list[float] = []
-    deaths: list[float] = []
+    found = Samples([], [], [])
     try:
         await made.start()
         for number in range(CALLS):
+            given = small(number)
             begun = time.perf_counter()
-            await made.call(str(number), {"value": number})
-            calls.append(time.perf_counter() - begun)
+            got = await made.call(str(number), {"value": given})
+            found.calls.append(time.perf_counter() - begun)
+            check(given, got)
         for _ in range(DEATHS):
-            deaths.append(await _death(made))
+            found.deaths.append(await _death(made))
             await made.stop()
             begun = time.perf_counter()
             await made.start()
-            starts.append(time.perf_counter() - begun)
+            found.starts.append(time.perf_counter() - begun)
             await made.call("well", {"value": 1})
     finally:
         await made.stop()
-    return {
-        "call": statistics.median(calls),
-        "start": statistics.median(starts),
-        "death": statistics.median(deaths),
-    }
+    return found
 
 
 async def _death(made: SupervisedWorker) -> float:
@@ -114,22 +92,38 @@ async def _death(made: SupervisedWorker) -> float:
     raise AssertionError("a killed worker answered")
 
 
+def line(name: str, samples: Sequence[float], unit: str, note: str = "") -> str:
+    """One row: median, p95 and worst."""
+    scale, digits = {"µs": (1e6, 0), "ms": (1e3, 1)}[unit]
+    spread = (statistics.median(samples), percentile(samples, 0.95), max(samples))
+    figures = " ".join(f"{figure * scale:>7,.{digits}f} {unit}" for figure in spread)
+    return f"  {name:<46} {figures}  {note}".rstrip()
+
+
+def within(samples: Sequence[float], aim: float, said: str) -> str:
+    """The aim, and how many samples were within it."""
+    return f"aim: {said}, met by {sum(one <= aim for one in samples):,} of {len(samples):,}"
+
+
 def main() -> None:
     multiprocessing.set_start_method("fork")
-    floor, standard = pipe(), pool()
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "bench_echo.py").write_text(CAPABILITY)
+    floor, standard = pipe(CALLS).one, pool(1, Sizes(CALLS, 0)).one
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        Path(folder, "bench_echo.py").write_text(CAPABILITY, encoding="utf-8")
         found = asyncio.run(worker(folder))
-    rows = [
-        ("a round trip over a bare multiprocessing pipe", f"{floor * 1e6:.0f} µs", "the floor"),
-        ("a call through ProcessPoolExecutor", f"{standard * 1e6:.0f} µs", ""),
-        ("a warm call to a worker", f"{found['call'] * 1e6:.0f} µs", "aim: 150 µs"),
-        ("from SIGKILL to a classified failure", f"{found['death'] * 1e3:.1f} ms", "aim: 5 ms"),
-        ("a start, until it takes calls", f"{found['start'] * 1e3:.0f} ms", ""),
-    ]
-    print("workers")
-    for name, figure, aim in rows:
-        print(f"  {name:<48} {figure:>10}  {aim}".rstrip())
+    print(f"{'workers':<48} {'median':>10} {'p95':>10} {'worst':>10}")
+    print(line("a round trip over a bare multiprocessing pipe", floor, "µs", "the floor"))
+    print(line("a call through ProcessPoolExecutor", standard, "µs"))
+    print(line("a warm call to a worker", found.calls, "µs", within(found.calls, CALL_AIM, "150 µs")))
+    print(
+        line(
+            "from SIGKILL to a classified failure",
+            found.deaths,
+            "ms",
+            within(found.deaths, DEATH_AIM, "5 ms"),
+        )
+    )
+    print(line("a start, until it takes calls", found.starts, "ms"))
 
 
 if __name__ == "__main__":

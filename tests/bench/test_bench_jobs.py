@@ -1,28 +1,78 @@
 """The bench of jobs runs and says what it measured. The figures are for people to read."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from bench._processes import Figures, best_way, percentile
+from bench._queues import OTHERS, missing
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_bench_of_jobs_prints_its_table() -> None:
-    done = subprocess.run(
+def bench(**environment: str) -> list[str]:
+    """What it printed, in a session of its own that ends with the test."""
+    started = subprocess.Popen(
         [sys.executable, str(ROOT / "bench/jobs.py"), "--quick"],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=55,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        start_new_session=True,
     )
+    try:
+        printed, complained = started.communicate(timeout=55)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        raise
+    assert started.returncode == 0, complained
+    return printed.splitlines()
 
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert [line.split("  ")[1] for line in lines[1:4]] == [
+
+def test_the_bench_of_jobs_prints_its_table_and_says_what_it_could_not_measure(tmp_path: Path) -> None:
+    lines = bench(PATH=str(tmp_path))
+
+    assert [line.split("  ")[1] for line in lines[2:7]] == [
         "a bare multiprocessing pipe",
         "ProcessPoolExecutor",
         "the durable queue",
+        "celery on Redis",
+        "dramatiq on Redis",
     ]
+    assert all(" µs" in line for line in lines[2:5])
+    assert all(" /s " in line for line in lines[3:5])
+    assert all(line.endswith("not measured: no redis-server on the PATH") for line in lines[5:7])
     assert "over 400 jobs" in lines[-1]
+
+
+def test_the_bench_of_jobs_measures_other_queues_with_and_without_a_log() -> None:
+    if absent := [why for other in OTHERS if (why := missing(other.name)) is not None]:
+        pytest.skip(absent[0])
+
+    lines = bench()
+
+    rows = {line.strip().split("  ")[0]: line for line in lines}
+    for name in ("celery", "dramatiq"):
+        assert " /s " in rows[f"{name} on Redis"]
+        assert " /s " in rows[f"{name}, Redis in memory alone"]
+
+
+def test_a_percentile_is_the_least_sample_that_enough_of_them_do_not_exceed() -> None:
+    hundred = [float(number) for number in range(100, 0, -1)]
+
+    assert percentile(hundred, 0.95) == 95.0
+    assert percentile(hundred, 1.0) == 100.0
+    assert percentile([7.0], 0.95) == 7.0
+    assert percentile([1.0, 2.0, 3.0], 0.95) == 3.0
+
+
+def test_the_better_way_of_handing_in_is_the_one_with_the_higher_median() -> None:
+    rounds = [Figures([], {"steady": 5.0, "lucky": rate}) for rate in (1.0, 90.0, 2.0)]
+
+    assert best_way(rounds) == "steady"
+    assert best_way([Figures([], {})]) is None

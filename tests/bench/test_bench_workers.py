@@ -19,11 +19,14 @@ def test_the_bench_of_workers_prints_its_table() -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert [line[:20].strip() for line in done.stdout.splitlines()] == [
-        "workers",
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["workers", "median", "p95", "worst"]
+    assert [line[:20].strip() for line in lines[1:]] == [
         "a round trip over",
         "a call through Pro",
         "a warm call to a w",
         "from SIGKILL to a",
         "a start, until it",
     ]
+    assert "aim: 5 ms, met by " in lines[4]
+    assert lines[4].endswith(" of 3")

@@ -1,0 +1,220 @@
+"""Celery and dramatiq on Redis, set up as those who know them would, for the bench of jobs.
+
+They run in the interpreter that `BENCH_QUEUES_PYTHON` names, this one by default, with a `redis-server` of
+their own on a socket. Nothing of theirs is imported here.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from json import loads
+from pathlib import Path
+from typing import NamedTuple
+
+from bench._processes import Figures, Sizes
+
+ROOT = Path(__file__).resolve().parents[1]
+STOPPING = 15.0
+"""Seconds that a process has to end when it is asked to."""
+MEASURING = 300.0
+
+CELERY = """
+from celery import Celery
+
+URL = "redis+socket://SOCKET"
+app = Celery("bench_celery", broker=URL, backend=URL)
+app.conf.update(
+    accept_content=["json"],
+    broker_connection_retry_on_startup=True,
+    worker_disable_rate_limits=True,
+    worker_enable_remote_control=False,
+    worker_prefetch_multiplier=16,
+)
+
+
+@app.task(name="echo")
+def echo(value):
+    return value
+
+
+def run(measure, sizes):
+    with app.producer_pool.acquire(block=True) as producer:
+        return measure(
+            lambda given: echo.apply_async((given,), producer=producer),
+            lambda result: result.get(timeout=60),
+            sizes,
+        )
+"""
+DRAMATIQ = """
+import dramatiq
+from dramatiq.brokers.redis import RedisBroker
+from dramatiq.results import Results
+from dramatiq.results.backends import RedisBackend
+
+URL = "unix://SOCKET"
+broker = RedisBroker(url=URL)
+broker.add_middleware(Results(backend=RedisBackend(url=URL)))
+dramatiq.set_broker(broker)
+
+
+@dramatiq.actor(store_results=True)
+def echo(value):
+    return value
+
+
+def run(measure, sizes):
+    return measure(echo.send, lambda sent: sent.get_result(block=True, timeout=60_000), sizes)
+"""
+SUBMITTER = """
+import json, sys
+from bench._processes import Sizes, measure
+import bench_NAME
+print(json.dumps(bench_NAME.run(measure, Sizes(*map(int, sys.argv[1:])))))
+"""
+
+
+class QueueFailed(Exception):
+    """Somebody else's queue is installed and yet did not get through a round."""
+
+
+class OtherQueue(NamedTuple):
+    """A queue of somebody else's, and how it was set up."""
+
+    name: str
+    module: str
+    """What the workers and the submitter load."""
+    workers: Sequence[Sequence[str]]
+    """Arguments of the interpreter, for each process that is started."""
+    environment: dict[str, str]
+    setup: str
+    keeps: str
+
+
+_QUIET = ("--loglevel", "ERROR", "--without-gossip", "--without-mingle", "--without-heartbeat")
+_CELERY = ("-m", "celery", "-A", "bench_celery", "worker", *_QUIET)
+OTHERS = (
+    OtherQueue(
+        name="celery",
+        module=CELERY,
+        workers=[(*_CELERY, "--pool", "prefork", "--concurrency", "2")],
+        environment={},
+        setup="one worker with a prefork pool of 2, prefetch multiplier 16, JSON, no rate limits, remote control, "
+        "gossip, mingle or heartbeat, one producer kept open, results by publish and subscribe",
+        keeps="a job counts as done once it begins (its default), so the one in a dying worker is lost",
+    ),
+    OtherQueue(
+        name="dramatiq",
+        module=DRAMATIQ,
+        workers=[("-m", "dramatiq", "bench_dramatiq", "--processes", "2", "--threads", "1")],
+        environment={"dramatiq_worker_timeout": "2", "dramatiq_queue_prefetch": "16"},
+        setup="2 processes of 1 thread, prefetch 16, an idle worker asks again after 1 ms (worker_timeout 2), "
+        "results by blocking pop",
+        keeps="a job counts as done once it ended, so the one in a dying worker is given out again",
+    ),
+)
+
+LOGGED = ("--appendonly", "yes", "--appendfsync", "no")
+"""Redis writes to its log before it answers and leaves the flush to the system, as SQLite does with a
+write-ahead log and `synchronous = NORMAL`, which the durable queue uses: both outlive the death of every
+process, and neither is sure to outlive the loss of power."""
+IN_MEMORY = ("--appendonly", "no")
+"""Redis keeps nothing through its own death."""
+
+
+@cache
+def python() -> str:
+    """The interpreter that their queues run in."""
+    return os.environ.get("BENCH_QUEUES_PYTHON", sys.executable)
+
+
+@cache
+def version(name: str) -> str | None:
+    """The version of that queue; `None` where it or its client for Redis is not installed."""
+    asked = f"import redis, {name}; from importlib.metadata import version; print(version({name!r}))"
+    done = subprocess.run([python(), "-c", asked], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def missing(name: str) -> str | None:
+    """Why that queue cannot be measured here; `None` if it can."""
+    if shutil.which("redis-server") is None:
+        return "not measured: no redis-server on the PATH"
+    if version(name) is None:
+        return f'not measured: "{name}[redis]" is not installed (BENCH_QUEUES_PYTHON names an interpreter)'
+    return None
+
+
+@contextmanager
+def _process(command: Sequence[str], folder: str, environment: dict[str, str], log: Path) -> Generator[None]:
+    """A process that is gone when the block is left."""
+    with log.open("ab") as written:
+        served = subprocess.Popen(command, cwd=folder, env=environment, stdout=written, stderr=written)
+    try:
+        yield
+    finally:
+        served.terminate()
+        try:
+            served.wait(STOPPING)
+        except subprocess.TimeoutExpired:
+            served.kill()
+            served.wait()
+
+
+@contextmanager
+def _redis(folder: str, keeping: Sequence[str]) -> Generator[str]:
+    """A Redis of our own on a socket of its own."""
+    place = Path(folder, "redis.sock")
+    command = ["redis-server", "--port", "0", "--unixsocket", str(place), "--save", "", "--dir", folder]
+    with _process([*command, *keeping], folder, dict(os.environ), Path(folder, "redis.log")):
+        until = time.monotonic() + STOPPING
+        while not place.exists():
+            if time.monotonic() > until:
+                raise QueueFailed(f"redis-server did not start: {_last(Path(folder, 'redis.log'))}")
+            time.sleep(0.01)
+        yield str(place)
+
+
+def measured(queue: OtherQueue, keeping: Sequence[str], sizes: Sizes) -> Figures:
+    """One round of that queue, with a fresh Redis and fresh workers.
+
+    Raises:
+        QueueFailed: it did not get through; the message says why.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
+        socket = stack.enter_context(_redis(folder, keeping))
+        Path(folder, f"bench_{queue.name}.py").write_text(
+            queue.module.replace("SOCKET", socket), encoding="utf-8"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((folder, str(ROOT))), **queue.environment}
+        log = Path(folder, "workers.log")
+        for arguments in queue.workers:
+            stack.enter_context(_process([python(), *arguments], folder, environment, log))
+        code = SUBMITTER.replace("NAME", queue.name)
+        try:
+            done = subprocess.run(
+                [python(), "-c", code, *map(str, sizes)],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=MEASURING,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise QueueFailed(f"it took more than {MEASURING:.0f} s; {_last(log)}") from error
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise QueueFailed(f"{said[-1]}; {_last(log)}")
+        return Figures(*loads(done.stdout))
+
+
+def _last(log: Path) -> str:
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"its processes said: {said[-1]}" if said else "its processes said nothing"
