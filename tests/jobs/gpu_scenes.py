@@ -259,7 +259,7 @@ async def room_made_outside_is_noticed(card: Card, folder: Path) -> None:
             await until(lambda: jobs.job(job.id).block_reason is not None)
             why = str(jobs.job(job.id).block_reason)
         finally:
-            await other.communicate()
+            await other.communicate(b"")
         freed = time.time()
         ended = await jobs.wait(job.id)
 
