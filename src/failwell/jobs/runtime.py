@@ -491,7 +491,7 @@ class Runtime:
         return self.queue.waiting()
 
     def counts(self) -> dict[str, int]:
-        """How many jobs stand in each state, over all time, exactly."""
+        """How many of the jobs on record stand in each state, exactly, over all hosts of the store."""
         return self.store.counts()
 
     def stats(self) -> dict[str, Any]:

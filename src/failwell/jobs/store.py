@@ -103,6 +103,30 @@ class Committed(NamedTuple):
     """The number of the last event."""
 
 
+@frozen
+class Forgotten:
+    """What `forget` deleted, or would delete."""
+
+    jobs: tuple[str, ...] = ()
+    events: int = 0
+    files: int = 0
+    """Binary parts of their results."""
+    files_left: tuple[str, ...] = ()
+    """Those that could not be deleted."""
+    needed: tuple[str, ...] = ()
+    """Jobs that stay because they belong to a run that is not over; taken up again, it asks for them."""
+
+    def __add__(self, other: "Forgotten") -> "Forgotten":
+        """Both together."""
+        return Forgotten(
+            jobs=self.jobs + other.jobs,
+            events=self.events + other.events,
+            files=self.files + other.files,
+            files_left=self.files_left + other.files_left,
+            needed=self.needed + other.needed,
+        )
+
+
 class JobStore(Protocol):
     """Where jobs are kept. One process runs them at a time; any may add and look."""
 
@@ -143,7 +167,7 @@ class JobStore(Protocol):
         ...
 
     def counts(self) -> dict[str, int]:
-        """How many jobs stand in each state, exactly."""
+        """How many of the jobs on record stand in each state, exactly. What was forgotten is not counted."""
         ...
 
     def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
@@ -166,8 +190,28 @@ class JobStore(Protocol):
         """What was asked for since the last time."""
         ...
 
-    def forget(self, *, before: float | None = None, keep: int = 0) -> int:
-        """Delete jobs that ended before a time, except the newest `keep`; how many that were."""
+    def forget(
+        self,
+        *,
+        before: float | None = None,
+        keep: int = 0,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete jobs that are over, with their events and the files of their results.
+
+        It can be done while another process runs jobs, and takes its time so as not to be in its way: call it
+        from a thread where an event loop runs. The latest job stays, so that no number is given twice. An
+        idempotency key is forgotten with its job.
+
+        Args:
+            before: Only those that ended before this time.
+            keep: Not the newest so many of those that `states` and `instance` let through.
+            states: Only those that ended so; any end by default.
+            instance: Only those of this instance.
+            dry_run: Delete nothing.
+        """
         ...
 
     def hosting(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""`failwell job`: hand in jobs, see how they stand, stop and repeat them."""
+"""`failwell job`: hand in jobs, see how they stand, stop, repeat and delete them."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -7,11 +7,11 @@ from failwell.apps.cli.output import say, say_json
 from failwell.apps.cli.runs_find import add_store
 from failwell.apps.cli.usage import wrong
 
-_ACTIONS = ("list", "submit", "show", "cancel", "retry", "wait", "tail")
+_ACTIONS = ("list", "submit", "show", "cancel", "retry", "wait", "tail", "prune")
 _STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 _ONLY_FOR = {
-    "state": ("list",),
-    "instance": ("list",),
+    "state": ("list", "prune"),
+    "instance": ("list", "prune"),
     "limit": ("list",),
     "do": ("submit",),
     "priority": ("submit",),
@@ -21,6 +21,10 @@ _ONLY_FOR = {
     "attempts": ("submit",),
     "wait": ("submit", "retry"),
     "after": ("tail",),
+    "older_than": ("prune",),
+    "keep": ("prune",),
+    "dry_run": ("prune",),
+    "yes": ("prune",),
 }
 _NEEDS_JOB = ("show", "cancel", "retry", "wait")
 LIMIT = 50
@@ -34,7 +38,9 @@ def add_options(parser: ArgumentParser) -> None:
         "                        [--within SPAN] [--key KEY] [--attempts N] [--wait] [options]\n"
         "       %(prog)s show|cancel|wait JOB [options]\n"
         "       %(prog)s retry JOB [--wait] [options]\n"
-        "       %(prog)s tail [JOB] [--after SEQ] [options]"
+        "       %(prog)s tail [JOB] [--after SEQ] [options]\n"
+        "       %(prog)s prune [--older-than SPAN] [--keep N] [--state STATE ...] [--instance ID]\n"
+        "                        [--dry-run | --yes] [options]"
     )
     parser.add_argument(
         "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
@@ -65,6 +71,10 @@ def add_options(parser: ArgumentParser) -> None:
         "--wait", action="store_true", help="stay until it is over, and run it if nobody else does"
     )
     parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
+    parser.add_argument("--older-than", metavar="SPAN", help="prune jobs that ended so long ago: `30d`")
+    parser.add_argument("--keep", metavar="N", type=int, help="never prune the newest N")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be pruned, and prune nothing")
+    parser.add_argument("--yes", action="store_true", help="prune without being asked")
     add_store(parser)
     parser.epilog = (
         "Jobs wait until `failwell workers run` takes them up, or somebody waits with `--wait`. "
@@ -91,6 +101,10 @@ def run(asked: Namespace) -> int:
         from failwell.apps.cli.job_show import tail
 
         return tail(asked)
+    if asked.action == "prune":
+        from failwell.apps.cli.job_prune import prune
+
+        return prune(asked)
     return _cancel(asked) if asked.action == "cancel" else _list(asked)
 
 
@@ -99,18 +113,18 @@ def _check(asked: Namespace) -> None:
     for name, actions in _ONLY_FOR.items():
         if getattr(asked, name) not in (None, False) and asked.action not in actions:
             told = " and ".join(f"`failwell job {action}`" for action in actions)
-            raise wrong(f"`--{name}` is for {told}, not for `{asked.action}`", see=see)
+            raise wrong(f"`--{name.replace('_', '-')}` is for {told}, not for `{asked.action}`", see=see)
     if asked.action == "submit" and asked.job is None:
         raise wrong("`failwell job submit` needs to know who is to do it", see="failwell capability list")
     if asked.action in _NEEDS_JOB and asked.job is None:
         raise wrong(
             f"`failwell job {asked.action}` needs the id of a job, or `last`", see="failwell job list"
         )
-    if asked.action == "list" and asked.job is not None:
+    if asked.action in ("list", "prune") and asked.job is not None:
         raise wrong(f"unexpected argument `{asked.job}`", see=see)
     if asked.values and asked.action != "submit":
         raise wrong(f"unexpected argument `{asked.values[0]}`", see=see)
-    for name, least in (("limit", 0), ("attempts", 1)):
+    for name, least in (("limit", 0), ("keep", 0), ("attempts", 1)):
         given = getattr(asked, name)
         if given is not None and given < least:
             raise wrong(f"`--{name}` is at least {least}", see=see)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from failwell.jobs.job import Job, JobRequest
 
 
+_SEE = "failwell job --help"
+
+
 def submit(asked: Namespace) -> int:
     """Put it on record; with `--wait`, see it through."""
     request = _request(asked)
@@ -90,14 +93,14 @@ def _request(asked: Namespace) -> "JobRequest":
 
     from failwell.jobs.job import JobRequest
 
-    within = None if asked.within is None else span(asked.within, "--within")
+    within = None if asked.within is None else span(asked.within, "--within", _SEE)
     control: dict[str, Any] = {} if asked.attempts is None else {"max_attempts": asked.attempts}
     return JobRequest(
         instance=asked.job,
         arguments=_arguments(asked),
         action=asked.do or "execute",
         priority=asked.priority or 0,
-        timeout=None if asked.timeout is None else span(asked.timeout, "--timeout"),
+        timeout=None if asked.timeout is None else span(asked.timeout, "--timeout", _SEE),
         deadline=None if within is None else datetime.now(UTC) + timedelta(seconds=within),
         key=asked.key,
         control=control,
@@ -111,7 +114,7 @@ def _arguments(asked: Namespace) -> dict[str, Any]:
     for text in asked.values:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise wrong(f"`{text}` is not NAME=VALUE", see="failwell job --help")
+            raise wrong(f"`{text}` is not NAME=VALUE", see=_SEE)
         if value.startswith("@"):
             from failwell.apps.cli.intake import read_input
 

@@ -10,15 +10,15 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _SEE = "failwell runs --help"
 
 
-def span(text: str, option: str) -> float:
-    """Seconds of `90s`, `15m`, `12h`, `7d` or `2w`.
+def span(text: str, option: str, see: str = _SEE) -> float:
+    """Seconds of `90s`, `15m`, `12h`, `7d` or `2w`; `see` is where more is told about the option.
 
     Raises:
         Usage: it is none of them.
     """
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise wrong(f"`{option}` takes a span such as `12h`, `7d` or `2w`, not `{text}`", see=_SEE)
+        raise wrong(f"`{option}` takes a span such as `12h`, `7d` or `2w`, not `{text}`", see=see)
     return float(match[1]) * _SECONDS[match[2]]
 
 

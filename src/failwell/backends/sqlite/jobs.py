@@ -14,17 +14,22 @@ from threading import RLock
 from typing import Any
 
 from failwell.backends.sqlite.checkpoint import Checkpointer
+from failwell.backends.sqlite.compact import compact
 from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
+from failwell.backends.sqlite.jobs_forget import FEW, delete_jobs, delete_worker_events, old_jobs
 from failwell.backends.sqlite.trouble import damaged, typed
+from failwell.fault.base import Fault
 from failwell.jobs.job import Job
 from failwell.jobs.kept import read_job
 from failwell.jobs.queue_faults import HostElsewhere
-from failwell.jobs.store import Committed, Draft, JobEvent, Profile, Row, Wish
+from failwell.jobs.store import Committed, Draft, Forgotten, JobEvent, Profile, Row, Wish
 from failwell.journal.event import decoded
 from failwell.journal.faults import Locked
 from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import is_held, release, take
 from failwell.journal.watch import Bell, Watch
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.suppress import suppress
 
 JOBS = "jobs"
 HOST = "host"
@@ -46,9 +51,15 @@ class SqliteJobs:
     """One object per state folder and process; threads may share it."""
 
     def __init__(
-        self, folder: Path | str, durability: Durability = "normal", *, busy: float = BUSY_SECONDS
+        self,
+        folder: Path | str,
+        durability: Durability = "normal",
+        *,
+        busy: float = BUSY_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         state = Path(folder)
+        self._clock = clock
         self.path = state / JOURNAL
         self.folder = state / JOBS
         self._connection = connect(self.path, durability, busy)
@@ -131,21 +142,40 @@ class SqliteJobs:
             connection.execute("DELETE FROM job_wishes")
         return [Wish(*row) for row in found]
 
-    def forget(self, *, before: float | None = None, keep: int = 0) -> int:
-        newest = "SELECT key FROM jobs ORDER BY key DESC LIMIT max(?2, 1)"
-        old = f"NOT {_OPEN} AND (?1 IS NULL OR ended < ?1) AND key NOT IN ({newest})"
-        with self._transaction() as connection:
-            # The latest event stays, so that no number is given twice.
-            connection.execute(
-                f"DELETE FROM job_events WHERE job IN (SELECT key FROM jobs WHERE {old})"  # noqa: S608  (constants)
-                " AND seq < (SELECT max(seq) FROM job_events)",
-                (before, keep),
-            )
-            connection.execute(
-                f"UPDATE job_counts SET count = count - (SELECT count(*) FROM jobs WHERE jobs.state = job_counts.state AND {old})",  # noqa: S608  (constants)
-                (before, keep),
-            )
-            return connection.execute(f"DELETE FROM jobs WHERE {old}", (before, keep)).rowcount  # noqa: S608  (constants)
+    def forget(
+        self,
+        *,
+        before: float | None = None,
+        keep: int = 0,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        with self._reading() as connection:
+            old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
+        whole = Forgotten(needed=old.needed)
+        turn = self._reading if dry_run else self._transaction
+        for start in range(0, len(old.keys), FEW):
+            began = self._clock.monotonic()
+            with turn() as connection:
+                whole += delete_jobs(connection, old.keys[start : start + FEW], self.folder, dry_run=dry_run)
+            # Others get as much time as we took.
+            self._clock.sleep(self._clock.monotonic() - began)
+        if before is not None and not states and instance is None:
+            with turn() as connection:
+                whole += Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run))
+        if whole.jobs and not dry_run:
+            self._bell.ring()
+            self._compact()
+        return whole
+
+    def _compact(self) -> None:
+        """Give space back, unless somebody runs jobs: he would have to wait until the file is rewritten."""
+        if self.is_hosted():
+            return
+        reason = "the jobs are gone; the space they took is used again later"
+        with suppress(Fault, reason=reason), self._reading() as connection:
+            compact(connection)
 
     # -------------------------------------------------------------- asking
 
@@ -270,6 +300,11 @@ class SqliteJobs:
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._turn, typed(self.path):
             return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        with self._turn, typed(self.path):
+            yield self._connection
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:

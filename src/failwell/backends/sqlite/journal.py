@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any, cast
 
 from failwell.backends.sqlite.checkpoint import Checkpointer
+from failwell.backends.sqlite.compact import compact
 from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
 from failwell.backends.sqlite.listing import COLUMNS, listed, read_run, storable
 from failwell.backends.sqlite.prune import prune
@@ -31,8 +32,6 @@ _PAGE = 256
 """Events that are read at a time: nothing stays open while the reader thinks."""
 _ONE_STATEMENT = 8
 """Up to so many facts one INSERT is faster than a transaction around several."""
-_MANY_PAGES = 256
-"""A megabyte: less is not worth rewriting the file for."""
 _ROWS = "INSERT INTO events (id, type, at, data) VALUES "
 _INSERT = [_ROWS + ",".join(["(?,?,?,?)"] * n) for n in range(_ONE_STATEMENT + 1)]
 _STANDING = "status, ended, blocked_until, gates, kind, message, node"
@@ -204,10 +203,8 @@ class SqliteStore:
 
     def compact(self) -> None:
         """Give space back to the disk if much of the file lies empty."""
-        free, pages = (self._rows(f"PRAGMA {name}", ())[0][0] for name in ("freelist_count", "page_count"))
-        if free > _MANY_PAGES and free * 4 > pages:
-            self._rows("VACUUM", ())
-            self._rows("PRAGMA wal_checkpoint(TRUNCATE)", ())
+        with self._turn, typed(self.path):
+            compact(self._connection)
 
     def close(self) -> None:
         with self._turn, typed(self.path):

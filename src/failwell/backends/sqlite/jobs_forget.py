@@ -1,0 +1,125 @@
+"""Deleting jobs that are over: their rows, their events and the files of their results.
+
+They go a few at a time, each few in a transaction of their own and with a rest after it, so that whoever
+runs jobs in the same store does not have to wait for long.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from json import loads
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from failwell.jobs.store import Forgotten
+from failwell.journal.status import ENDED
+
+RESULTS = "results"
+FEW = 200
+_OVER = ("completed", "failed", "cancelled")
+_FILE = re.compile(r"[0-9a-f]{24}\.bin")
+"""What a worker calls the files of its results."""
+
+
+class Old(NamedTuple):
+    """What may go."""
+
+    keys: Sequence[int]
+    needed: tuple[str, ...]
+    """Jobs that are old enough, and belong to runs that are not over and may ask for them."""
+
+
+def old_jobs(
+    connection: sqlite3.Connection,
+    *,
+    before: float | None,
+    keep: int,
+    states: Sequence[str],
+    instance: str | None,
+) -> Old:
+    """Jobs that are over and of these states, without the newest `keep` of them and what ended later."""
+    wanted = [state for state in _OVER if not states or state in states]
+    found = connection.execute(
+        f"""SELECT key, id, CASE WHEN instr(request, '"run"') THEN request END FROM (
+            SELECT key, id, ended, request FROM jobs
+            WHERE state IN ({",".join("?" * len(wanted))}) AND (? IS NULL OR instance = ?)
+            ORDER BY key DESC LIMIT -1 OFFSET ?
+        ) WHERE (? IS NULL OR ended < ?) AND key < (SELECT max(key) FROM jobs) ORDER BY key""",  # noqa: S608  (constants)
+        (*wanted, instance, instance, keep, before, before),
+    ).fetchall()
+    runs = _open_runs(connection) if any(row[2] is not None for row in found) else frozenset[str]()
+    needed = {job: key for key, job, request in found if request is not None and _run(request) in runs}
+    held = set(needed.values())
+    return Old([key for key, _, _ in found if key not in held], tuple(needed))
+
+
+def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
+    marks = ",".join("?" * len(ENDED))
+    found = connection.execute(f"SELECT id FROM runs WHERE status NOT IN ({marks})", sorted(ENDED))  # noqa: S608  (constants)
+    return frozenset(row[0] for row in found)
+
+
+def _run(request: str) -> object:
+    return cast("dict[str, Any]", loads(request)).get("run")
+
+
+def delete_jobs(
+    connection: sqlite3.Connection, keys: Sequence[int], folder: Path, *, dry_run: bool
+) -> Forgotten:
+    """Delete these jobs within the transaction that is open; what went, or would go, comes back."""
+    marks = ",".join("?" * len(keys))
+    found = connection.execute(
+        f"""SELECT id, state, CASE WHEN instr(result, '"$file"') THEN result END FROM jobs
+            WHERE key IN ({marks}) ORDER BY key""",  # noqa: S608  (constants)
+        keys,
+    ).fetchall()
+    # The latest event stays, so that no number is given twice.
+    such = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
+    events = connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", keys).fetchone()[0]  # noqa: S608  (constants)
+    files = [file for row in found if row[2] is not None for file in _files(loads(row[2]), folder)]
+    gone = Forgotten(jobs=tuple(row[0] for row in found), events=events, files=len(files))
+    if dry_run:
+        return gone
+    connection.execute(f"DELETE FROM job_events WHERE {such}", keys)  # noqa: S608  (constants)
+    connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
+    connection.executemany(
+        "UPDATE job_counts SET count = count - ? WHERE state = ?",
+        [(number, state) for state, number in Counter(row[1] for row in found).items()],
+    )
+    # Before the commit: a file that outlived its job would never be found again.
+    left = tuple(str(file) for file in files if not _unlinked(file))
+    return Forgotten(jobs=gone.jobs, events=events, files=len(files) - len(left), files_left=left)
+
+
+def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_run: bool) -> int:
+    """Delete what happened to workers before a time; how much that was."""
+    such = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
+    if dry_run:
+        return connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", (before,)).fetchone()[0]  # noqa: S608  (constants)
+    return connection.execute(f"DELETE FROM job_events WHERE {such}", (before,)).rowcount  # noqa: S608  (constants)
+
+
+def _files(value: Any, folder: Path) -> list[Path]:
+    """The files of a result that lie in our folder; whatever else it names is not ours to delete."""
+    if isinstance(value, list):
+        return [file for one in cast("list[Any]", value) for file in _files(one, folder)]
+    if not isinstance(value, dict):
+        return []
+    held = cast("dict[str, Any]", value)
+    told = held.get("$file")
+    if len(held) != 1 or not isinstance(told, dict):
+        return [file for one in held.values() for file in _files(one, folder)]
+    # By its name alone: the state folder may have been moved, or named from another working directory.
+    name = Path(str(cast("dict[str, Any]", told).get("path"))).name
+    file = folder / RESULTS / name
+    return [file] if _FILE.fullmatch(name) and file.exists() else []
+
+
+def _unlinked(file: Path) -> bool:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:
+        # It is told of; the job goes all the same.
+        return False
+    return True
