@@ -4,7 +4,9 @@ A pool is one thing that can run short: main memory, the disk, the memory of one
 its learned peak reserved in each pool, whatever it holds at the moment.
 """
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import field
 from typing import NamedTuple
 
 from failwell.fault.facts import ResourceName
@@ -58,6 +60,19 @@ class Books:
     held: Mapping[str, Mapping[str, float]]
     """Instance that lives → pool → what it holds now."""
     headroom: float = HEADROOM
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Pool → the most that everybody here may use of it together, however much there is."""
+
+    def budget(self, pool: str) -> float:
+        """What jobs may use of a pool that is known."""
+        return min(self.pools[pool].total * self.headroom, self.limits.get(pool, math.inf))
+
+    def free(self, pool: str) -> float:
+        """What nobody uses now and we may."""
+        if pool not in self.limits:
+            return self.pools[pool].free
+        held = sum(of.get(pool, 0.0) for of in self.held.values())
+        return min(self.pools[pool].free, self.limits[pool] - held)
 
 
 class Fits(NamedTuple):
@@ -96,21 +111,18 @@ def admit(instance: str, peaks: Mapping[str, float], books: Books) -> Fits | Sho
     for name, peak in peaks.items():
         if peak <= 0:
             continue
-        pool = books.pools.get(name)
-        if pool is None:
+        if name not in books.pools:
             short = short or Unknown(name)
             continue
-        budget = pool.total * books.headroom
+        budget = books.budget(name)
         if peak > budget:
             return Never(name, peak, budget)
         if short is None:
-            short = _short(instance, name, peak, own.get(name, 0.0), pool, budget, books)
+            short = _short(instance, name, peak, own.get(name, 0.0), budget, books)
     return short or Fits()
 
 
-def _short(
-    instance: str, name: str, peak: float, own: float, pool: Pool, budget: float, books: Books
-) -> Short | None:
+def _short(instance: str, name: str, peak: float, own: float, budget: float, books: Books) -> Short | None:
     others = {who: of.get(name, 0.0) for who, of in books.reserved.items() if who != instance}
     taken = sum(others.values())
     if taken + peak > budget:
@@ -118,7 +130,7 @@ def _short(
     # Those that run may still grow up to what is reserved for them.
     growth = sum(max(0.0, much - books.held.get(who, {}).get(name, 0.0)) for who, much in others.items())
     more = peak - own
-    available = max(0.0, pool.free - growth)
+    available = max(0.0, books.free(name) - growth)
     if more > NOTICEABLE and more > available:
         return Short(name, more, available, is_reserved=False)
     return None

@@ -310,10 +310,9 @@ class Queue:
             )
 
     def _beat(self, station: Station) -> None:
-        if station.entries:
-            self._state.book.pulse(station)
-            if station.uses_gpu or self._state.alone is not None:
-                self._admission.look()
+        self._state.book.pulse(station)
+        if station.entries and (station.uses_gpu or self._state.alone is not None):
+            self._admission.look()
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True

@@ -1,6 +1,6 @@
 """What the machine has and who uses it: the protocol of a probe, and what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Protocol
 
@@ -35,6 +35,31 @@ class Machine:
             if pid in own:
                 made[gpu(index)] = made.get(gpu(index), 0.0) + much
         return made
+
+
+@frozen
+class Limits:
+    """The most that the jobs of one queue may use together, in megabytes, however much the machine has.
+
+    What has never been measured runs alone, and is not held back by them.
+    """
+
+    memory_mb: float | None = None
+    disk_mb: float | None = None
+    gpu_mb: float | None = None
+    """Of each card."""
+
+    def __post_init__(self) -> None:
+        for name in ("memory_mb", "disk_mb", "gpu_mb"):
+            much = getattr(self, name)
+            if much is not None and not much > 0:
+                raise ValueError(f"`{name}` is more than 0; leave it out where there is no limit")
+
+    def of(self, pools: Iterable[str]) -> dict[str, float]:
+        """The limit of each pool that has one."""
+        known = {RAM: self.memory_mb, DISK: self.disk_mb}
+        found = {pool: known.get(pool, self.gpu_mb) for pool in pools}
+        return {pool: much for pool, much in found.items() if much is not None}
 
 
 class Probe(Protocol):

@@ -5,8 +5,9 @@ are let through without one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from failwell.jobs.child.tree import resident_mb
 from failwell.jobs.ledger import (
     DISK,
     NOTICEABLE,
@@ -19,7 +20,7 @@ from failwell.jobs.ledger import (
     admit,
     gpu,
 )
-from failwell.jobs.resources import Machine, Probe
+from failwell.jobs.resources import Limits, Machine, Probe
 from failwell.jobs.station import Station
 from failwell.jobs.store import Profile
 
@@ -28,6 +29,7 @@ FRESH = 1.0
 FORGET = 0.05
 """How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
 
+NO_LIMITS = Limits()
 _EVERY = 32
 """Samples after which the store is told, once there are many and nothing grows."""
 
@@ -49,12 +51,21 @@ class Peak:
 class Book:
     """What is known and what is promised. Belongs to the event loop's thread."""
 
-    def __init__(self, probe: Probe, headroom: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, probe: Probe, headroom: float, now: Callable[[], float], limits: Limits = NO_LIMITS
+    ) -> None:
         self._probe = probe
         self._headroom = headroom
+        self._limits = limits
         self._now = now
         self.machine: Machine | None = None
         self._seen = 0.0
+        self._ended = 0.0
+        """When a job ended last: what was seen before that may be free by now."""
+        self._known: dict[str, Station] = {}
+        """Everybody who has had a job."""
+        self._resident: dict[str, float] = {}
+        """Instance → its main memory, by its last pulse or by the last look, whichever came later."""
         self._looking: asyncio.Task[None] | None = None
         self._profiles: dict[tuple[str, str], Profile] = {}
         self._reserved: dict[str, dict[str, float]] = {}
@@ -87,8 +98,16 @@ class Book:
         self._looking = None
 
     async def _look(self) -> None:
-        self.machine = await asyncio.to_thread(self._probe.read)
-        self._seen = asyncio.get_running_loop().time()
+        began = asyncio.get_running_loop().time()
+        memories = {name: station.worker.memory() for name, station in self._known.items()}
+        pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
+        self.machine, resident = await asyncio.to_thread(self._read, pids)
+        self._resident.update(resident)
+        self._seen = began
+
+    def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[Machine, dict[str, float]]:
+        # An idle worker's pulse is slow: what it has given up by now would still be put down to it.
+        return self._probe.read(), {name: sum(map(resident_mb, own)) for name, own in pids.items()}
 
     async def close(self) -> None:
         """Let the look that is under way end."""
@@ -152,29 +171,37 @@ class Book:
             return Fits()
         if not self.is_fresh:
             return None
-        return admit(station.instance, peaks, self.books(everybody))
+        found = admit(station.instance, peaks, self.books(everybody))
+        if isinstance(found, Short) and not found.is_reserved and self._seen <= self._ended:
+            # Nobody's memory is taken for the sake of what a job that has ended held.
+            return None
+        return found
 
     def books(self, everybody: Iterable[Station]) -> Books:
         """Everything that admission and eviction go by."""
+        pools = {} if self.machine is None else self.machine.pools()
         return Books(
-            pools={} if self.machine is None else self.machine.pools(),
+            pools=pools,
             reserved=self._reserved,
             held={one.instance: self._held(one) for one in everybody},
             headroom=self._headroom,
+            limits=self._limits.of(pools),
         )
 
     def _held(self, station: Station) -> dict[str, float]:
         memory = station.worker.memory()
         if memory is None:
             return {}
+        resident = self._resident.get(station.instance, memory.rss_mb)
         if self.machine is None:
-            return {RAM: memory.rss_mb}
-        return self.machine.held(memory.rss_mb, memory.pids)
+            return {RAM: resident}
+        return self.machine.held(resident, memory.pids)
 
     # -------------------------------------------------------------- while it runs
 
     def reserve(self, station: Station, *, alone: bool) -> None:
         """A job of this instance starts."""
+        self._known[station.instance] = station
         if station.instance in self._reserved:
             return
         self._reserved[station.instance] = self.peaks(station)
@@ -188,6 +215,12 @@ class Book:
 
     def pulse(self, station: Station) -> None:
         """A worker said what it holds."""
+        memory = station.worker.memory()
+        if memory is not None:
+            self._resident[station.instance] = memory.rss_mb
+        self._sample(station)
+
+    def _sample(self, station: Station) -> None:
         peak = self._peaks.get(station.instance)
         if peak is None:
             return
@@ -216,9 +249,10 @@ class Book:
 
     def finish(self, station: Station, *, well: bool, seconds: float) -> None:
         """A job of this instance ended."""
+        self._ended = asyncio.get_running_loop().time()
         peak = self._peaks.get(station.instance)
         if peak is not None:
-            self.pulse(station)
+            self._sample(station)
             self._learn(station, peak, seconds, well=well)
         if not station.entries:
             self._reserved.pop(station.instance, None)

@@ -27,8 +27,8 @@ from failwell.jobs.queue import Queue
 from failwell.jobs.queue_events import BUFFER, Subscription
 from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_state import Rules
-from failwell.jobs.resources import Probe
-from failwell.jobs.resources_book import Book
+from failwell.jobs.resources import Limits, Probe
+from failwell.jobs.resources_book import NO_LIMITS, Book
 from failwell.jobs.shelf import Shelf
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
@@ -50,6 +50,7 @@ class Runtime:
         policy: Policy | None = None,
         history: int = 100,
         headroom: float = HEADROOM,
+        limits: Limits = NO_LIMITS,
         probe: Probe | None = None,
         supervision: Supervision | None = None,
         drain: float = DRAIN,
@@ -65,6 +66,7 @@ class Runtime:
             policy: What is repeated, how often, after which waits.
             history: How many ended jobs are kept in memory.
             headroom: The share of the machine's memory that jobs may use together.
+            limits: How much of it they may use at the most, in megabytes: `Limits(memory_mb=8_000)`.
             probe: Looks at the machine; the real one by default.
             supervision: How closely workers are watched.
             drain: Seconds that running jobs have to end when the runtime stops.
@@ -79,6 +81,7 @@ class Runtime:
         )
         self._rules = rules or known
         self._headroom = headroom
+        self._limits = limits
         self._probe = probe
         self._care = supervision
         self._drain = drain
@@ -105,7 +108,7 @@ class Runtime:
             if store is not self._given:
                 stack.callback(store.close)
             stack.enter_context(store.hosting())
-            self._book = Book(self._probe or system_probe(store.folder), self._headroom, time)
+            self._book = Book(self._probe or system_probe(store.folder), self._headroom, time, self._limits)
             stack.push_async_callback(self._book.close)
             self._book.load(store.profiles())
             self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
