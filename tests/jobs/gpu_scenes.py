@@ -6,7 +6,6 @@ of the card. Without pytest they are run by `PYTHONPATH=src:. python tests/jobs/
 """
 
 import asyncio
-import json
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,18 @@ from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.resources_gpu import Gpus
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store import Profile
-from tests.jobs.queues import a_capability, began, types
+from tests.jobs.queues import (
+    a_capability,
+    a_holder,
+    began,
+    evicted,
+    learned,
+    meet,
+    pids,
+    spans,
+    types,
+    when,
+)
 from tests.jobs.workers import SAMPLES, until
 
 CONTEXT = 2_000
@@ -107,22 +116,6 @@ def _tell(jobs: Runtime) -> None:
         print(f"  {event.at:.3f} {event.job[-6:]:6} {event.type} {dict(event.data)}")
 
 
-def learned(jobs: Runtime, name: str) -> Profile | None:
-    """What the queue knows of an instance."""
-    station = jobs.queue.station(name)
-    book = jobs._book  # pyright: ignore[reportPrivateUsage]
-    return None if station is None or book is None else book.profile(station)
-
-
-def evicted(jobs: Runtime) -> list[tuple[str, str]]:
-    told = [event.data for event in jobs.store.events() if event.type == "worker:evicted"]
-    return [(one["instance"], one["how"]) for one in told]
-
-
-def pids(jobs: Runtime, *names: str) -> dict[str, int | None]:
-    return {name: jobs.worker(name).pid for name in names}
-
-
 async def started(jobs: Runtime, name: str, mb: int, path: Path, **more: Any) -> Job:
     """A job that holds `mb` until `path` is there, and does so already."""
     job = await jobs.submit(name, {"mb": mb, "until": str(path), **more})
@@ -132,15 +125,6 @@ async def started(jobs: Runtime, name: str, mb: int, path: Path, **more: Any) ->
 
 def _is_near(seen: float, mb: float) -> bool:
     return mb <= seen <= mb + CONTEXT
-
-
-def spans(path: Path) -> list[tuple[float, float]]:
-    """From when to when the calls held their memory."""
-    return [tuple(json.loads(line)) for line in path.read_text().splitlines()]
-
-
-def _meet(ones: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
-    return any(one[0] < other[1] and other[0] < one[1] for one in ones for other in others)
 
 
 # ------------------------------------------------------------------ the scenes
@@ -178,8 +162,8 @@ async def large_ones_take_turns(card: Card, folder: Path) -> None:
         assert {one.state for one in ended} == {JobState.COMPLETED}
         held = {name: spans(path) for name, path in logs.items()}
         assert [len(held[name]) for name in sizes] == [4, 4, 1], held
-        assert not _meet(held["one"], held["two"]), held
-        assert _meet(held["one"], held["small"]), held
+        assert not meet(held["one"], held["two"]), held
+        assert meet(held["one"], held["small"]), held
         assert evicted(jobs) == [], evicted(jobs)
 
 
@@ -250,23 +234,17 @@ async def room_made_outside_is_noticed(card: Card, folder: Path) -> None:
         jobs.register(a_model("needy"))
         await jobs.call("needy", {"mb": need})
         await jobs.worker("needy").stop()
-        holder = [sys.executable, str(Path(SAMPLES) / "gpu_holder.py"), str(theirs)]
-        other = await asyncio.create_subprocess_exec(*holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            assert other.stdout is not None
-            assert await other.stdout.readline() == b"holds\n"
+        async with a_holder("gpu_holder.py", theirs):
             job = await jobs.submit("needy", {"mb": need})
             await until(lambda: jobs.job(job.id).block_reason is not None)
             why = str(jobs.job(job.id).block_reason)
-        finally:
-            await other.communicate(b"")
         freed = time.time()
         ended = await jobs.wait(job.id)
 
         assert "MB more of memory of GPU 0" in why, why
         assert (ended.state, ended.attempt) == (JobState.COMPLETED, 1)
         assert types(jobs, job).count("blocked") == 1
-        began_at = next(event.at for event in jobs.store.events(job=job.id) if event.type == "started")
+        began_at = when(jobs, job, "started")
         assert began_at - freed < BOUND, f"it began {began_at - freed:.2f} s after there was room"
         assert evicted(jobs) == []
 

@@ -1,5 +1,8 @@
 """Builders for the tests of the queue: a runtime, a machine to look at, a GPU that is a folder."""
 
+import asyncio
+import json
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +14,7 @@ from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Machine
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.store import Profile
 from failwell.jobs.supervisor import Supervision
 from tests.jobs.workers import SAMPLES, is_alive, until
 
@@ -110,3 +114,51 @@ def types(runtime: Runtime, job: Job | str) -> list[str]:
 
 def forget_it_began(path: Path) -> None:
     Path(f"{path}.began").unlink()
+
+
+def when(runtime: Runtime, job: Job, what: str) -> float:
+    """When something happened to a job for the first time."""
+    return next(event.at for event in runtime.store.events(job=job.id) if event.type == what)
+
+
+def learned(jobs: Runtime, name: str) -> Profile | None:
+    """What the queue knows of an instance."""
+    station = jobs.queue.station(name)
+    book = jobs._book  # pyright: ignore[reportPrivateUsage]
+    return None if station is None or book is None else book.profile(station)
+
+
+def evicted(jobs: Runtime) -> list[tuple[str, str]]:
+    told = [event.data for event in jobs.store.events() if event.type == "worker:evicted"]
+    return [(one["instance"], one["how"]) for one in told]
+
+
+def pids(jobs: Runtime, *names: str) -> dict[str, int | None]:
+    return {name: jobs.worker(name).pid for name in names}
+
+
+def spans(path: Path) -> list[tuple[float, float]]:
+    """From when to when the calls held their memory."""
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def meet(ones: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
+    return any(one[0] < other[1] and other[0] < one[1] for one in ones for other in others)
+
+
+@asynccontextmanager
+async def a_holder(script: str, mb: int) -> AsyncGenerator[None]:
+    """Somebody else's program, which holds memory until the block ends."""
+    other = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(SAMPLES) / script),
+        str(mb),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert other.stdout is not None
+        assert await other.stdout.readline() == b"holds\n"
+        yield
+    finally:
+        await other.communicate(b"")
