@@ -16,7 +16,7 @@ from failwell.jobs.child.tree import descendants
 from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_unknown import unknown_keys
 from failwell.jobs.supervisor import SupervisedWorker
-from failwell.jobs.worker import WorkerState
+from failwell.jobs.worker import Ready, Started, WorkerState
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 
 WORKERS = str(Path(__file__).with_name("workers.py"))
@@ -190,7 +190,7 @@ def test_a_dataclass_is_its_own_schema_and_arrives_as_one() -> None:
     seen, config, schema = run(work())
 
     assert (seen["model"], seen["beam"], seen["type"]) == ("small", 8, "Config")
-    assert config == {"model": "small", "beam": 8, "language": None, "temperature": 0.0}
+    assert config == {"model": "small", "beam": 8, "language": None, "temperature": 0.0, "voice": "alto"}
     assert schema["properties"]["beam"] == {"type": "integer", "minimum": 1, "maximum": 16, "default": 4}
 
 
@@ -216,21 +216,66 @@ def test_a_bad_configuration_starts_nothing_that_stays(declared: bool) -> None:
 @pytest.mark.acceptance("cjm-substrate 55")
 def test_a_changed_field_releases_only_what_was_made_from_it_and_restarts_nothing() -> None:
     async def work() -> Any:
-        async with a_worker("sample:Configured") as (worker, _):
+        async with a_worker("sample:Configured") as (worker, told):
             await worker.start()
-            pid = worker.pid
-            await worker.reconfigure({"beam": 8})
-            other = await worker.call("one")
-            await worker.reconfigure({"beam": 8, "model": "large"})
-            trigger = await worker.call("two")
-            return other, trigger, pid == worker.pid, dict(worker.config)
+            seen: list[Any] = []
+            for config in (
+                {"beam": 8, "temperature": 0.5},
+                {"beam": 8, "model": "large"},
+                {"beam": 9, "model": "large"},
+                {"beam": 9, "model": "large", "voice": "bass"},
+            ):
+                await worker.reconfigure(config)
+                seen.append(await worker.call("one"))
+            return seen, len(told.of(Started)), dict(worker.config)
 
-    other, trigger, same, config = run(work())
+    seen, starts, config = run(work())
 
-    assert (other["released"], other["beam"]) == ([], 8)
-    assert (trigger["released"], trigger["model"], trigger["initialised"]) == (["small"], "large", 1)
-    assert same
-    assert config["model"] == "large"
+    assert [one["released"] for one in seen] == [[], ["small"], ["small"], ["small", "alto"]]
+    assert [one["beam"] for one in seen] == [8, 8, 9, 9]
+    assert [one["model"] for one in seen] == ["small", "large", "large", "large"]
+    assert {one["initialised"] for one in seen} == {1}
+    assert starts == 1
+    assert (config["model"], config["voice"], config["temperature"]) == ("large", "bass", 0.0)
+
+
+@pytest.mark.acceptance("cjm-substrate 54")
+@pytest.mark.parametrize("declared", [True, False], ids=["in the manifest", "by the capability"])
+def test_bad_values_are_all_named_and_none_reaches_the_worker(declared: bool) -> None:
+    bad = {"model": "huge", "beam": 99, "temperature": "warm"}
+    schema = None
+    if declared:
+        schema = {
+            "properties": {
+                "model": {"enum": ["small", "large"]},
+                "beam": {"type": "integer", "maximum": 16},
+                "temperature": {"type": "number"},
+            }
+        }
+    manifest = a_manifest("sample:Configured", config=schema)
+
+    async def work() -> Any:
+        never, live, told = SupervisedWorker(manifest, config=bad), SupervisedWorker(manifest), list[Any]()
+        never.listen(told.append)
+        try:
+            loading = await failure(never.start())
+            await live.start()
+            changing = await failure(live.reconfigure(bad))
+            return loading, changing, never.state, told, await live.call("one"), live.generation
+        finally:
+            await live.stop()
+
+    loading, changing, state, told, seen, generation = run(work())
+
+    for fault in (loading, changing):
+        assert isinstance(fault, CapabilityConfigError)
+        assert fault.fields_invalid == ["beam", "model", "temperature"]
+    assert state is WorkerState.COLD
+    assert not [one for one in told if isinstance(one, Ready)]
+    if declared:
+        assert told == []
+    assert (seen["model"], seen["beam"], seen["released"], seen["initialised"]) == ("small", 4, [], 1)
+    assert generation == 1
 
 
 @pytest.mark.acceptance("cjm-substrate 53")

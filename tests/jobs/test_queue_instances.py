@@ -1,8 +1,10 @@
 """Instances: refused at the door when off or unknown, apart from each other, and stopped without a trace."""
 
 import asyncio
+import re
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -20,9 +22,10 @@ from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue_faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.shelf import Shelf
+from failwell.jobs.worker import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
-from tests.jobs.workers import SAMPLES, run, until
+from tests.jobs.workers import SAMPLES, is_alive, run, until
 
 
 @pytest.mark.acceptance("cjm-substrate 39")
@@ -80,35 +83,66 @@ def test_disabling_lets_the_job_finish_then_tells_the_capability_once_and_is_kep
 
 @pytest.mark.acceptance("cjm-substrate 41")
 def test_stopping_leaves_nobody_waiting_and_every_job_on_record(tmp_path: Path) -> None:
+    drain, slack = 0.5, 1.0
+
     async def work() -> None:
-        deaf, go = tmp_path / "deaf", tmp_path / "go"
-        waiters: list[asyncio.Task[Any]] = []
+        deaf, go, slow = tmp_path / "deaf", tmp_path / "go", tmp_path / "slow"
+        told: dict[str, float] = {}
+        waiters: dict[str, asyncio.Task[Any]] = {}
         async with a_runtime(
-            tmp_path, a_capability("a", cancel_grace=0.1), a_capability("b"), drain=0.05
+            tmp_path, a_capability("a", cancel_grace=0.1, stop_grace=0.2), a_capability("b"), drain=drain
         ) as jobs:
-            running = await jobs.submit("a", {"path": str(deaf)}, action="deaf")
-            ending = await jobs.submit("b", {"path": str(go)}, action="until")
+            jobs.register(a_capability("slow", "SlowStart"), config={"slow_if": str(slow)})
+            await jobs.call("slow", action="pid")
+            await jobs.worker("slow").stop()
+            slow.touch()
+            made = {
+                "running": await jobs.submit("a", {"path": str(deaf)}, action="deaf"),
+                "ending": await jobs.submit("b", {"path": str(go)}, action="until"),
+            }
             await began(deaf)
             await began(go)
-            waiting = await jobs.submit("a", {"value": 1})
-            waiters = [asyncio.create_task(jobs.wait(job.id)) for job in (running, waiting, ending)]
+            made["pending"] = await jobs.submit("a", {"value": 1})
+            made["starting"] = await jobs.submit("slow")
+            waiters = {name: asyncio.create_task(jobs.wait(job.id)) for name, job in made.items()}
+            again = {"times": 9, "path": str(tmp_path / "count"), "after": 50.0}
+            made["waiting"] = await jobs.submit("b", again, action="fail_first")
+            waiters["waiting"] = asyncio.create_task(jobs.wait(made["waiting"].id))
             await asyncio.sleep(0)
             go.touch()
-            await until(lambda: jobs.job(ending.id).state.is_final)
+            await until(lambda: jobs.job(made["waiting"].id).state is JobState.WAITING)
+            await until(lambda: jobs.worker("slow").state is WorkerState.STARTING)
+            begun = monotonic()
+            for name, waiter in waiters.items():
+                waiter.add_done_callback(lambda _, name=name: told.setdefault(name, monotonic() - begun))
             inside = jobs
-        ended = await asyncio.gather(*waiters, return_exceptions=True)
+        ends = dict(
+            zip(waiters, await asyncio.gather(*waiters.values(), return_exceptions=True), strict=True)
+        )
 
-        assert [type(one) for one in ended[:2]] == [QueueStopped, QueueStopped]
-        assert not isinstance(ended[2], BaseException)
-        assert ended[2].state is JobState.COMPLETED
+        assert max(told.values()) <= drain + slack
+        ended = ends.pop("ending")
+        assert not isinstance(ended, BaseException)
+        assert ended.state is JobState.COMPLETED
+        for name, one in ends.items():
+            assert isinstance(one, QueueStopped)
+            assert f"job `{made[name].id}` was" in str(one)
+            assert "goes on when a queue is started on the same store" in str(one)
         with pytest.raises(RuntimeError):
             await inside.submit("a")
         async with a_runtime(tmp_path, measured=False) as jobs:
-            assert types(jobs, running)[-1] == "requeued"
-            assert {jobs.job(job.id).state for job in (running, waiting)} == {JobState.PENDING}
-            jobs.cancel(running.id)
+            assert types(jobs, made["running"])[-1] == "requeued"
+            standing = {name: jobs.job(job.id).state.value for name, job in made.items()}
+            assert standing == {
+                "running": "pending",
+                "ending": "completed",
+                "pending": "pending",
+                "starting": "pending",
+                "waiting": "waiting",
+            }
+            jobs.cancel(made["running"].id)
             jobs.register(a_capability("a"))
-            assert (await jobs.wait(waiting.id)).result == 1
+            assert (await jobs.wait(made["pending"].id)).result == 1
 
     run(work())
 
@@ -137,15 +171,18 @@ def test_instances_of_one_capability_are_apart(tmp_path: Path) -> None:
             jobs.add_instance("worker", "large", {"model": "large"})
             seen = [await jobs.call(name, action="seen_config") for name in ("worker", "large")]
             pids = {await jobs.call(name, action="pid") for name in ("worker", "large")}
+            kept = jobs.worker("worker").pid
             await jobs.unload("large")
 
             assert seen == [{"model": "small"}, {"model": "large"}]
             assert len(pids) == 2
-            assert await jobs.call("worker", action="pid") in pids
+            assert await jobs.call("worker", action="pid") == kept
+            assert [pid for pid in pids if is_alive(pid)] == [kept]
             with pytest.raises(CapabilityNotLoadedError):
                 await jobs.submit("large")
-            learned = {(one.instance, one.samples) for one in jobs.store.profiles()}
-            assert learned == {("worker", 3), ("large", 2)}
+            profiles = jobs.store.profiles()
+            assert {(one.instance, one.samples) for one in profiles} == {("worker", 3), ("large", 2)}
+            assert len({one.config for one in profiles}) == 2
 
     run(work())
 
@@ -163,13 +200,20 @@ def test_ids_are_checked_and_made_up_ones_are_not_kept(tmp_path: Path) -> None:
             jobs.add_instance("worker", "chosen")
             await jobs.configure("chosen", {"a": 3})
 
-            assert made.startswith("worker-")
-            assert len(made) == len("worker-") + 6
+            assert re.fullmatch("worker-[0-9a-f]{6}", made)
             assert jobs.shelf.config(made) == {}
             assert jobs.shelf.is_enabled(made)
             assert jobs.shelf.config("chosen") == {"a": 3}
             with pytest.raises(CapabilityInputError):
                 jobs.add_instance("worker", "chosen")
+            await jobs.enable(made)
+            await jobs.worker(made).restart()
+            assert await jobs.call(made, action="seen_config") == {"a": 2}
+        for file in (tmp_path / "shelf").rglob("*"):
+            assert made not in f"{file}{file.read_text() if file.is_file() else ''}"
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            with pytest.raises(CapabilityNotLoadedError):
+                await jobs.submit(made)
 
     run(work())
 

@@ -22,8 +22,12 @@ def test_the_higher_priority_goes_first_and_equals_keep_their_order(tmp_path: Pa
             later = [await jobs.submit("worker", {"value": "low"})]
             later += [await jobs.submit("worker", {"value": f"high{n}"}, priority=5) for n in (1, 2)]
             later.append(await jobs.submit("worker", {"value": "moved"}))
+            before = [job.request.arguments["value"] for job in jobs.waiting()]
+            assert before == ["high1", "high2", "low", "moved"]
             moved = jobs.reorder(later[-1].id, 9)
             refused = jobs.reorder(busy.id, 9)
+            after = [job.request.arguments["value"] for job in jobs.waiting()]
+            assert after == ["moved", "high1", "high2", "low"]
             go.touch()
             for job in later:
                 await jobs.wait(job.id)
@@ -53,6 +57,8 @@ def test_a_waiting_job_that_is_cancelled_never_runs_and_is_listed_once(tmp_path:
             assert ended.state is JobState.CANCELLED
             assert [job.id for job in jobs.history()].count(waiting.id) == 1
             assert types(jobs, waiting) == ["submitted", "cancelled"]
+            assert ended.started_at is None
+            assert jobs.counts()["cancelled"] == 1
             assert not jobs.cancel(waiting.id)
             assert not jobs.cancel("nobody")
         assert "never" not in lines(log)

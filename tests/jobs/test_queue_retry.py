@@ -84,7 +84,11 @@ def test_a_lasting_shortage_is_tried_twice_and_recorded_with_its_numbers(tmp_pat
             ended = await jobs.wait(job.id)
 
             assert len(lines(count)) == 2
-            assert ended.state is JobState.FAILED
+            assert (ended.state, ended.attempt, ended.retry_count) == (JobState.FAILED, 2, 1)
+            assert types(jobs, job).count("retrying") == 1
+            kept = jobs.store.find(job.id)
+            assert kept is not None
+            assert kept.error == ended.error
             assert ended.error is not None
             assert ended.error.category.job == "resource"
             assert ended.error.resource_shortfall is not None

@@ -107,6 +107,17 @@ class Worker:
                 file.write(f"{what}\n")
 
 
+class SlowStart(Worker):
+    """Once a file is there, it is not ready for a minute, and shows that it gets on."""
+
+    def initialize(self, config):
+        super().initialize(config)
+        if not os.path.exists(config["slow_if"]):
+            return
+        with self.heartbeat("loading", interval=0.1):
+            time.sleep(60)
+
+
 class Model:
     """Sits in the memory of a GPU that is a folder: one file for each process, with the megabytes it holds."""
 

@@ -325,6 +325,7 @@ class Configured:
         beam: int = field(default=4, metadata={"minimum": 1, "maximum": 16})
         language: str | None = None
         temperature: float = 0.0
+        voice: str = field(default="alto", metadata={"reload": "voice"})
 
     def initialize(self, config):
         self.config = config
@@ -332,6 +333,9 @@ class Configured:
 
     def release_model(self):
         self.released.append(self.config.model)
+
+    def release_voice(self):
+        self.released.append(self.config.voice)
 
     def apply_config(self, config):
         self.config = config
