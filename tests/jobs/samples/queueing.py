@@ -167,3 +167,10 @@ class Releasing(Model):
     def release(self):
         if os.path.exists(self.file):
             os.unlink(self.file)
+
+
+class Stubborn(Model):
+    """Does not end when it is asked to."""
+
+    def cleanup(self):
+        time.sleep(60)
