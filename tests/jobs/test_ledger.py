@@ -19,6 +19,7 @@ from failwell.jobs.ledger import (
     to_free,
     victims,
 )
+from failwell.jobs.resources import Limits
 
 GPU = gpu(0)
 
@@ -98,3 +99,34 @@ def test_what_is_freed_goes_by_the_learned_peak_with_a_margin() -> None:
 
 def test_pools_are_called_as_reports_call_them() -> None:
     assert [resource_of(one) for one in (GPU, RAM, DISK)] == ["gpu_vram_mb", "system_ram_mb", "disk_mb"]
+
+
+def test_a_limit_is_kept_however_much_there_is() -> None:
+    there = Books(
+        pools={RAM: Pool(100_000, 90_000)},
+        reserved={"busy": {RAM: 300}},
+        held={"busy": {RAM: 100}, "idle": {RAM: 500}},
+        limits={RAM: 1_000},
+    )
+
+    assert admit("a", {RAM: 1_100}, there) == Never(RAM, 1_100, 1_000)
+    assert admit("a", {RAM: 800}, there) == Short(RAM, 800, 700, is_reserved=True)
+    # The idle one holds 500, and the busy one may grow by 200: 200 are left.
+    assert admit("a", {RAM: 250}, there) == Short(RAM, 250, 200, is_reserved=False)
+    assert admit("a", {RAM: 150}, there) == Fits()
+    assert admit("idle", {RAM: 600}, there) == Fits()
+
+
+def test_a_limit_beyond_the_machine_changes_nothing() -> None:
+    there = Books(pools={RAM: Pool(1_000, 400)}, reserved={}, held={}, limits={RAM: 5_000})
+
+    assert admit("a", {RAM: 950}, there) == Never(RAM, 950, 900)
+    assert admit("a", {RAM: 500}, there) == Short(RAM, 500, 400, is_reserved=False)
+
+
+def test_limits_are_those_of_the_pools_that_are_there() -> None:
+    limits = Limits(memory_mb=1_000, gpu_mb=2_000)
+
+    assert limits.of([RAM, DISK, gpu(0), gpu(1)]) == {RAM: 1_000, gpu(0): 2_000, gpu(1): 2_000}
+    with pytest.raises(ValueError, match="`disk_mb` is more than 0"):
+        Limits(disk_mb=0)

@@ -7,12 +7,19 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from failwell.jobs.resources import Limits
     from failwell.jobs.runtime import Runtime
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def host(asked: Namespace, *, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int = 4) -> bool:
+def host(
+    asked: Namespace,
+    *,
+    until: "Callable[[Runtime], Awaitable[Any]]",
+    lanes: int = 4,
+    limits: "Limits | None" = None,
+) -> bool:
     """Run the jobs of the store until `until` is done, or somebody asks this process to end.
 
     Whether it came to its end, rather than being asked to, comes back.
@@ -22,19 +29,22 @@ def host(asked: Namespace, *, until: "Callable[[Runtime], Awaitable[Any]]", lane
     from failwell.apps.cli.warned import warnings_as_lines
 
     with warnings_as_lines():
-        return run(_host(asked, until, lanes))
+        return run(_host(asked, until, lanes, limits))
 
 
-async def _host(asked: Namespace, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int) -> bool:
+async def _host(
+    asked: Namespace, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int, limits: "Limits | None"
+) -> bool:
     import asyncio
 
+    from failwell.jobs.resources_book import NO_LIMITS
     from failwell.jobs.runtime import Runtime
     from failwell.journal.folder import state_folder
 
     loop = asyncio.get_running_loop()
     asked_to_end = asyncio.Event()
     task: asyncio.Future[Any] | None = None
-    async with Runtime(state_folder(asked.store), lanes=lanes) as jobs:
+    async with Runtime(state_folder(asked.store), lanes=lanes, limits=limits or NO_LIMITS) as jobs:
 
         def interrupted(number: int) -> None:
             if not asked_to_end.is_set():

@@ -9,20 +9,28 @@ from failwell.apps.cli.runs_find import add_store
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
+    from failwell.jobs.resources import Limits
     from failwell.jobs.runtime import Runtime
 
 _ACTIONS = ("list", "run")
+_LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of each GPU"}
 COLUMNS = ("id", "state", "pid", "jobs", "memory", "gpu", "learned")
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare what can be done with workers."""
-    parser.usage = "%(prog)s [list] [options]\n       %(prog)s run [--until-empty] [--lanes N] [options]"
+    parser.usage = (
+        "%(prog)s [list] [options]\n       %(prog)s run [--until-empty] [--lanes N] [--memory MB] [options]"
+    )
     parser.add_argument(
         "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
     )
     parser.add_argument("--until-empty", action="store_true", help="end once no job is left")
     parser.add_argument("--lanes", metavar="N", type=int, help="jobs that run at a time (default: 4)")
+    for option, what in _LIMITS.items():
+        parser.add_argument(
+            f"--{option}", metavar="MB", type=float, help=f"the most {what} that jobs may use together"
+        )
     add_store(parser)
     parser.epilog = "One process at a time runs the jobs of a store; others are woken by what is handed in."
 
@@ -31,7 +39,7 @@ def run(asked: Namespace) -> int:
     """List or run."""
     if asked.action == "run":
         return _run(asked)
-    for name in ("until_empty", "lanes"):
+    for name in ("until_empty", "lanes", "memory", "disk", "gpu_memory"):
         if getattr(asked, name) not in (None, False):
             told = name.replace("_", "-")
             raise wrong(f"`--{told}` is for `failwell workers run`", see="failwell workers --help")
@@ -45,6 +53,8 @@ def _run(asked: Namespace) -> int:
     if lanes < 1:
         raise wrong("`--lanes` is at least 1", see="failwell workers --help")
 
+    limits = _limits(asked)
+
     async def until(jobs: "Runtime") -> None:
         from asyncio import Event
 
@@ -53,8 +63,18 @@ def _run(asked: Namespace) -> int:
         else:
             await Event().wait()
 
-    host(asked, until=until, lanes=lanes)
+    host(asked, until=until, lanes=lanes, limits=limits)
     return Exit.DONE
+
+
+def _limits(asked: Namespace) -> "Limits":
+    from failwell.jobs.resources import Limits
+
+    for option in _LIMITS:
+        much = getattr(asked, option.replace("-", "_"))
+        if much is not None and not much > 0:
+            raise wrong(f"`--{option}` is more than 0", see="failwell workers --help")
+    return Limits(memory_mb=asked.memory, disk_mb=asked.disk, gpu_mb=asked.gpu_memory)
 
 
 def _list(asked: Namespace) -> int:
