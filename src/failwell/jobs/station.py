@@ -1,5 +1,6 @@
 """One instance within a queue: its worker, whether it takes work, and which jobs it has."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,10 +49,12 @@ class Station:
         return self.manifest.resources.gpu or "cuda" in self.manifest.resources.accelerators
 
 
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
 def _device(manifest: Manifest) -> int:
     """The GPU that the worker will use: the first that it may see."""
-    for variable in manifest.env:
-        if variable.name == "CUDA_VISIBLE_DEVICES" and variable.value:
-            first = variable.value.partition(",")[0].strip()
-            return int(first) if first.isdecimal() else 0
-    return 0
+    told = {variable.name: variable.value for variable in manifest.env}
+    visible = told.get(_VISIBLE) or os.environ.get(_VISIBLE, "")
+    first = visible.partition(",")[0].strip()
+    return int(first) if first.isdecimal() else 0
