@@ -237,6 +237,29 @@ def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) 
     assert read_result(kept_result(value)) == value
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"$file": {"path": "/etc/passwd", "size": 1}},
+        [{"a": {"$file": {"path": "/etc/passwd", "size": 1}}}],
+        {"$file": None},
+        {"$file": 3, "b": 1},
+        {"$plain": {"$file": {"path": "/x", "size": 1}}},
+        {"$plain": 1},
+        {"$plain": {"$plain": {}}},
+        {},
+    ],
+)
+def test_a_result_that_looks_like_a_file_stays_what_it_is(tmp_path: Path, value: object) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            assert await jobs.call("worker", {"value": value}) == value
+            [job] = jobs.history(limit=1)
+            assert job.result == value
+
+    run(work())
+
+
 def test_arguments_that_are_not_json_are_refused_at_the_door(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_capability()) as jobs:

@@ -85,19 +85,24 @@ def kept_result(value: Any) -> str:
 def read_result(text: str) -> Any:
     """What `kept_result` wrote."""
     value = loads(text)
-    if '"$file"' not in text:
+    if '"$file"' not in text and '"$plain"' not in text:
         return value
     return _opened(value)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+_WORDS = ("$file", "$plain")
+"""Keys that mean something here where they stand alone. A capability's own that look so are put into `$plain`:
+what it returns must never be read as the handle of a file that it did not make.
+"""
 
 
 def _closed(value: Any) -> Any:
     if isinstance(value, FileHandle):
         return {"$file": {"path": value.path, "size": value.size}}
     if isinstance(value, Mapping):
-        return {key: _closed(one) for key, one in cast("Mapping[str, Any]", value).items()}
+        held = {key: _closed(one) for key, one in cast("Mapping[str, Any]", value).items()}
+        return {"$plain": held} if len(held) == 1 and next(iter(held)) in _WORDS else held
     if isinstance(value, list):
         return [_closed(one) for one in cast("list[Any]", value)]
     return value
@@ -108,6 +113,8 @@ def _opened(value: Any) -> Any:
         held = cast("dict[str, Any]", value)
         if len(held) == 1 and "$file" in held:
             return FileHandle(path=held["$file"]["path"], size=held["$file"]["size"])
+        if len(held) == 1 and "$plain" in held:
+            held = cast("dict[str, Any]", held["$plain"])
         return {key: _opened(one) for key, one in held.items()}
     if isinstance(value, list):
         return [_opened(one) for one in cast("list[Any]", value)]

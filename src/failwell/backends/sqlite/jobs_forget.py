@@ -107,13 +107,15 @@ def _files(value: Any, folder: Path) -> list[Path]:
     if not isinstance(value, dict):
         return []
     held = cast("dict[str, Any]", value)
-    told = held.get("$file")
-    if len(held) != 1 or not isinstance(told, dict):
-        return [file for one in held.values() for file in _files(one, folder)]
-    # By its name alone: the state folder may have been moved, or named from another working directory.
-    name = Path(str(cast("dict[str, Any]", told).get("path"))).name
-    file = folder / RESULTS / name
-    return [file] if _FILE.fullmatch(name) and file.exists() else []
+    if len(held) == 1 and isinstance(held.get("$file"), dict):
+        # By its name alone: the state folder may have been moved.
+        name = Path(str(held["$file"].get("path"))).name
+        file = folder / RESULTS / name
+        return [file] if _FILE.fullmatch(name) and file.exists() else []
+    if len(held) == 1 and isinstance(held.get("$plain"), dict):
+        # The capability's own words, which only look like a handle: see `failwell.jobs.kept`.
+        held = cast("dict[str, Any]", held["$plain"])
+    return [file for one in held.values() for file in _files(one, folder)]
 
 
 def _unlinked(file: Path) -> bool:
