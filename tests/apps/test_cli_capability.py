@@ -171,6 +171,38 @@ def test_settings_that_a_newer_version_does_not_know_are_told_of_by_check_and_by
     assert len(job.err.splitlines()) == 1
 
 
+@pytest.mark.acceptance("cjm-substrate 53")
+def test_a_workflow_whose_job_loses_settings_says_so_in_one_line(home: Path) -> None:
+    lenient(home)
+    run(home, "config", "greeter", "loudness=5")
+    (home / "greeting.py").write_text(CODE.replace("loudness", "volume"))
+    (home / "w.yaml").write_text(WORKFLOW)
+
+    done = failwell("run", str(home / "w.yaml"), "--quiet", "--store", str(home / "state"))
+
+    assert done.code == 0, done.err
+    [told] = [line for line in done.err.splitlines() if "loudness" in line]
+    assert told == (
+        "warning: left out of the configuration of 'greeter', because it is not known: `loudness`;"
+        " correct that where it is set, `failwell capability config greeter` shows what is kept"
+    )
+    assert "UnknownConfigWarning" not in done.err
+
+
+WORKFLOW = """
+workflow:
+  name: greet
+  entry_point: greet
+agents:
+  - name: greet
+    type: job
+    job: greeter
+    arguments: {name: x}
+    routes:
+      - to: $end
+"""
+
+
 def test_a_setting_can_be_forgotten(home: Path) -> None:
     added(home)
     run(home, "config", "greeter", "language=de")
