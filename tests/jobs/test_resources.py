@@ -107,6 +107,27 @@ def test_learned_peaks_decide_whether_two_run_together(tmp_path: Path, second: i
     run(work())
 
 
+@pytest.mark.acceptance("cjm-substrate 43")
+def test_who_holds_its_memory_already_is_not_let_in_beyond_what_is_promised_to_others(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu, go = a_gpu(tmp_path), tmp_path / "go"
+        async with a_runtime(tmp_path, world=OutsideWorld(gpu)) as jobs:
+            for name, held in (("a", 5_000), ("b", 4_500)):
+                jobs.register(a_model(name), config={"gpu": str(gpu)})
+                await jobs.call(name, {"mb": held})
+            first = await jobs.submit("a", {"mb": 5_000, "until": str(go)})
+            await began(go)
+            other = await jobs.submit("b", {"mb": 4_500})
+            await until(lambda: jobs.job(other.id).block_reason is not None)
+
+            assert "running jobs leave 4,000 MB" in str(jobs.job(other.id).block_reason)
+            assert jobs.job(first.id).state is JobState.RUNNING
+            go.touch()
+            assert (await jobs.wait(other.id)).state is JobState.COMPLETED
+
+    run(work())
+
+
 def _peak(jobs: Runtime, name: str, what: str) -> float:
     book = jobs._book
     peak = None if book is None else book._peaks.get(name)

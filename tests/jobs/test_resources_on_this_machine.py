@@ -179,7 +179,7 @@ def test_main_memory_is_never_promised_twice_and_small_ones_run_together(tmp_pat
             ended = [await jobs.wait(one.id) for one in (first, second, *rest)]
 
             assert "running jobs leave" in why
-            assert {one.state for one in ended} == {JobState.COMPLETED}
+            assert [one.error for one in ended if one.state is not JobState.COMPLETED] == []
             held = {name: spans(path) for name, path in logs.items()}
             assert [len(held[name]) for name in sizes] == [6, 6, 1]
             assert not meet(held["one"], held["two"])

@@ -59,6 +59,8 @@ class Book:
         self._limits = limits
         self._now = now
         self.machine: Machine | None = None
+        self._budgets: dict[str, float] = {}
+        """Pool → what jobs may use of it, as of the last look. It hardly ever changes."""
         self._seen = 0.0
         self._ended = 0.0
         """When a job ended last: what was seen before that may be free by now."""
@@ -103,6 +105,8 @@ class Book:
         pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
         self.machine, resident = await asyncio.to_thread(self._read, pids)
         self._resident.update(resident)
+        books = self.books(())
+        self._budgets = {pool: books.budget(pool) for pool in books.pools}
         self._seen = began
 
     def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[Machine, dict[str, float]]:
@@ -167,7 +171,9 @@ class Book:
             return Fits()
         peaks = self.peaks(station)
         held = self._held(station)
-        if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()):
+        if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()) and all(
+            self._is_unpromised(pool, much) for pool, much in peaks.items()
+        ):
             return Fits()
         if not self.is_fresh:
             return None
@@ -176,6 +182,16 @@ class Book:
             # Nobody's memory is taken for the sake of what a job that has ended held.
             return None
         return found
+
+    def _is_unpromised(self, pool: str, much: float) -> bool:
+        """Whether those that run leave so much of the budget.
+
+        Having held it when the last pulse came is not enough: it may have been given up since.
+        """
+        if much <= NOTICEABLE or not self._reserved:
+            return True
+        promised = sum(of.get(pool, 0.0) for of in self._reserved.values())
+        return promised + much <= self._budgets.get(pool, 0.0)
 
     def books(self, everybody: Iterable[Station]) -> Books:
         """Everything that admission and eviction go by."""
