@@ -355,13 +355,18 @@ def test_who_takes_warnings_for_errors_gets_no_worker_and_no_change() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UnknownConfigWarning)
             async with a_worker("sample:Configured", config={"x": 1}, config_strict=False) as (worker, _):
-                with pytest.raises(UnknownConfigWarning):
-                    await worker.start()
-                with pytest.raises(UnknownConfigWarning):
-                    await worker.reconfigure({"beam": 5, "y": 1})
-                return dict(worker.config), worker.state, descendants(os.getpid())
+                faults = [
+                    await failure(worker.start()),
+                    await failure(worker.reconfigure({"beam": 5, "y": 1, "z": 2})),
+                ]
+                return faults, dict(worker.config), worker.state, descendants(os.getpid())
 
-    assert run(work()) == ({"x": 1}, WorkerState.COLD, [])
+    faults, config, state, left = run(work())
+
+    assert [type(one) for one in faults] == [CapabilityConfigError, CapabilityConfigError]
+    assert [getattr(one, "fields_invalid", None) for one in faults] == [["x"], ["y", "z"]]
+    assert [type(one.__cause__) for one in faults] == [UnknownConfigWarning, UnknownConfigWarning]
+    assert (config, state, left) == ({"x": 1}, WorkerState.COLD, [])
 
 
 def named(warning: warnings.WarningMessage) -> list[str]:

@@ -7,10 +7,11 @@ where they would be refused. Whatever is known is checked all the same.
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.frozen import frozen
 from failwell.jobs.manifest import Manifest, Schema
 from failwell.jobs.schema import check_schema, validate
-from failwell.jobs.schema_unknown import warn_of, without_unknown
+from failwell.jobs.schema_unknown import UnknownConfigWarning, warn_of, without_unknown
 
 
 @frozen
@@ -61,6 +62,17 @@ class Settings:
         # The manifest's own mistakes come with every start, and are told once.
         news = () if made.defaults_left_out == self._told else made.defaults_left_out
         if made.left_out or news:
-            warn_of(self._manifest.name, sorted({*made.left_out, *news}))
+            self._warn(sorted({*made.left_out, *news}))
         self._told = made.defaults_left_out
         return made
+
+    def _warn(self, keys: list[str]) -> None:
+        name = self._manifest.name
+        try:
+            warn_of(name, keys)
+        except UnknownConfigWarning as warning:
+            # Whoever takes warnings for errors wants them refused, and whoever runs the job wants to know why.
+            told = "; ".join(f"`{key}` is not known" for key in keys)
+            raise CapabilityConfigError(
+                f"the configuration of {name!r} is not valid: {told}", fields_invalid=keys
+            ) from warning
