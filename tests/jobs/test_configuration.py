@@ -1,5 +1,6 @@
 """Configurations: checked on the host, every bad field named, applied without a restart."""
 
+import asyncio
 import os
 import re
 import warnings
@@ -17,7 +18,7 @@ from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_unknown import unknown_keys
 from failwell.jobs.supervisor import SupervisedWorker
 from failwell.jobs.worker import Ready, Started, WorkerState
-from tests.jobs.workers import a_manifest, a_worker, failure, run
+from tests.jobs.workers import a_manifest, a_worker, failure, run, until
 
 WORKERS = str(Path(__file__).with_name("workers.py"))
 SCHEMA: dict[str, Any] = {
@@ -373,6 +374,18 @@ def named(warning: warnings.WarningMessage) -> list[str]:
     """The keys that a warning names, in its order."""
     told = str(warning.message).partition("not known: ")[2].partition(";")[0]
     return [one.strip("`") for one in told.split(", ")]
+
+
+def test_a_change_while_it_starts_comes_after_the_start() -> None:
+    async def work() -> Any:
+        async with a_worker(config={"beating": 0.5}) as (worker, told):
+            starting = asyncio.ensure_future(worker.start())
+            await until(lambda: bool(told.of(Started)))
+            await worker.reconfigure({"model": "large"})
+            await starting
+            return await worker.call("one", action="seen_config"), dict(worker.config), len(told.of(Started))
+
+    assert run(work()) == ({"model": "large"}, {"model": "large"}, 1)
 
 
 def test_a_changed_configuration_survives_the_process() -> None:

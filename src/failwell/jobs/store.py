@@ -116,16 +116,6 @@ class Forgotten:
     needed: tuple[str, ...] = ()
     """Jobs that stay because they belong to a run that is not over; taken up again, it asks for them."""
 
-    def __add__(self, other: "Forgotten") -> "Forgotten":
-        """Both together."""
-        return Forgotten(
-            jobs=self.jobs + other.jobs,
-            events=self.events + other.events,
-            files=self.files + other.files,
-            files_left=self.files_left + other.files_left,
-            needed=self.needed + other.needed,
-        )
-
 
 class JobStore(Protocol):
     """Where jobs are kept. One process runs them at a time; any may add and look."""

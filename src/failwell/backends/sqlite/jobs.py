@@ -16,7 +16,7 @@ from typing import Any
 from failwell.backends.sqlite.checkpoint import Checkpointer
 from failwell.backends.sqlite.compact import compact
 from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
-from failwell.backends.sqlite.jobs_forget import FEW, delete_jobs, delete_worker_events, old_jobs
+from failwell.backends.sqlite.jobs_forget import FEW, delete_jobs, delete_worker_events, old_jobs, together
 from failwell.backends.sqlite.trouble import damaged, typed
 from failwell.fault.base import Fault
 from failwell.jobs.job import Job
@@ -153,17 +153,19 @@ class SqliteJobs:
     ) -> Forgotten:
         with self._reading() as connection:
             old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
-        whole = Forgotten(needed=old.needed)
+        parts = [Forgotten(needed=old.needed)]
         turn = self._reading if dry_run else self._transaction
         for start in range(0, len(old.keys), FEW):
             began = self._clock.monotonic()
             with turn() as connection:
-                whole += delete_jobs(connection, old.keys[start : start + FEW], self.folder, dry_run=dry_run)
+                few = old.keys[start : start + FEW]
+                parts.append(delete_jobs(connection, few, self.folder, dry_run=dry_run))
             # Others get as much time as we took.
             self._clock.sleep(self._clock.monotonic() - began)
         if before is not None and not states and instance is None:
             with turn() as connection:
-                whole += Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run))
+                parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
+        whole = together(parts)
         if whole.jobs and not dry_run:
             self._bell.ring()
             self._compact()

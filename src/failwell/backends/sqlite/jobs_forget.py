@@ -100,6 +100,17 @@ def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_r
     return connection.execute(f"DELETE FROM job_events WHERE {such}", (before,)).rowcount  # noqa: S608  (constants)
 
 
+def together(parts: Sequence[Forgotten]) -> Forgotten:
+    """All of it."""
+    return Forgotten(
+        jobs=tuple(job for one in parts for job in one.jobs),
+        events=sum(one.events for one in parts),
+        files=sum(one.files for one in parts),
+        files_left=tuple(file for one in parts for file in one.files_left),
+        needed=tuple(job for one in parts for job in one.needed),
+    )
+
+
 def _files(value: Any, folder: Path) -> list[Path]:
     """The files of a result that lie in our folder; whatever else it names is not ours to delete."""
     if isinstance(value, list):
