@@ -202,13 +202,19 @@ def shapes() -> dict[str, Make]:
 def calls() -> dict[str, Call]:
     """What is measured: classifying, reading, describing, and LiteLLM's mapping where it is installed.
 
-    Classifying is extracting and judging: the kind, and with it category, certainty and retryability.
-    A reading says besides how long to wait, which window is spent, and what to tell people.
+    Classifying is extracting and judging, all that decides: the kind with the rule and its runners-up, what
+    the limit counts over how long, how far the call got, when to come back. A reading says it besides: the
+    sentence, the safe headers and the record of the evidence.
     """
     from failwell import describe
-    from failwell.adapters.registry import kind_alone, read
+    from failwell.adapters.judge import judge
+    from failwell.adapters.registry import entries, read
 
-    found: dict[str, Call] = {"classify": kind_alone, "read": read, "describe": describe}
+    def classified(error: BaseException) -> object:
+        door: Any = entries(type(error))[0][0]
+        return judge(door.extract(error))
+
+    found: dict[str, Call] = {"classify": classified, "read": read, "describe": describe}
     try:
         litellm = import_module("litellm")
         exception_type = import_module("litellm.litellm_core_utils.exception_mapping_utils").exception_type

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from bench._table import Row, lines, row  # noqa: E402  (a script is started without its parent on the path)
 
 AIM = 25
-"""Microseconds for one exception. It stands beside the kind alone and beside the whole reading, which costs more."""
+"""Microseconds for one exception. It stands beside the judgement and beside the whole reading, which costs more."""
 AIM_DESCRIBE = 50
 
 

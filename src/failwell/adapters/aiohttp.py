@@ -4,8 +4,6 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask, ask_int
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.origin import broke_in_stream, came_through
@@ -15,15 +13,15 @@ from failwell.adapters.render import render
 from failwell.adapters.sdk import doorway, gather
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     if ask_int(error, "status") == 0:
-        facts["status"] = None
+        facts.status = None
     # huggingface_hub before version 1 hangs the body it read on aiohttp's error.
     body = parse_body(ask(error, "response_error_payload"))
     if body is not None:
-        facts["body"] = body
-        facts["codes"] = codes_of(body)
-        facts["message"] = message_of(body) or facts["message"]
+        facts.body = body
+        facts.codes = codes_of(body)
+        facts.message = message_of(body) or facts.message
 
 
 _read = doorway(None, "aiohttp", _refine)
@@ -39,9 +37,9 @@ def raised(error: BaseException) -> Reading | None:
         return None
     facts = gather(error, None, "aiohttp")
     # Its clock runs from the start, so only the place where it was stopped tells how far the call got.
-    facts["phase"] = "connect" if came_through(error, "aiohttp.connector") else "read"
-    facts["in_stream"] = broke_in_stream(error)
-    return render(Extract(**facts))
+    facts.phase = "connect" if came_through(error, "aiohttp.connector") else "read"
+    facts.in_stream = broke_in_stream(error)
+    return render(facts)
 
 
 TABLES: dict[str, Table] = {

@@ -4,8 +4,7 @@ An error event inside a stream is a status error whose status is the stream's 20
 in its type. Low credit comes as a 400 that says so only in words.
 """
 
-from typing import Any
-
+from failwell.adapters.extract import Extract
 from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -13,10 +12,10 @@ from failwell.adapters.sdk import doorway
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    status = facts["status"]
-    facts["in_stream"] = facts["in_stream"] or (status is not None and status < 400)
-    facts["provider"] = provider_of(error, "anthropic")
+def _refine(error: BaseException, facts: Extract) -> None:
+    status = facts.status
+    facts.in_stream = facts.in_stream or (status is not None and status < 400)
+    facts.provider = provider_of(error, "anthropic")
 
 
 TABLES: dict[str, Table] = {

@@ -7,19 +7,19 @@ send and failures to read the reply are two different families.
 from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway, transport
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     inner = ask(error, "inner_exception")
     if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
         # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
-        facts["phase"] = found
-    if facts["body"] is None:
+        facts.phase = found
+    if facts.body is None:
         told = ask(error, "error")
         body: dict[str, Any] = {
             "error": {
@@ -28,9 +28,9 @@ def _refine(error: BaseException, facts: dict[str, Any]) -> None:
                 "innererror": ask(told, "innererror"),
             }
         }
-        facts["body"] = body
-        facts["codes"] = tuple(dict.fromkeys((*codes_of(body), *facts["codes"])))
-        facts["message"] = message_of(body) or facts["message"]
+        facts.body = body
+        facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))
+        facts.message = message_of(body) or facts.message
 
 
 _read = doorway("azure", "azure-core", _refine)

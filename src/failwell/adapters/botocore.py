@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import Extract, codes_of, laid_out, message_of
+from failwell.adapters.extract import Extract, laid_out, said_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -32,6 +32,7 @@ def _answered(error: BaseException) -> Extract:
     status, request_id = around.get("HTTPStatusCode"), around.get("RequestId")
     names = names_of(error)
     in_stream = "eventstreamerror" in names
+    codes, message = said_in(body)
     phase, bug = transport(error)
     # As a call of the class it would take twice as long.
     found = object.__new__(Extract)
@@ -42,8 +43,8 @@ def _answered(error: BaseException) -> Extract:
         exception_type=type(error).__name__,
         names=names,
         status=status if isinstance(status, int) and not in_stream else None,
-        codes=codes_of(body),
-        message=message_of(body),
+        codes=tuple(codes),
+        message=message,
         headers=headers,
         body=body,
         phase=phase,

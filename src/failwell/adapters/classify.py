@@ -11,7 +11,7 @@ from typing import NamedTuple
 from failwell.adapters.codes import taught
 from failwell.adapters.extract import NOT_SENT, Extract, Phase
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
-from failwell.adapters.said import first_said, says
+from failwell.adapters.said import first_said, fitting
 
 _MOST_RUNNERS = 3
 _LONGEST = 8_000
@@ -83,26 +83,26 @@ def classify(found: Extract) -> Verdict:
         return Verdict(own)
     codes, phase, status = _meant(found.codes), found.phase, found.status
     low = found.message[:_LONGEST].lower()
-    if status is None and phase is not None and not (codes and _fitting(_named(codes, ()).rules, low)):
+    if status is None and phase is not None and not (codes and fitting(_named(codes, ()).rules, low)):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
         return Verdict(_transport(phase, in_stream=found.in_stream))
     rules, status = _by_name(found, codes)
-    fitting = _fitting(rules, low)
+    fits = fitting(rules, low) if rules else []
     ladder = _ladder(found, status)
-    if not fitting:
+    if not fits:
         if status in _DECIDES:
-            fitting = [_BY_STATUS[status]]
+            fits = [_BY_STATUS[status]]
         elif low and (said := first_said(low)) is not None:
-            fitting = [said]
-    if ladder is not None and ladder not in fitting:
-        fitting.append(ladder)
-    if not fitting:
+            fits = [said]
+    if ladder is not None and ladder not in fits:
+        fits.append(ladder)
+    if not fits:
         return Verdict(_otherwise(found, status))
-    winner = fitting[0]
-    if len(fitting) == 1:
+    winner = fits[0]
+    if len(fits) == 1:
         return Verdict(winner)
-    return Verdict(winner, tuple([rule for rule in fitting if rule.kind != winner.kind][:_MOST_RUNNERS]))
+    return Verdict(winner, tuple([rule for rule in fits if rule.kind != winner.kind][:_MOST_RUNNERS]))
 
 
 def _by_name(found: Extract, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:
@@ -127,10 +127,6 @@ def _otherwise(found: Extract, status: int | None) -> Rule:
 
 def _transport(phase: Phase, *, in_stream: bool) -> Rule:
     return _BROKEN_STREAM if in_stream and phase not in NOT_SENT else PHASES[phase]
-
-
-def _fitting(rules: tuple[Rule, ...], low: str) -> list[Rule]:
-    return [rule for rule in rules if (rule.pattern is None and rule.unless is None) or says(rule, low)]
 
 
 def _meant(codes: tuple[str, ...]) -> tuple[str, ...]:

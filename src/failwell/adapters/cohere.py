@@ -4,15 +4,14 @@ Its text prints every header of the reply, so only the body is read. 498 is a re
 a call that the caller's side ended.
 """
 
-from typing import Any
-
+from failwell.adapters.extract import Extract
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 
 
-def _refine(_: BaseException, facts: dict[str, Any]) -> None:
-    if facts["body"] is None:
-        facts["message"] = ""
+def _refine(_: BaseException, facts: Extract) -> None:
+    if facts.body is None:
+        facts.message = ""
 
 
 _read = doorway("cohere", "cohere", _refine)

@@ -7,11 +7,10 @@ a reading, which leaves this room, never does.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
-
-from failwell.fault.frozen import frozen
 
 Phase = Literal["pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
 """How far a call got when the transport failed; up to `tls` nothing was sent."""
@@ -54,12 +53,18 @@ _MESSAGE_KEYS = (
     "error",
     "title",
     "description",
+    "quotaId",
 )
+_TELLING = frozenset({*_CODE_KEYS, *_MESSAGE_KEYS})
+_LONGEST = 4_000
 
 
-@frozen
+@dataclass(slots=True, kw_only=True, eq=False)
 class Extract:
-    """The facts of one failed call, as its SDK, its reply or a saved row shows them."""
+    """The facts of one failed call, as its SDK, its reply or a saved row shows them.
+
+    A doorway may correct what was gathered; once it is judged, nobody changes it.
+    """
 
     provider: str | None = None
     sdk: str | None = None
@@ -99,16 +104,22 @@ def parse_body(body: object) -> Any:
 
 def codes_of(body: object) -> tuple[str, ...]:
     """Every code, type and reason in a body, inner ones first, lower-cased."""
-    return tuple(each_code(body))
+    return tuple(said_in(body)[0])
 
 
-def each_code(body: object) -> dict[str, None]:
-    """The same as the keys of a dict, to which other codes may be added."""
-    found: dict[str, None] = {}
+def message_of(body: object) -> str:
+    """The provider's own sentence in a body, for rules to read; it is never passed on."""
+    return body[:_LONGEST] if isinstance(body, str) else said_in(body)[1]
+
+
+def said_in(body: object) -> tuple[dict[str, None], str]:
+    """Both at once, the codes as the keys of a dict, to which others may be added."""
+    codes: dict[str, None] = {}
+    texts: list[str] = []
+    ids: list[str] = []
     for holder in objects_of(body):
-        for key in _CODE_KEYS:
-            if key not in holder:
-                continue
+        code_keys, message_keys = _telling(tuple([key for key in holder if key in _TELLING]))
+        for key in code_keys:
             value = holder[key]
             if type(value) is not str:
                 if isinstance(value, int) and not isinstance(value, bool):
@@ -119,34 +130,33 @@ def each_code(body: object) -> dict[str, None]:
                 code = value.strip().lower()
                 if ":" in code or "#" in code:
                     code = code.partition(":")[0].rpartition("#")[2]
-                found[code] = None
-    return found if len(found) <= _MOST_CODES else dict.fromkeys(islice(found, _MOST_CODES))
+                codes[code] = None
+        for key in message_keys:
+            value = holder[key]
+            if key == "quotaId":
+                # Which window a quota counts in stands in an id, not in the sentence.
+                ids.append(str(value)[:100])
+            elif isinstance(value, str) and value and value not in texts:
+                texts.append(value[:2_000])
+    if len(codes) > _MOST_CODES:
+        codes = dict.fromkeys(islice(codes, _MOST_CODES))
+    return codes, texts[0] if len(texts) == 1 and not ids else "\n".join((texts + ids)[:8])
+
+
+@lru_cache(maxsize=256)
+def _telling(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of an object's keys that hold a code, and those that hold a sentence, each in their order.
+
+    The same few keys come again in every failure of a service, so they are put in order once.
+    """
+    held = frozenset(keys)
+    return tuple(key for key in _CODE_KEYS if key in held), tuple(key for key in _MESSAGE_KEYS if key in held)
 
 
 def codes_in_text(text: str) -> tuple[str, ...]:
     """Codes in a message that has a body printed into it, as several SDKs do."""
     found = [match.lower() for match in _PRINTED.findall(text[:4_000])]
     return tuple(dict.fromkeys(found))[:8]
-
-
-def message_of(body: object) -> str:
-    """The provider's own sentence in a body, for rules to read; it is never passed on."""
-    if isinstance(body, str):
-        return body[:4_000]
-    texts: list[str] = []
-    ids: list[str] = []
-    for holder in objects_of(body):
-        for key in _MESSAGE_KEYS:
-            if key in holder:
-                value = holder[key]
-                if isinstance(value, str) and value and value not in texts:
-                    texts.append(value[:2_000])
-        if "quotaId" in holder:
-            # Which window a quota counts in stands in an id, not in the sentence.
-            ids.append(str(holder["quotaId"])[:100])
-    if len(texts) == 1 and not ids:
-        return texts[0]
-    return "\n".join((texts + ids)[:8])
 
 
 def objects_of(body: object) -> "Objects":

@@ -4,23 +4,21 @@ Its message may be a list of validation items. A used-up balance is a 403 that s
 `error_type` names what the queue's runner met, such as a start that took too long.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    facts["request_id"] = ask_str(error, "request_id") or facts["request_id"]
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.request_id = ask_str(error, "request_id") or facts.request_id
     items = ask(error, "message")
     if isinstance(items, list | dict):
         body: dict[str, object] = {"detail": items}
-        facts["codes"] = tuple(dict.fromkeys((*codes_of(body), *facts["codes"])))
-        facts["message"] = message_of(body)
+        facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))
+        facts.message = message_of(body)
 
 
 _read = doorway("fal", "fal_client", _refine)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from failwell.adapters.ask import ask, ask_str
-from failwell.adapters.extract import codes_of, message_of
+from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
 from failwell.adapters.sdk import body_of, doorway
@@ -26,27 +26,27 @@ def _provider(error: BaseException) -> str:
     return "google-vertex" if url is not None and _VERTEX in str(url)[:500] else "google"
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    facts["provider"] = _provider(error)
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.provider = _provider(error)
     # An error object in the middle of a stream comes with the stream instead of a reply.
     if ask(ask(error, "response"), "response_stream") is not None:
-        facts["in_stream"] = True
-    if type(error).__name__ == "APITimeoutError" and facts["phase"] is None:
-        facts["phase"] = "read"
+        facts.in_stream = True
+    if type(error).__name__ == "APITimeoutError" and facts.phase is None:
+        facts.phase = "read"
 
 
-def _call(error: BaseException, facts: dict[str, Any]) -> None:
+def _call(error: BaseException, facts: Extract) -> None:
     """google.api_core: details are messages of google.rpc, or absent, with the JSON in the response."""
-    facts["provider"] = "google"
+    facts.provider = "google"
     details = [_plain(one, _FIELDS) for one in _several(ask(error, "details"))]
     body = body_of(None, ask(error, "response"))
     if any(details) or body is None:
         body = {
             "error": {"message": ask_str(error, "message", limit=2_000), "details": [d for d in details if d]}
         }
-    facts["body"] = body
-    facts["codes"] = tuple(dict.fromkeys((*codes_of(body), *facts["codes"])))
-    facts["message"] = message_of(body) or facts["message"]
+    facts.body = body
+    facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))
+    facts.message = message_of(body) or facts.message
 
 
 def _several(value: object) -> list[object]:

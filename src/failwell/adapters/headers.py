@@ -31,6 +31,7 @@ _MOST_LINES = 200
 _LONGEST = 200
 _LONGEST_READ = 2_000
 _MOST_NAMES = 1024
+
 _names: dict[bytes | str, str] = {}
 """A header's name as it was sent → in lower case, or empty if nobody reads it."""
 _safe = set(SAFE_HEADERS)
@@ -57,8 +58,10 @@ def is_read_header(name: str) -> bool:
     return is_safe_header(name) or name in _READ or "ratelimit" in name or "rate-limit" in name
 
 
-def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The allow-listed ones among lower-cased headers."""
+def kept_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The allow-listed ones among lower-cased headers; the same object where they all are."""
+    if _safe.issuperset(headers) and len(headers) <= _MOST and max(map(len, headers.values())) <= _LONGEST:
+        return headers
     kept = {
         name: value if len(value) <= _LONGEST else value[:_LONGEST]
         for name, value in headers.items()
@@ -74,9 +77,11 @@ def _lines(headers: object) -> dict[str, str] | None:
         return None
     try:
         lines: Any = vars(headers)["_list"]
+        if len(lines) > _MOST_LINES:
+            lines = lines[:_MOST_LINES]
         found: dict[str, str] = {}
         known = _names.get
-        for _, sent, value in lines if len(lines) <= _MOST_LINES else lines[:_MOST_LINES]:
+        for _, sent, value in lines:
             name = known(sent)
             if name is None:
                 name = _learn(sent, sent.decode())

@@ -4,8 +4,7 @@ The two families share names and no class, so one table serves both. What a tran
 depends on how far the call got, and its class says so.
 """
 
-from typing import Any
-
+from failwell.adapters.extract import Extract
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import unparsed_reply
 from failwell.adapters.reading import Reading
@@ -13,12 +12,12 @@ from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     """A reader of events that was answered with something else; the reply is in its hands, not in the error."""
     if type(error).__name__ == "SSEError" and (reply := unparsed_reply(error)) is not None:
-        facts["status"] = reply.status
-        facts["headers"] = lower_headers(reply.headers)
-        facts["message"] = ""
+        facts.status = reply.status
+        facts.headers = lower_headers(reply.headers)
+        facts.message = ""
 
 
 def _table(sdk: str) -> Table:

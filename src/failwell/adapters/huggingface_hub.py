@@ -4,9 +4,8 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask_str
+from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway, gather
@@ -15,22 +14,21 @@ from failwell.fault.axes import Certainty
 _PROVIDER, _SDK = "huggingface", "huggingface_hub"
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     said = ask_str(error, "server_message", limit=2_000)
-    if said and said not in facts["message"]:
-        facts["message"] = f"{said}\n{facts['message']}"
+    if said and said not in facts.message:
+        facts.message = f"{said}\n{facts.message}"
 
 
-def _generation(error: BaseException, facts: dict[str, Any]) -> None:
+def _generation(error: BaseException, facts: Extract) -> None:
     # Made either from a failed reply, which is then its cause, or from an error event in a stream.
     cause = error.__cause__
     if cause is None:
-        facts["in_stream"] = True
+        facts.in_stream = True
         return
     reply = gather(cause, _PROVIDER, _SDK)
-    for name in ("status", "headers", "body", "request_id"):
-        facts[name] = reply[name]
-    facts["codes"] = reply["codes"]
+    facts.status, facts.headers, facts.body = reply.status, reply.headers, reply.body
+    facts.request_id, facts.codes = reply.request_id, reply.codes
 
 
 _read = doorway(_PROVIDER, _SDK, _refine)

@@ -4,9 +4,8 @@ Where the exception is an SDK's as well, that SDK's doorway comes first along th
 holds is read here. `OutputParserException` keeps the model's answer; it is never read.
 """
 
-from typing import Any
-
 from failwell.adapters.envelope import cause_of
+from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk import doorway
@@ -23,14 +22,14 @@ _CODES = {
 }
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     names = [cls.__name__ for cls in type(error).__mro__]
     code = next((_CODES[name] for name in names if name in _CODES), None)
     if code is not None:
-        facts["codes"] = (*facts["codes"], code)
-    if "ModelConnectionError" in names and facts["phase"] is None and facts["status"] is None:
+        facts.codes = (*facts.codes, code)
+    if "ModelConnectionError" in names and facts.phase is None and facts.status is None:
         # Without a cause it only says that the provider could not be reached, not that nothing was sent.
-        facts["phase"] = "closed"
+        facts.phase = "closed"
 
 
 _model = doorway(None, "langchain_core", _refine)

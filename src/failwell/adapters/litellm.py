@@ -5,11 +5,8 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.envelope import carries, cause_of
-from failwell.adapters.extract import Extract
 from failwell.adapters.headers import kept_headers, lower_headers
 from failwell.adapters.places import tops_of
 from failwell.adapters.reading import Reading
@@ -76,13 +73,13 @@ def _is_caught(link: BaseException) -> bool:
 
 
 def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Reading:
-    facts: dict[str, Any] = gather(error, provider, "litellm")
-    facts["headers"] = headers
-    facts["in_stream"] = any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
+    facts = gather(error, provider, "litellm")
+    facts.headers = headers
+    facts.in_stream = any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
     code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
     if code is not None:
-        facts["codes"] = (code, *facts["codes"])
-    return render(Extract(**facts))
+        facts.codes = (code, *facts.codes)
+    return render(facts)
 
 
 def _cooling(error: BaseException) -> Reading:

@@ -4,24 +4,22 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask_str
-from failwell.adapters.extract import codes_of, message_of, parse_body
+from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     if type(error).__name__ == "StreamDisconnectedError":
         # `error` is the server's own frame; `reason` only says who noticed.
         body = parse_body(ask_str(error, "error", limit=8_000))
-        facts["body"], facts["codes"], facts["message"] = body, codes_of(body), message_of(body)
-        facts["in_stream"] = True
-    elif "responsevalidationerror" in facts["names"] and not facts["codes"]:
+        facts.body, facts.codes, facts.message = body, codes_of(body), message_of(body)
+        facts.in_stream = True
+    elif "responsevalidationerror" in facts.names and not facts.codes:
         # An answer it cannot read; an error that the server put into the stream would have a code.
-        facts["in_stream"] = False
+        facts.in_stream = False
 
 
 _read = doorway("mistral", "mistralai", _refine)

@@ -4,8 +4,6 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.extract import Extract
 from failwell.adapters.headers import lower_headers
@@ -15,12 +13,12 @@ from failwell.adapters.render import render
 from failwell.adapters.sdk import doorway, gather
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    facts["message"] = ask_str(error, "error", limit=4_000) or ""
-    facts["headers"] = lower_headers(ask(ask(error.__context__, "response"), "headers"))
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.message = ask_str(error, "error", limit=4_000) or ""
+    facts.headers = lower_headers(ask(ask(error.__context__, "response"), "headers"))
     if ask_int(error, "status_code") == -1:
         # What breaks inside a stream would have been a 500 before it.
-        facts["in_stream"], facts["status"] = True, 500
+        facts.in_stream, facts.status = True, 500
 
 
 def raised(error: BaseException) -> Reading | None:
@@ -29,8 +27,8 @@ def raised(error: BaseException) -> Reading | None:
         return None
     facts = gather(error, "ollama", "ollama")
     # The client turns only a failed connect into this, and hides the original with `from None`.
-    facts["phase"] = "connect"
-    return render(Extract(**facts))
+    facts.phase = "connect"
+    return render(facts)
 
 
 TABLES: dict[str, Table] = {

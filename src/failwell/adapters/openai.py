@@ -4,9 +4,8 @@
 status; a connection error says only "Connection error." and keeps the rest in its cause.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.extract import Extract
 from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -14,11 +13,11 @@ from failwell.adapters.sdk import doorway
 from failwell.adapters.stainless import in_stream
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    facts["provider"] = provider_of(error, "openai")
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.provider = provider_of(error, "openai")
     in_stream(error, facts)
     completion = ask(error, "completion")
-    facts["model"] = None if completion is None else ask_str(completion, "model")
+    facts.model = None if completion is None else ask_str(completion, "model")
 
 
 def _is(kind: str, name: str) -> Reading:

@@ -6,11 +6,10 @@ worst member, like any group.
 """
 
 import re
-from typing import Any
 
 from failwell.adapters.ask import ask, ask_str
 from failwell.adapters.envelope import bad_answer, cause_of
-from failwell.adapters.extract import Phase
+from failwell.adapters.extract import Extract, Phase
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import innermost
 from failwell.adapters.reading import Reading
@@ -31,30 +30,32 @@ _CODES = {
 _KEY = re.compile(r"api[_ ]key|credential|token", re.IGNORECASE)
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     cause = cause_of(error)
     if cause is not None:
         _add(facts, gather(cause, None, "pydantic_ai"))
     own = [ask_str(error, name) for name in ("provider_error_code", "provider_error_type")]
     named = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
-    codes = [*(code.lower() for code in own if code), *facts["codes"], *([named] if named else [])]
-    facts["codes"] = tuple(dict.fromkeys(codes))
-    facts["in_stream"] = facts["in_stream"] or ask(error, "in_stream") is True
-    facts["model"] = ask_str(error, "model_name")
+    codes = [*(code.lower() for code in own if code), *facts.codes, *([named] if named else [])]
+    facts.codes = tuple(dict.fromkeys(codes))
+    facts.in_stream = facts.in_stream or ask(error, "in_stream") is True
+    facts.model = ask_str(error, "model_name")
     phase = _PHASES.get(str(ask(error, "phase")))
-    facts["phase"] = facts["phase"] or phase
+    facts.phase = facts.phase or phase
     wait = ask(error, "retry_after")
-    if isinstance(wait, int | float) and not isinstance(wait, bool) and "retry-after" not in facts["headers"]:
-        facts["headers"] = {**facts["headers"], "retry-after": f"{wait:g}"}
+    if isinstance(wait, int | float) and not isinstance(wait, bool) and "retry-after" not in facts.headers:
+        facts.headers = {**facts.headers, "retry-after": f"{wait:g}"}
 
 
-def _add(facts: dict[str, Any], below: dict[str, Any]) -> None:
+def _add(facts: Extract, below: Extract) -> None:
     """Fill what pydantic-ai did not keep with what the SDK's exception knows."""
-    facts["headers"] = facts["headers"] or lower_headers(below["headers"])
-    facts["codes"] = (*facts["codes"], *below["codes"])
-    facts["in_stream"] = facts["in_stream"] or below["in_stream"]
-    for name in ("body", "phase", "request_id", "cause_bug"):
-        facts[name] = facts[name] or below[name]
+    facts.headers = facts.headers or lower_headers(below.headers)
+    facts.codes = (*facts.codes, *below.codes)
+    facts.in_stream = facts.in_stream or below.in_stream
+    facts.body = facts.body or below.body
+    facts.phase = facts.phase or below.phase
+    facts.request_id = facts.request_id or below.request_id
+    facts.cause_bug = facts.cause_bug or below.cause_bug
 
 
 _reply = doorway(None, "pydantic_ai", _refine)

@@ -1,4 +1,4 @@
-"""A verdict as a reading: the kind with its evidence, a composed sentence, and safe facts.
+"""A judgement as a reading: the kind with its evidence, a composed sentence, and safe facts.
 
 The sentence is made of our words, the provider's name, the status and the code. Nothing that the
 provider or its SDK wrote in prose gets into it.
@@ -10,31 +10,24 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from failwell.adapters.classify import classify
 from failwell.adapters.extract import Extract
 from failwell.adapters.headers import kept_headers
-from failwell.adapters.quota import window_of
+from failwell.adapters.judge import judge
 from failwell.adapters.reading import Reading
 from failwell.adapters.rules import Rule
 from failwell.adapters.shortfall import shortfall_of
-from failwell.adapters.waits import wait_of
-from failwell.fault.axes import Certainty
 from failwell.fault.facts import ProviderMetadata
 from failwell.fault.registry import kind
 
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
 _MOST_SENTENCES = 512
 _new = object.__new__
-_LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
 
 
 def render(found: Extract, now: datetime | None = None) -> Reading:
-    """Classify `found` and say it."""
-    rule, runners = classify(found)
-    wait, nonsense = wait_of(found, now)
-    details: dict[str, Any] = window_of(found) if rule.kind in _LIMITS else {}
-    if nonsense:
-        details["ignored_waits"] = list(nonsense)
+    """Judge `found` and say it."""
+    rule, runners, window, certainty, wait, ignored, forbidden = judge(found, now)
+    details: dict[str, Any] = {**window, "ignored_waits": list(ignored)} if ignored else {**window}
     code = _code(found.codes)
     headers = found.headers
     # Called as a class, each would first have its keywords put into a dictionary and taken out again.
@@ -58,8 +51,8 @@ def render(found: Extract, now: datetime | None = None) -> Reading:
         saw=_saw(found, rule),
         runners=tuple([(f"provider.{other.name}", other.kind) for other in runners]) if runners else (),
         message=_sentence(kind(rule.kind).summary, found.provider, found.status, code),
-        certainty=_certainty(rule) if found.in_stream else None,
-        retryable=False if headers.get("x-should-retry", "").lower() == "false" else None,
+        certainty=certainty,
+        retryable=False if forbidden else None,
         provider=found.provider,
         model=found.model,
         provider_metadata=metadata,
@@ -98,8 +91,3 @@ def _code(codes: tuple[str, ...]) -> str | None:
         if code != "error" and _CODE.fullmatch(code) and not code.isdecimal():
             return code
     return None
-
-
-def _certainty(rule: Rule) -> Certainty | None:
-    """How far a call got that failed in the middle of a stream; a phase says that itself."""
-    return Certainty.PARTIAL if rule.kind.startswith("provider.") and rule.basis != "phase" else None

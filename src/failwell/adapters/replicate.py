@@ -18,10 +18,10 @@ from failwell.adapters.sdk import doorway
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     said = [ask_str(error, name, limit=2_000) for name in ("title", "detail")]
-    facts["message"] = "\n".join(part for part in said if part)
-    facts["headers"] = lower_headers(ask(reply_in(error, "replicate"), "headers"))
+    facts.message = "\n".join(part for part in said if part)
+    facts.headers = lower_headers(ask(reply_in(error, "replicate"), "headers"))
 
 
 def _failed(error: BaseException) -> Reading:

@@ -4,24 +4,23 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
-from typing import Any
-
 from failwell.adapters.ask import ask
+from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import doorway, transport
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
-    if facts["phase"] is None:
+def _refine(error: BaseException, facts: Extract) -> None:
+    if facts.phase is None:
         # urllib3 hands its last error over as an argument or a `reason`, not always as a cause.
         given = ask(error, "args", default=())
         inner = ask(error, "reason", default=given[0] if given else None)
         if isinstance(inner, BaseException):
-            facts["phase"], _ = transport(inner)
-            if facts["phase"] is None:
+            facts.phase, _ = transport(inner)
+            if facts.phase is None:
                 nested = ask(inner, "reason")
-                facts["phase"] = transport(nested)[0] if isinstance(nested, BaseException) else None
+                facts.phase = transport(nested)[0] if isinstance(nested, BaseException) else None
 
 
 def _row(kind: str, name: str, sdk: str) -> Reading:

@@ -6,6 +6,7 @@ tried in the order of the table, as if there had been no such shortcut.
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from failwell.adapters.rules import WORDS, Rule
@@ -19,17 +20,21 @@ _plain: set[str] = set()
 """Pieces of texts that hold a part of no word. None with many digits is kept: it does not come again."""
 
 
-def says(rule: Rule, low: str) -> bool:
-    """Whether a lower-cased text holds what `rule` asks for, and nothing that it shuns."""
-    if rule.pattern is not None:
-        for word in rule.words:
-            if word in low:
-                break
-        else:
-            return False
-        if rule.pattern.search(low) is None:
-            return False
-    return rule.unless is None or rule.unless.search(low) is None
+def fitting(rules: Iterable[Rule], low: str) -> list[Rule]:
+    """Those of `rules` for which a lower-cased text holds what they ask for, and nothing that they shun."""
+    fits: list[Rule] = []
+    for rule in rules:
+        if rule.pattern is not None:
+            for word in rule.words:
+                if word in low:
+                    break
+            else:
+                continue
+            if rule.pattern.search(low) is None:
+                continue
+        if rule.unless is None or rule.unless.search(low) is None:
+            fits.append(rule)
+    return fits
 
 
 def first_said(low: str) -> Rule | None:
@@ -47,7 +52,7 @@ def first_said(low: str) -> Rule | None:
     if not held:
         return None
     for place in sorted({place for part in held for word, place in parts[part] if word in low}):
-        if says(WORDS[place], low):
+        if fitting((WORDS[place],), low):
             return WORDS[place]
     return None
 

@@ -15,24 +15,24 @@ from failwell.adapters.extract import (
     STRUCTURES,
     Extract,
     Phase,
-    each_code,
     laid_out,
-    message_of,
     parse_body,
+    said_in,
 )
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.render import render
-from failwell.fault.links import below, members
+from failwell.fault.links import below, members, stands_alone
 
 _ASKED = (
     "response", "body", "status_code", "request_id", "model",
     "error_code", "code", "type", "error_type", "reason",
 )  # fmt: skip
 """What every exception is asked for; the codes come last."""
-_CODE_HEADERS = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
+_CODE_ORDER = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
+_CODE_HEADERS = frozenset(_CODE_ORDER)
 _REQUEST_IDS = (
     "x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-ms-request-id", "x-goog-request-id",
     "x-fal-request-id", "x-amzn-trace-id", "cf-ray",
@@ -44,23 +44,23 @@ _MAPPINGS: tuple[type[Any], ...] = (dict, Mapping)
 _MOST_TYPES = 1024
 _DEEPEST = 8
 _LONGEST = 4_000
+_new = object.__new__
 
-
-Refine = Callable[[BaseException, dict[str, Any]], None]
+Refine = Callable[[BaseException, Extract], None]
 
 
 class SdkDoorway:
     """The way in for one SDK: facts read off its exception, judged and said."""
 
     def __init__(self, extract: Callable[[BaseException], Extract]) -> None:
-        self._extract = extract
+        self.extract = extract
 
     def __call__(self, error: BaseException) -> Reading:
-        return render(self._extract(error))
+        return render(self.extract(error))
 
     def kind_of(self, error: BaseException) -> str:
         """The kind alone, for a cause of which nothing more is told."""
-        return classify(self._extract(error)).rule.kind
+        return classify(self.extract(error)).rule.kind
 
 
 def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkDoorway:
@@ -70,13 +70,13 @@ def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> Sdk
         facts = gather(error, provider, sdk)
         if refine is not None:
             refine(error, facts)
-        return Extract(**facts)
+        return facts
 
     return SdkDoorway(extract)
 
 
-def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, Any]:
-    """Everything the usual attributes tell, as keyword arguments for an `Extract`."""
+def gather(error: BaseException, provider: str | None, sdk: str) -> Extract:
+    """Everything that the usual attributes tell."""
     cls = type(error)
     response, body, status, request_id, model, *own = ask_each(error, _ASKED)
     if response is None:
@@ -85,24 +85,28 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> dict[str, An
     body = laid_out(body_of(error, response, body))
     if type(status) is not int or not 100 <= status < 600:
         status = status_of(error, response)
+    codes: dict[str, None] = {}
+    message = ""
+    if type(body) is str:
+        message = body[:_LONGEST]
+    elif body is not None:
+        codes, message = said_in(body)
     phase, bug = transport(error)
-    return {
-        "provider": provider,
-        "sdk": sdk,
-        "exception_type": cls.__name__,
-        "names": _names(cls),
-        "status": status,
-        "codes": _codes(own, body, headers),
-        "message": ("" if body is None else message_of(body)) or text_of(error),
-        "headers": headers,
-        "body": body,
-        "phase": phase,
-        "in_stream": (status is not None and is_stream(status, headers))
-        or (phase in ("read", "closed") and broke_in_stream(error)),
-        "request_id": told(request_id) or ask_str(error, "_request_id") or id_in(headers),
-        "model": told(model),
-        "cause_bug": bug,
-    }
+    # One by one: to hand them to the class by their names would take longer than to read them.
+    found = _new(Extract)
+    found.provider, found.sdk = provider, sdk
+    found.exception_type, found.names = cls.__name__, _names(cls)
+    found.status = status
+    found.codes = _codes(codes, own, headers)
+    found.message = message or text_of(error)
+    found.headers, found.body = headers, body
+    found.phase, found.cause_bug = phase, bug
+    found.in_stream = (status is not None and status < 400 and _is_stream(headers)) or (
+        phase in ("read", "closed") and broke_in_stream(error)
+    )
+    found.request_id = told(request_id) or ask_str(error, "_request_id") or id_in(headers)
+    found.model = told(model)
+    return found
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:
@@ -123,9 +127,9 @@ def status_of(error: object, response: object) -> int | None:
     return None
 
 
-def is_stream(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether the reply had begun as a stream: what is wrong with it then came later."""
-    return status < 400 and headers.get("content-type", "").startswith(_STREAMS)
+def _is_stream(headers: Mapping[str, str]) -> bool:
+    """Whether a good reply had begun as a stream: what is wrong with it then came later."""
+    return headers.get("content-type", "").startswith(_STREAMS)
 
 
 def body_of(error: object, response: object, body: Any = None) -> Any:
@@ -143,18 +147,16 @@ def body_of(error: object, response: object, body: Any = None) -> Any:
     return kept if isinstance(kept, STRUCTURES) or (not body and bool(kept)) else body
 
 
-def _codes(own: list[object], body: object, headers: Mapping[str, str]) -> tuple[str, ...]:
+def _codes(found: dict[str, None], own: list[object], headers: Mapping[str, str]) -> tuple[str, ...]:
     """Codes and types from the body, the exception's attributes and the headers, most specific first."""
-    found = each_code(body) if body is not None and type(body) is not str else {}
     for value in own:
         if value is not None and isinstance(value, str) and 0 < len(value) <= 80:
             code = value.strip().lower()
             if code not in _PHRASES:
                 found[code] = None
-    if headers:
-        first = [headers[name].partition(":")[0].lower() for name in _CODE_HEADERS if headers.get(name)]
-        if first:
-            return tuple(dict.fromkeys((*first, *found)))
+    if not _CODE_HEADERS.isdisjoint(headers):
+        first = [value.partition(":")[0].lower() for name in _CODE_ORDER if (value := headers.get(name))]
+        return tuple(dict.fromkeys((*first, *found)))
     return tuple(found)
 
 
@@ -199,6 +201,8 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
                 found = "tls"
             if phase is None or found in REFINES or _is_below(link):
                 phase = found
+        if stands_alone(link):
+            return phase, None
         seen.add(id(link))
         under = below(link)
         inner = members(link) if under is None else under

@@ -4,10 +4,10 @@ They raise subclasses for statuses and for connections. Only their readers of st
 of their API errors itself, when an event in a stream that was answered with 200 is an error.
 """
 
-from typing import Any
+from failwell.adapters.extract import Extract
 
 
-def in_stream(error: BaseException, facts: dict[str, Any]) -> None:
+def in_stream(error: BaseException, facts: Extract) -> None:
     """Note that the reply had begun, where the class says so."""
-    if type(error).__name__ == "APIError" and facts["status"] is None:
-        facts["in_stream"] = True
+    if type(error).__name__ == "APIError" and facts.status is None:
+        facts.in_stream = True

@@ -1,8 +1,7 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
-from typing import Any
-
 from failwell.adapters.ask import ask
+from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
 from failwell.adapters.sdk import doorway
@@ -14,9 +13,9 @@ def _url_error(error: BaseException) -> Reading | None:
     return read(reason) if isinstance(reason, BaseException) else None
 
 
-def _refine(_error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(_error: BaseException, facts: Extract) -> None:
     # What it calls a reason is the server's phrase for the status, and no code.
-    facts["codes"] = ()
+    facts.codes = ()
 
 
 _LOST = Reading(kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected")

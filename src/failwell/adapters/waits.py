@@ -111,7 +111,8 @@ class _Heard:
             self.nonsense.append(source)
         else:
             self.said.append((_TRUST[confidence], seconds, source, confidence))
-            self.sure = self.sure or confidence == "high"
+            if confidence == "high":
+                self.sure = True
 
 
 def wait_of(extract: Extract, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
@@ -167,8 +168,7 @@ def seconds_of(value: str, heard: _Heard, *, unit: float = 1.0) -> float | None:
 def _headers(headers: Mapping[str, str], found: _Heard, where: str = "header") -> None:
     told = False
     for name, unit in _OUTRIGHT.items():
-        value = headers.get(name)
-        if not value:
+        if not (value := headers.get(name)):
             continue
         seconds = seconds_of(value, found, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.

@@ -1,7 +1,6 @@
 """websockets: a handshake that was refused is a reply like any other; a close has a code of its own."""
 
 import re
-from typing import Any
 
 from failwell.adapters.ask import ask, ask_int, ask_str
 from failwell.adapters.extract import Extract, message_of, parse_body
@@ -27,11 +26,11 @@ _CLOSES: dict[int, str] = {
 _OWN = range(4_000, 5_000)
 
 
-def _refine(error: BaseException, facts: dict[str, Any]) -> None:
+def _refine(error: BaseException, facts: Extract) -> None:
     response = ask(error, "response")
     body = parse_body(ask(response, "body"))
-    facts["body"] = body
-    facts["message"] = message_of(body) or facts["message"]
+    facts.body = body
+    facts.message = message_of(body) or facts.message
 
 
 def _closed(error: BaseException) -> Reading:

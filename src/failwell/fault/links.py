@@ -37,6 +37,11 @@ def below(error: BaseException) -> tuple[BaseException, Literal["cause", "contex
     return None if context is None or _suppressed(error) else (context, "context")
 
 
+def stands_alone(error: BaseException) -> bool:
+    """Whether nothing hangs below `error`, as is so for most."""
+    return _cause(error) is None and _context(error) is None and not is_group(error)
+
+
 def members(error: BaseException) -> tuple[BaseException, ...]:
     """The members of a group; nothing for any other exception."""
     return _members(error) if is_group(error) else ()
@@ -80,7 +85,7 @@ def type_name(thing: object) -> str:
 
 def links(error: BaseException) -> tuple[list[Link], bool]:
     """Everything below `error`, depth first in printing order, and whether some was left out."""
-    if _cause(error) is None and _context(error) is None and not is_group(error):
+    if stands_alone(error):
         return [], False
     found: list[Link] = []
     seen = {id(error)}
