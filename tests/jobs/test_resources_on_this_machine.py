@@ -16,6 +16,7 @@ from failwell.jobs import Limits
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.supervisor import Supervision
 from tests.jobs.machine import a_small_disk, within_memory
 from tests.jobs.queues import (
     a_capability,
@@ -101,6 +102,19 @@ def test_a_first_run_is_alone_and_teaches_what_was_really_taken(tmp_path: Path) 
             profile = learned(jobs, "fresh")
             assert profile is not None
             assert is_near(profile.ram_mb, 400), profile
+
+    run(work())
+
+
+@pytest.mark.acceptance("cjm-substrate 42")
+def test_what_a_call_took_between_two_pulses_is_learned_all_the_same(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_shipped_runtime(tmp_path, supervision=Supervision(pulse=30.0)) as jobs:
+            await measure(jobs, "brief", 200)
+
+            profile = learned(jobs, "brief")
+            assert profile is not None
+            assert is_near(profile.ram_mb, 200), profile
 
     run(work())
 

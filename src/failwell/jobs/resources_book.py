@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.jobs.child.tree import resident_mb
 from failwell.jobs.ledger import (
-    DISK,
     NOTICEABLE,
     RAM,
     Books,
@@ -21,31 +20,13 @@ from failwell.jobs.ledger import (
     gpu,
 )
 from failwell.jobs.resources import Limits, Machine, Probe
+from failwell.jobs.resources_lessons import Lessons, Peak
 from failwell.jobs.station import Station
 from failwell.jobs.store import Profile
 
 FRESH = 1.0
 """Seconds for which a look at the machine is good enough to start something by."""
-FORGET = 0.05
-"""How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
-
 NO_LIMITS = Limits()
-_EVERY = 32
-"""Samples after which the store is told, once there are many and nothing grows."""
-
-
-class Peak:
-    """What the calls in one worker used at most since the first of them began."""
-
-    __slots__ = ("disk", "disk_before", "gpu", "ram", "since")
-
-    def __init__(self, since: float, disk_before: float | None) -> None:
-        self.since = since
-        self.ram = 0.0
-        self.gpu = 0.0
-        self.disk = 0.0
-        self.disk_before = disk_before
-        """Free space when it began, where it runs alone and so is to blame for what goes."""
 
 
 class Book:
@@ -57,7 +38,7 @@ class Book:
         self._probe = probe
         self._headroom = headroom
         self._limits = limits
-        self._now = now
+        self._lessons = Lessons(now)
         self.machine: Machine | None = None
         self._budgets: dict[str, float] = {}
         """Pool → what jobs may use of it, as of the last look. It hardly ever changes."""
@@ -65,17 +46,14 @@ class Book:
         self._ended = 0.0
         """When a job ended last: what was seen before that may be free by now."""
         self._known: dict[str, Station] = {}
-        """Everybody who has had a job."""
+        """Whose worker lives, as far as anybody was told."""
         self._resident: dict[str, float] = {}
         """Instance → its main memory, by its last pulse or by the last look, whichever came later."""
         self._looking: asyncio.Task[None] | None = None
-        self._profiles: dict[tuple[str, str], Profile] = {}
         self._reserved: dict[str, dict[str, float]] = {}
         self._peaks: dict[str, Peak] = {}
         self._marks: dict[str, tuple[float, float]] = {}
         """Instance → the high-water marks that its process told last."""
-        self.learned: dict[tuple[str, str], Profile] = {}
-        """Profiles that the store has not been told of."""
 
     # -------------------------------------------------------------- the machine
 
@@ -103,6 +81,7 @@ class Book:
         began = asyncio.get_running_loop().time()
         memories = {name: station.worker.memory() for name, station in self._known.items()}
         pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
+        self._known = {name: self._known[name] for name in pids}
         self.machine, resident = await asyncio.to_thread(self._read, pids)
         self._resident.update(resident)
         books = self.books(())
@@ -119,47 +98,24 @@ class Book:
             await asyncio.wait([self._looking])
         self._probe.close()
 
-    # -------------------------------------------------------------- profiles
+    # -------------------------------------------------------------- what was learned
 
     def load(self, profiles: Iterable[Profile]) -> None:
         """Take what was learned before."""
-        self._profiles = {(one.instance, one.config): one for one in profiles}
+        self._lessons.load(profiles)
 
     def profile(self, station: Station) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
-        found = self._profiles.get((station.instance, station.config))
-        return None if found is None or not found.successes else found
+        return self._lessons.profile(station)
 
     def peaks(self, station: Station) -> dict[str, float]:
         """What it will need, by pool."""
-        found = self.profile(station)
-        if found is None:
-            return {}
-        return {gpu(station.device): found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
+        return self._lessons.peaks(station)
 
-    def _learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
-        key = (station.instance, station.config)
-        old = self._profiles.get(key)
-        made = Profile(instance=station.instance, config=station.config) if old is None else old
-        count = made.successes + well
-        grows = well and (peak.gpu > made.gpu_mb or peak.ram > made.ram_mb or peak.disk > made.disk_mb)
-        made = Profile(
-            instance=made.instance,
-            config=made.config,
-            samples=made.samples + 1,
-            successes=count,
-            # Only what ended well shows how much is enough.
-            gpu_mb=_towards(made.gpu_mb, peak.gpu) if well else made.gpu_mb,
-            ram_mb=_towards(made.ram_mb, peak.ram) if well else made.ram_mb,
-            disk_mb=_towards(made.disk_mb, peak.disk)
-            if well and peak.disk_before is not None
-            else made.disk_mb,
-            seconds=made.seconds + (seconds - made.seconds) / count if well else made.seconds,
-            updated=self._now(),
-        )
-        self._profiles[key] = made
-        if grows or made.samples < _EVERY or made.samples % _EVERY == 0:
-            self.learned[key] = made
+    @property
+    def learned(self) -> dict[tuple[str, str], Profile]:
+        """Profiles that the store has not been told of."""
+        return self._lessons.untold
 
     # -------------------------------------------------------------- admission
 
@@ -217,7 +173,6 @@ class Book:
 
     def reserve(self, station: Station, *, alone: bool) -> None:
         """A job of this instance starts."""
-        self._known[station.instance] = station
         if station.instance in self._reserved:
             return
         self._reserved[station.instance] = self.peaks(station)
@@ -233,6 +188,7 @@ class Book:
         """A worker said what it holds."""
         memory = station.worker.memory()
         if memory is not None:
+            self._known[station.instance] = station
             self._resident[station.instance] = memory.rss_mb
         self._sample(station)
 
@@ -269,7 +225,7 @@ class Book:
         peak = self._peaks.get(station.instance)
         if peak is not None:
             self._sample(station)
-            self._learn(station, peak, seconds, well=well)
+            self._lessons.learn(station, peak, seconds, well=well)
         if not station.entries:
             self._reserved.pop(station.instance, None)
             self._peaks.pop(station.instance, None)
@@ -283,7 +239,3 @@ class Book:
     def reserved(self) -> dict[str, dict[str, float]]:
         """What is promised to whom."""
         return {who: dict(of) for who, of in self._reserved.items()}
-
-
-def _towards(old: float, sample: float) -> float:
-    return sample if sample >= old else old - (old - sample) * FORGET
