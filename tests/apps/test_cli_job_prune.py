@@ -303,6 +303,20 @@ def test_jobs_of_a_run_that_is_not_over_stay(place: Place) -> None:
     assert f"left alone, because their runs are not over: {jobs['open']}" in told.out
 
 
+def test_a_row_that_is_damaged_can_go_too(ended: tuple[Place, list[str]]) -> None:
+    place, jobs = ended
+    with closing(sqlite3.connect(place.state / "journal.db")) as connection, connection:
+        connection.execute(
+            """UPDATE jobs SET request = '{"run": ', result = '{"$file": ' WHERE id = ?""", (jobs[0],)
+        )
+
+    done = place.prune("--older-than", "36h", "--yes", "--json")
+
+    assert done.code == 0, done.err
+    assert done.data["jobs"] == [jobs[0]]
+    assert place.ids() == jobs[:0:-1]
+
+
 def test_a_key_is_forgotten_with_its_job(place: Place) -> None:
     first = place.submit("echo", "value=1", "--key", "k")
     place.submit("echo", "value=2")

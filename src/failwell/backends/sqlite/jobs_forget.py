@@ -61,7 +61,16 @@ def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _run(request: str) -> object:
-    return cast("dict[str, Any]", loads(request)).get("run")
+    told = _read(request)
+    return cast("dict[str, Any]", told).get("run") if isinstance(told, dict) else None
+
+
+def _read(text: str) -> object:
+    try:
+        return loads(text)
+    except ValueError:
+        # Damaged; that it goes is all the better.
+        return None
 
 
 def delete_jobs(
@@ -77,7 +86,7 @@ def delete_jobs(
     # The latest event stays, so that no number is given twice.
     such = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
     events = connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", keys).fetchone()[0]  # noqa: S608  (constants)
-    files = [file for row in found if row[2] is not None for file in _files(loads(row[2]), folder)]
+    files = [file for row in found if row[2] is not None for file in _files(_read(row[2]), folder)]
     gone = Forgotten(jobs=tuple(row[0] for row in found), events=events, files=len(files))
     if dry_run:
         return gone
