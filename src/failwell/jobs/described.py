@@ -8,13 +8,15 @@ import builtins
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast
+from inspect import signature
+from math import isfinite
+from typing import Any, cast, get_args
 
 import failwell.fault.capability as tree
 from failwell.adapters.shortfall import needed_mb
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, CapabilityFatalError, CapabilityInputError
-from failwell.fault.facts import ResourceShortfall
+from failwell.fault.facts import ResourceName, ResourceShortfall
 from failwell.report.describe import describe
 from failwell.report.fingerprint import fingerprint
 from failwell.report.policy import TracebackPolicy
@@ -24,13 +26,30 @@ from failwell.report.scene import merge
 
 _LONGEST_NAME = 200
 _TRACEBACK_CAP = 16_000
+_RESOURCES = get_args(ResourceName)
 _RAM_KINDS = frozenset({"resource.system_memory"})
 
 
 def report_of(
     told: Mapping[str, Any], scene: Scene, policy: TracebackPolicy, at: datetime | None = None
 ) -> ErrorReport:
-    """The report of one failed call, from what the worker told of it."""
+    """The report of one failed call, from what the worker told of it. Never raises.
+
+    A worker may have an older or a newer failwell, or words of its own; whoever waits for the call must
+    be answered all the same.
+    """
+    try:
+        return _report_of(told, scene, policy, at)
+    except Exception as error:  # noqa: BLE001  (what a worker tells may be anything, and its call must end)
+        unread = CapabilityFatalError(
+            f"the worker told of a failure in words that cannot be read ({error!r})"
+        )
+        return describe(unread, scene=scene, at=at)
+
+
+def _report_of(
+    told: Mapping[str, Any], scene: Scene, policy: TracebackPolicy, at: datetime | None
+) -> ErrorReport:
     if "refused" in told:
         refused = CapabilityInputError(_text(told["refused"]), fields_invalid=told.get("fields") or [])
         return describe(refused, scene=scene, at=at)
@@ -120,25 +139,52 @@ def _fault(typed: Mapping[str, Any], facts: Mapping[str, Any]) -> Fault:
     """The real fault for one that was raised from the stand-in classes."""
     cls: type[CapabilityError] = getattr(tree, str(typed.get("class")), CapabilityError)
     fields = dict(cast("Mapping[str, Any]", typed.get("fields") or {}))
-    known: dict[str, Any] = {}
-    for name in ("fields_invalid", "retry_after_seconds", "config_class_name", "process_returncode"):
-        if name in fields:
-            known[name] = fields[name]
-    short = fields.get("resource_shortfall")
-    if short is not None:
-        known["resource_shortfall"] = ResourceShortfall(**cast("dict[str, Any]", short))
     message = _text(facts.get("text"))
-    name = fields.get("capability_name")
-    if cls is tree.CapabilityTimeoutError:
-        error: CapabilityError = cls(str(name), float(fields.get("timeout_seconds") or 0.0), **known)
-    elif name is not None:
-        error = cls(name, **known)
-    else:
-        error = cls(message, **known)
+    try:
+        error = _called(cls, message, fields)
+    except (TypeError, ValueError, KeyError):
+        # Fields that no such fault can have. What it stands for is told all the same.
+        error = CapabilityError(message, kind=cls.declared_kind)
     error.message = message or error.message
     if fields.get("default_retriable") is False:
         error.retryable = False
     return error
+
+
+def _called(cls: type[CapabilityError], message: str, fields: Mapping[str, Any]) -> CapabilityError:
+    """The class, called with those of the fields that it takes and that can be what they say."""
+    takes = signature(cls).parameters
+    is_open = any(one.kind is one.VAR_KEYWORD for one in takes.values())
+    given = {name: value for name, value in _usable(fields).items() if name in takes or is_open}
+    name = fields.get("capability_name")
+    if cls is tree.CapabilityTimeoutError:
+        return cls(str(name), _number(fields.get("timeout_seconds")) or 0.0, **given)
+    return cls(message if name is None else str(name), **given)
+
+
+def _usable(fields: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    invalid = fields.get("fields_invalid")
+    if invalid and isinstance(invalid, list):
+        made["fields_invalid"] = [str(one) for one in cast("list[Any]", invalid)]
+    wait = _number(fields.get("retry_after_seconds"))
+    if wait is not None and wait >= 0:
+        made["retry_after_seconds"] = wait
+    if isinstance(fields.get("config_class_name"), str):
+        made["config_class_name"] = fields["config_class_name"]
+    if isinstance(fields.get("process_returncode"), int):
+        made["process_returncode"] = fields["process_returncode"]
+    short = fields.get("resource_shortfall")
+    if isinstance(short, Mapping):
+        told = cast("Mapping[str, Any]", short)
+        needed, available = _number(told.get("needed")), _number(told.get("available"))
+        if needed is not None and available is not None and told.get("resource") in _RESOURCES:
+            made["resource_shortfall"] = ResourceShortfall(told["resource"], needed, available)
+    return made
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
 def _foreign(facts: Mapping[str, Any]) -> BaseException:

@@ -111,14 +111,22 @@ def _closed(value: Any) -> Any:
 def _opened(value: Any) -> Any:
     if isinstance(value, dict):
         held = cast("dict[str, Any]", value)
-        if len(held) == 1 and "$file" in held:
-            return FileHandle(path=held["$file"]["path"], size=held["$file"]["size"])
+        file = _file(held["$file"]) if len(held) == 1 and "$file" in held else None
+        if file is not None:
+            return file
         if len(held) == 1 and "$plain" in held:
             held = cast("dict[str, Any]", held["$plain"])
         return {key: _opened(one) for key, one in held.items()}
     if isinstance(value, list):
         return [_opened(one) for one in cast("list[Any]", value)]
     return value
+
+
+def _file(told: Any) -> FileHandle | None:
+    """The handle that was kept. A row that somebody else wrote may hold anything in its place."""
+    held = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    path, size = held.get("path"), held.get("size")
+    return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None
 
 
 def moment(at: float) -> datetime:
