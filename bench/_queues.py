@@ -100,9 +100,10 @@ class OtherQueue(NamedTuple):
 
 _QUIET = ("--loglevel", "ERROR", "--without-gossip", "--without-mingle", "--without-heartbeat")
 _CELERY = ("-m", "celery", "-A", "bench_celery", "worker", *_QUIET)
-# Of Celery's pools, solo answers sooner and spends less on a job, while prefork is the usual one and gets as
-# much done; so both have a row. What else was tried did no better: other prefetch multipliers, -O fair and
-# default, a pool of threads, results over rpc:// or collected in one go, no expiry, one priority step, RESP 2.
+# Of Celery's pools, solo spends less processor time on a job and answers sooner on a quiet machine; prefork is
+# the usual one and was at times ahead on a busy machine. So both have a row. Results over rpc:// and results
+# collected in one go cost more. Other prefetch multipliers, -O fair, a pool of threads, no expiry, one priority
+# step and RESP 2 made no difference that stood out from the noise.
 OTHERS = (
     OtherQueue(
         name="celery",
