@@ -177,6 +177,14 @@ def a_fault(kind: str, **fields: object) -> Fault:
     return Fault(kind=kind, message="it broke", **fields)
 
 
+def test_a_jobs_own_number_of_attempts_allows_nothing_that_the_policy_never_repeats() -> None:
+    report = describe(a_fault("worker.timeout"))
+
+    step = next_step(DEFAULT, report, Facts(attempt=1, charged=1, most=3), 0.5)
+
+    assert isinstance(step, Over)
+
+
 def test_who_lost_its_worker_to_a_neighbour_is_repeated_without_being_charged() -> None:
     report = describe(a_fault("worker.crashed", details={"reason": "replaced"}))
 

@@ -1,5 +1,6 @@
 """What follows from a failed attempt. Pure: a report and a few facts go in, a step comes out."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from failwell.decision.backoff import Backoff
@@ -9,6 +10,7 @@ from failwell.decision.verdict import Evict, Park, Retry
 from failwell.fault.axes import Category
 from failwell.report.record import ErrorReport
 
+_BACKOFF = Backoff(curve="exponential", first=1.0, jitter=0.2)
 MOST_UNCHARGED = 20
 """Attempts that may be lost to others (a neighbour's forced end) before a job is given up after all."""
 
@@ -87,14 +89,19 @@ def _in_time(step: Again, facts: Facts) -> Again | Over:
 
 
 def _limited(policy: Policy, most: int) -> Policy:
-    """The policy with the job's own number of attempts over everything."""
+    """The policy with the job's own number of attempts; what it never repeats it does not repeat now either."""
     if most <= 1:
-        rule = Rule(match=Match(), retryable=False, name="the job is tried once")
+        rules: tuple[Rule, ...] = (Rule(match=Match(), retryable=False, name="the job is tried once"),)
     else:
-        backoff = Backoff(curve="exponential", first=1.0, jitter=0.2)
-        rule = Rule(
-            match=Match(), schedule=Schedule(max_attempts=most, backoff=backoff), name="the job's own"
+        rules = (
+            *(
+                rule if rule.retryable is False else replace(rule, schedule=_times(most, rule.schedule))
+                for rule in policy.rules
+            ),
+            Rule(match=Match(), schedule=_times(most, None), name="the job's own"),
         )
-    return Policy(
-        rules=(rule,), budget=policy.budget, in_process_limit=policy.in_process_limit, name=policy.name
-    )
+    return replace(policy, rules=rules)
+
+
+def _times(most: int, schedule: Schedule | None) -> Schedule:
+    return Schedule(max_attempts=most, backoff=_BACKOFF if schedule is None else schedule.backoff)
