@@ -1,9 +1,13 @@
 """Whatever a worker tells of a failure, the call that failed is answered with a report."""
 
+from json import loads
 from typing import Any
 
 import pytest
 
+import failwell
+from failwell.jobs.ending import Ending, death
+from failwell.jobs.kept import read_result
 from failwell.report.record import ErrorReport
 from tests.jobs.workers import a_worker, reported, run
 
@@ -77,3 +81,38 @@ def test_a_failure_told_in_words_that_nobody_knows_ends_its_call(error: dict[str
 
     assert report.kind in ("worker.fatal", "internal.unknown")
     assert after == 2
+
+
+@pytest.mark.parametrize("kind", ["list", "dict"])
+@pytest.mark.parametrize("levels", [199, 400, 900, 5000])
+def test_a_result_with_too_many_levels_is_refused_by_its_place(levels: int, kind: str) -> None:
+    async def work() -> Any:
+        async with a_worker("odd:Odd") as (worker, _):
+            asked = {"levels": levels, "kind": kind}
+            report = await reported(worker.call("one", asked, action="nested"))
+            return report, await worker.call("two", {"levels": 198, "kind": kind}, action="nested")
+
+    report, after = run(work())
+
+    assert report.kind == "worker.fatal"
+    assert report.message.startswith("result['found'][1]")
+    assert "more than 200 levels deep" in report.message
+    assert after["found"][0] == 0
+
+
+@pytest.mark.parametrize("code", [1, -6, -11])
+def test_a_neighbour_that_was_killed_for_memory_does_not_explain_another_end(code: int) -> None:
+    ending = Ending(code=code, stderr=("ValueError: bad flag",), oom_kills=1)
+
+    assert failwell.describe(death("sample", ending)).kind == "worker.crashed"
+
+
+def test_a_killing_stays_for_memory_with_what_the_kernel_counted() -> None:
+    report = failwell.describe(death("sample", Ending(code=-9, oom_kills=1)))
+
+    assert (report.kind, report.details["oom_kills"]) == ("worker.oom", 1)
+
+
+@pytest.mark.parametrize("text", ['{"$file": "x"}', '{"$file": {"path": 3, "size": "x"}}', '{"$file": null}'])
+def test_a_row_that_somebody_else_wrote_is_read_as_it_is(text: str) -> None:
+    assert read_result(text) == loads(text)

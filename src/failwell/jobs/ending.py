@@ -32,7 +32,8 @@ class Ending:
     """Negative for a signal; `None` where nobody could tell."""
     stderr: tuple[str, ...] = ()
     oom_kills: int | None = None
-    """How often the kernel killed for memory in the worker's control group while it ran."""
+    """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
+    other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
 
     @property
     def signal(self) -> str | None:
@@ -101,8 +102,9 @@ def _is_for_memory(ending: Ending) -> bool:
         return True
     if ending.code not in _COULD_BE_MEMORY:
         return False
+    # The kernel's counter says nothing here: a neighbour in the same control group may have been killed.
     said = "\n".join(ending.stderr).lower()
-    return bool(ending.oom_kills) or any(words in said for words in _OUT_OF_MEMORY)
+    return any(words in said for words in _OUT_OF_MEMORY)
 
 
 def oom_kill_counter(pid: int | str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def told(error: BaseException, policy: str) -> dict[str, Any]:
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether the capability stopped because it was asked to."""
+    """Whether this is how a capability stops that was asked to. One that was not may raise it, too."""
     return any(cls.__name__ in ("CapabilityCancelledError", "CancelledError") for cls in type(error).__mro__)
 
 

@@ -146,7 +146,7 @@ class _Worker:
                 answer = {"type": "result", "job": frame["job"], "value": made, "peaks": peaks()}
                 piece = frame_of(answer, self._folder)
             except BaseException as error:  # noqa: BLE001  (whatever a call raises is its answer, never the lane's end)
-                piece = self._failed(frame["job"], error)
+                piece = self._failed(call, error)
             finally:
                 author.current.reset(token)
                 self._calls.pop(frame["job"], None)
@@ -210,15 +210,15 @@ class _Worker:
             count += 1
         return count
 
-    def _failed(self, job: str, error: BaseException) -> bytes:
-        frame: dict[str, Any] = {"type": "result", "job": job, "peaks": peaks()}
+    def _failed(self, call: Call, error: BaseException) -> bytes:
+        frame: dict[str, Any] = {"type": "result", "job": call.job, "peaks": peaks()}
         if isinstance(error, BadCall):
             frame["error"] = {"refused": str(error), "fields": error.fields}
         elif isinstance(error, Unsendable):
             frame["error"] = {"unsendable": str(error)}
         else:
             frame["error"] = told(error, self._policy)
-            if is_cancellation(error):
+            if call.cancelled.is_set() and is_cancellation(error):
                 frame["cancelled"] = True
         try:
             return encoded(frame)

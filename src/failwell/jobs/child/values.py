@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from .wire import TooLarge, encoded
 
-_DEEPEST = 64
+_DEEPEST = 200
+"""Levels of a result. Whoever reads it takes a few steps of the interpreter's stack for each."""
+_SHOWN_PLACE = 80
 
 
 class Unsendable(Exception):
@@ -21,13 +23,15 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         Unsendable: it holds something that JSON has no word for; the message says where.
     """
     try:
-        return encoded(frame)
+        piece = encoded(frame)
     except TooLarge as error:
         raise Unsendable(
             f"the result is {error}; return it as bytes, or save it and return the path"
         ) from None
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
-        pass
+        piece = None
+    if piece is not None and not _is_too_deep(frame.get("value")):
+        return piece
     sent = _sendable(frame.get("value"), "result", folder, 0)
     try:
         return encoded({**frame, "value": sent})
@@ -35,9 +39,29 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         raise Unsendable(f"the result cannot be sent: {error}") from None
 
 
+def _is_too_deep(value: Any) -> bool:
+    """Whether a value that JSON can say has too many levels. Level by level: it costs a fraction of the writing."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            one
+            for held in level
+            if isinstance(held, dict | list | tuple)
+            for one in (
+                cast("dict[Any, Any]", held).values() if isinstance(held, dict) else cast("list[Any]", held)
+            )
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
     if depth > _DEEPEST:
-        raise Unsendable(f"{place} is nested more than {_DEEPEST} levels deep, or holds itself")
+        raise Unsendable(
+            f"{place[:_SHOWN_PLACE]}… is nested more than {_DEEPEST} levels deep, or holds itself;"
+            " return it flatter, or as a text"
+        )
     if isinstance(value, bytes | bytearray | memoryview):
         return _saved(bytes(cast("bytes", value)), place, folder)
     if isinstance(value, dict):
