@@ -293,6 +293,56 @@ def test_stopping_ends_a_worker_that_does_not_want_to_end(obstacle: str, tmp_pat
         assert (report.kind, report.details["reason"]) == ("worker.crashed", "stopped")
 
 
+@pytest.mark.parametrize("ending", ["stop", "restart"])
+@pytest.mark.parametrize("action", ["patient", "woken", "sleeping", "deaf_but_ends"])
+def test_a_call_that_gives_up_because_its_worker_is_stopped_was_cancelled_by_nobody(
+    action: str, ending: str, tmp_path: Path
+) -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            started = tmp_path / "started"
+            arguments: dict[str, Any] = {"started": str(started)}
+            if action != "woken":
+                arguments["seconds"] = 0.2 if action == "deaf_but_ends" else 60
+            call = asyncio.ensure_future(failure(worker.call("job", arguments, action=action)))
+            await until(exists(started))
+            await getattr(worker, ending)()
+            return failwell.describe(await call)
+
+    report = run(work())
+
+    assert (report.kind, report.details["reason"]) == ("worker.crashed", "stopped")
+
+
+def test_a_call_that_ends_well_while_its_worker_is_stopped_has_ended_well(tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            started = tmp_path / "started"
+            arguments = {"seconds": 0.2, "started": str(started)}
+            call = asyncio.ensure_future(worker.call("job", arguments, action="deaf"))
+            await until(exists(started))
+            await worker.stop()
+            return await call
+
+    assert run(work()) == "done"
+
+
+def test_a_call_may_still_be_cancelled_while_its_worker_is_stopped(tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            call = await underway(worker, tmp_path / "started", "deaf")
+            stopping = asyncio.ensure_future(worker.stop())
+            await until(lambda: worker.state is WorkerState.STOPPING)
+            how = await worker.cancel("job", grace=0.05)
+            await stopping
+            return how, await call
+
+    how, fault = run(work())
+
+    assert how is CancelPhase.FORCE
+    assert isinstance(fault, CapabilityCancelledError)
+
+
 def test_a_stopped_worker_starts_again_when_it_is_called_with_the_same_configuration() -> None:
     async def work() -> Any:
         async with a_worker(config={"model": "large"}) as (worker, _):

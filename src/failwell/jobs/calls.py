@@ -1,22 +1,21 @@
 """The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
 
 import asyncio
-import os
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
-from failwell.jobs.arrived import raisable
-from failwell.jobs.described import report_of
-from failwell.jobs.faults import WorkerCrashed
+from failwell.jobs.answer import Reader
+from failwell.jobs.faults import WorkerCrashed, ended_by_us
 from failwell.jobs.flight import Flight, Wish
 from failwell.jobs.frames import encode
 from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.process import Process
-from failwell.jobs.worker import FileHandle
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
 
+_log = logging.getLogger("failwell.jobs")
 _WINDOW = 16
 """Items of a stream that may be on their way."""
 
@@ -30,8 +29,7 @@ class Calls:
         self._name = scene.capability or ""
         self._scene = scene
         self._grace = cancel_grace
-        self._policy = policy
-        self._folder = folder
+        self._reader = Reader(scene, policy, folder)
         self._flights: dict[str, Flight] = {}
         self._process: Process | None = None
         self._sequence = 0
@@ -135,18 +133,21 @@ class Calls:
 
     def ask_to_stop(self, flight: Flight, wish: Wish) -> None:
         """Ask one call to stop, and end the process if it has not within the grace."""
-        if flight.answer.done() or flight.wish is not None:
+        if flight.answer.done() or flight.wish in ("cancel", "timeout"):
             return
+        if flight.wish is None:
+            self.say({"type": "cancel", "job": flight.job})
         flight.wish = wish
-        self.say({"type": "cancel", "job": flight.job})
         flight.set_timer(
             asyncio.get_running_loop().call_later(self._grace, self._force, flight, self._process)
         )
 
     def ask_all_to_stop(self) -> None:
-        """Ask every call to stop; they end with the process either way."""
-        for job in self._flights:
-            self.say({"type": "cancel", "job": job})
+        """Ask every call to stop, as the process is about to; they end with it either way."""
+        for flight in self._flights.values():
+            if flight.wish is None:
+                flight.wish = "stop"
+                self.say({"type": "cancel", "job": flight.job})
 
     def _force(self, flight: Flight, process: Process | None) -> None:
         if not flight.answer.done() and process is not None and process is self._process:
@@ -164,11 +165,18 @@ class Calls:
     def item(self, frame: Mapping[str, Any]) -> None:
         """One item of a stream came."""
         flight = self._flights.get(frame["job"])
-        if flight is not None:
-            flight.arrived(opened(frame["value"], self._folder))
+        if flight is None:
+            return
+        item, error = self._reader.item(frame)
+        if error is None:
+            flight.arrived(item)
+        elif flight.failed is None:
+            # The stream ends here, and the worker is told to make no more of it.
+            flight.failed = error
+            self.ask_to_stop(flight, "cancel")
 
     def answered(self, frame: Mapping[str, Any]) -> None:
-        """One call came back."""
+        """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
         flight = self._flights.pop(frame["job"], None)
         if flight is None:
             return
@@ -176,51 +184,35 @@ class Calls:
             self.finished += 1
         stopped = self._stopped(flight)
         if stopped is not None:
-            flight.settle(error=stopped)
-        elif "error" not in frame:
-            flight.settle(opened(frame["value"], self._folder))
-        elif frame.get("cancelled"):
-            flight.settle(error=CapabilityCancelledError(self._name))
+            self._settle(flight, error=stopped)
         else:
-            flight.settle(error=self._told(flight.job, frame["error"]))
+            value, error = self._reader.read(flight.job, frame)
+            if error is not None and flight.wish == "stop":
+                # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
+                error = self._ended_with(self._process)
+            self._settle(flight, value, error)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """The process is gone: every call ends, each by what it was asked or else by the death."""
         flights, self._flights = list(self._flights.values()), {}
         for flight in flights:
-            flight.settle(error=self._stopped(flight) or why())
+            self._settle(flight, error=self._stopped(flight) or why())
 
-    def _told(self, job: str, error: Mapping[str, Any]) -> CapabilityError:
-        from dataclasses import replace
+    def _settle(self, flight: Flight, value: Any = None, error: BaseException | None = None) -> None:
+        try:
+            flight.settle(value, error)
+        except Exception:  # noqa: BLE001  (one caller's trouble with its answer must not keep the others from theirs)
+            _log.exception("the answer to job %s was not taken", flight.job)
 
-        scene = self._scene if job.startswith("#") else replace(self._scene, job=job)
-        return raisable(report_of(error, scene, self._policy))
+    def _ended_with(self, process: Process | None) -> CapabilityError:
+        return ended_by_us(self._name, None if process is None else process.doomed)
 
     def _stopped(self, flight: Flight) -> CapabilityError | None:
         """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
+        if flight.failed is not None:
+            return flight.failed
         if flight.wish == "cancel":
             return CapabilityCancelledError(self._name)
         if flight.wish == "timeout":
             return CapabilityTimeoutError(self._name, flight.seconds)
         return None
-
-
-def opened(value: Any, folder: str | None) -> Any:
-    """A result with its files as handles. Only files of the run's own folder are: a handle invites deleting."""
-    if type(value) is dict:
-        held = cast("dict[str, Any]", value)
-        file = _file(held["$file"], folder) if len(held) == 1 and "$file" in held else None
-        return file or {key: opened(one, folder) for key, one in held.items()}
-    if type(value) is list:
-        return [opened(one, folder) for one in cast("list[Any]", value)]
-    return value
-
-
-def _file(told: Any, folder: str | None) -> FileHandle | None:
-    if folder is None or not isinstance(told, dict):
-        return None
-    held = cast("dict[str, Any]", told)
-    path, size = held.get("path"), held.get("size")
-    if not isinstance(path, str) or not isinstance(size, int) or os.path.dirname(path) != folder:
-        return None
-    return FileHandle(path=path, size=size)

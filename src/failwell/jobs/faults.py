@@ -24,6 +24,19 @@ class WorkerCrashed(CapabilityTransientError, kind="worker.crashed"):
         return {name: value for name, value in super().own_fields().items() if value not in (None, "")}
 
 
+def ended_by_us(
+    capability: str, reason: str | None, *, code: int | None = None, doing: str = "the call ran"
+) -> WorkerCrashed:
+    """The fault of whatever lost its process because we ended it: nothing of its own is to blame."""
+    words = "was replaced" if reason == "replaced" else "was stopped"
+    return WorkerCrashed(
+        message=f"the worker of capability {capability!r} {words} while {doing}",
+        capability_name=capability,
+        exit_code=code,
+        reason=reason or "stopped",
+    )
+
+
 class WorkerStalled(CapabilityTimeoutError, kind="worker.stalled"):
     """A worker showed no sign of progress for longer than it may, and was ended."""
 

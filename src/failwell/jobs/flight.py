@@ -5,19 +5,24 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-Wish = Literal["cancel", "timeout"]
+from failwell.fault.capability import CapabilityError
+
+Wish = Literal["cancel", "timeout", "stop"]
 
 
 class Flight:
     """What the host knows of a call in a worker."""
 
-    __slots__ = ("answer", "items", "job", "seconds", "timer", "told", "wake", "wish")
+    __slots__ = ("answer", "failed", "items", "job", "seconds", "timer", "told", "wake", "wish")
 
     def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
         self.job = job
         self.answer = answer
         self.wish: Wish | None = None
-        """Why it was asked to stop. It decides how the call ends, whatever the worker answers."""
+        """Why it was asked to stop. It decides how the call ends, whatever the worker answers; only a call that
+        was stopped along with its process may still end well."""
+        self.failed: CapabilityError | None = None
+        """What went wrong on our side while it ran; it ends by this, whatever was wished."""
         self.seconds = 0.0
         """The time limit that ran out, if one did."""
         self.timer: asyncio.TimerHandle | None = None

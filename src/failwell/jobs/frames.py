@@ -23,6 +23,7 @@ because it runs where failwell may not be installed; a test holds the two togeth
         exit        code                                    from the guardian: how the worker process ended
 """
 
+import re
 from json import JSONDecoder, JSONEncoder
 from typing import Any, cast
 
@@ -43,6 +44,8 @@ TO_HOST = (
 # Made once: `json.dumps` makes a new encoder for every call that wants anything but its defaults.
 _encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 _decode = JSONDecoder().decode
+_HEAD = re.compile(rb'\{"type":"(result|item)","job":("(?:[^"\\]|\\.)*"),')
+"""How an answer begins; the worker writes these two first."""
 
 
 class BrokenFrame(ValueError):
@@ -102,9 +105,23 @@ def _parsed(body: bytearray) -> dict[str, Any]:
         made = _decode(body.decode())
     except ValueError as error:
         raise BrokenFrame("a frame is not JSON") from error
+    except RecursionError:
+        return _too_deep(body)
     if not isinstance(made, dict):
         raise BrokenFrame("a frame is not an object")
     return cast("dict[str, Any]", made)
+
+
+def _too_deep(body: bytearray) -> dict[str, Any]:
+    """What is known of a frame that is nested too deep to be read: which call it is about, and why it has no value.
+
+    Raises:
+        BrokenFrame: it is about no call.
+    """
+    head = _HEAD.match(body)
+    if head is None:
+        raise BrokenFrame("a frame is nested too deep to be read")
+    return {"type": head[1].decode(), "job": _decode(head[2].decode()), "unreadable": "it is nested too deep"}
 
 
 class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):

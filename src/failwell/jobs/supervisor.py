@@ -14,7 +14,7 @@ from failwell.jobs.calls import Calls
 from failwell.jobs.crashes import Crashes
 from failwell.jobs.ending import Ending, death
 from failwell.jobs.environment import worker_environment
-from failwell.jobs.faults import WorkerCrashed
+from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.look import load_frame, look
 from failwell.jobs.manifest import Manifest
@@ -462,13 +462,7 @@ class SupervisedWorker:
     def _why(self, process: Process, ending: Ending) -> CapabilityError:
         if process.doomed is None:
             return death(self.manifest.name, ending)
-        words = "was replaced" if process.doomed == "replaced" else "was stopped"
-        return WorkerCrashed(
-            message=f"the worker of capability {self.manifest.name!r} {words} while the call ran",
-            capability_name=self.manifest.name,
-            exit_code=ending.code,
-            reason=process.doomed,
-        )
+        return ended_by_us(self.manifest.name, process.doomed, code=ending.code)
 
     async def _revive(self) -> None:
         try:
