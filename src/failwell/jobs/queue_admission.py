@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 
+from failwell.fault.base import Fault
 from failwell.fault.facts import ResourceShortfall
 from failwell.jobs import ledger
 from failwell.jobs.queue_ends import Ends
 from failwell.jobs.queue_entry import Entry
-from failwell.jobs.queue_faults import NeverFits
+from failwell.jobs.queue_faults import NeverFits, NotReadable
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_state import State
 from failwell.jobs.resources_evict import Evicted, evict
@@ -42,24 +43,50 @@ class Admission:
         while self._state.running < rules.lanes and self._state.alone is None:
             began = len(starting)
             for entry in self._state.line.firsts():
-                station = self._state.station_in_line(entry.request.instance)
-                if station is None or not station.is_enabled:
-                    how = "not loaded here" if station is None else "disabled"
-                    self.block(entry, how, f"`{entry.request.instance}` is {how}")
-                    continue
-                if station.is_full or station.is_being_freed:
-                    continue
-                verdict = self._may_start(entry, station, blocked_pools)
+                verdict = self._safely(entry, blocked_pools)
                 if verdict == "stop":
                     return starting
                 if verdict == "start":
-                    self._state.line.take(entry.request.instance)
-                    self._begin(entry, station)
                     starting.append(entry)
                     break
             if len(starting) == began:
                 break
         return starting
+
+    def _safely(self, entry: Entry, blocked: set[str]) -> str:
+        """`_consider`; whatever nobody foresaw about one job ends that job, and not the queue."""
+        try:
+            return self._consider(entry, blocked)
+        except Exception as error:  # noqa: BLE001  (a turn that raises is repeated for ever, and nobody gets on)
+            station = self._state.stations.get(entry.request.instance)
+            if station is not None and entry.id in station.entries:
+                self._state.leave(entry)
+            self._give_up(entry, error)
+            return "wait"
+
+    def _consider(self, entry: Entry, blocked: set[str]) -> str:
+        """Begin a job if it may start; `start`, `wait` or `stop` as in `_may_start`."""
+        name = entry.request.instance
+        station = self._state.station_in_line(name)
+        if station is None:
+            self.block(entry, "not loaded here", f"`{name}` is not loaded here")
+        elif isinstance(station, NotReadable):
+            self.block(entry, "not readable", str(station))
+        elif isinstance(station, Fault):
+            self._give_up(entry, station)
+        elif not station.is_enabled:
+            self.block(entry, "disabled", f"`{name}` is disabled")
+        elif not station.is_full and not station.is_being_freed:
+            verdict = self._may_start(entry, station, blocked)
+            if verdict == "start":
+                self._state.line.take(name)
+                self._begin(entry, station)
+            return verdict
+        return "wait"
+
+    def _give_up(self, entry: Entry, error: Exception) -> None:
+        self._state.line.leave(entry)
+        self._ends.fail(entry, self._state.described(entry, error))
 
     def _may_start(self, entry: Entry, station: Station, blocked: set[str]) -> str:
         """`start`, `wait`, or `stop`: nobody behind this one may start either."""

@@ -1,6 +1,7 @@
 """What can go wrong with a queue, beside what goes wrong with its jobs."""
 
 from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.classes import Cancellation, Session, Validation
 
 
@@ -15,6 +16,13 @@ class HostElsewhere(Session, kind="session.locked"):
         who = "another process" if self.pid is None else f"process {self.pid}"
         where = "" if self.host is None else f" on {self.host}"
         return f"{who}{where} already runs the jobs of this store; hand yours in there, or give another `--store DIR`"
+
+
+class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):
+    """What is kept of an instance cannot be read, so nobody knows whether its jobs could be done."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class UnknownJob(Session, kind="session.no_snapshot"):

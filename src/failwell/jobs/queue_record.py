@@ -18,6 +18,7 @@ from failwell.jobs.queue_state import State
 from failwell.jobs.store import Draft, JobEvent
 from failwell.journal.event import encoded
 from failwell.report.describe import describe
+from failwell.report.revive import translate
 
 
 class Record:
@@ -54,8 +55,8 @@ class Record:
             return True
         try:
             done = self._state.store.commit([entry.row() for entry in rows], drafts, learned)
-        except Fault as fault:
-            self._in_trouble(fault, starting)
+        except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
+            self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
         self.trouble, self.is_wedged = None, False
         self.dirty, self._drafts = {}, []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.decision.policy import Policy
+from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_line import Line
@@ -83,7 +84,8 @@ class State:
         self._turn = turn
         self._turn_is_due = False
         self._numbers = 0
-        self._missed: dict[str, float] = {}
+        self._missed: dict[str, tuple[float, Fault | None]] = {}
+        """Instance → when it was searched for in vain, and why, if anybody knows."""
 
     def number(self) -> int:
         """Rises with every call."""
@@ -109,17 +111,33 @@ class State:
         return task
 
     def station(self, instance: str) -> Station | None:
-        """Where the jobs of an instance are done, if it is known here."""
-        return self.stations.get(instance) or self._finder(instance)
+        """Where the jobs of an instance are done, if it is known here.
 
-    def station_in_line(self, instance: str) -> Station | None:
-        """The same for a job that waits: who was not found is not searched for again at once."""
-        found = self.stations.get(instance)
-        if found is None and self._missed.get(instance, -_PAUSE) <= self.loop.time() - _PAUSE:
-            found = self._finder(instance)
-            if found is None:
-                self._missed[instance] = self.loop.time()
+        Raises:
+            CapabilityConfigError: it is known, and what is kept of it cannot be used.
+        """
+        found = self.stations.get(instance) or self._finder(instance)
+        if found is not None:
+            self._missed.pop(instance, None)
         return found
+
+    def station_in_line(self, instance: str) -> Station | Fault | None:
+        """The same for a job that waits: why it is of no use comes back, and it is not searched for again at once."""
+        found = self.stations.get(instance)
+        if found is not None:
+            return found
+        at, why = self._missed.get(instance, (-_PAUSE, None))
+        if at > self.loop.time() - _PAUSE:
+            return why
+        try:
+            found = self.station(instance)
+        except Fault as fault:
+            why = fault
+        else:
+            why = None
+        if found is None:
+            self._missed[instance] = self.loop.time(), why
+        return found or why
 
     def leave(self, entry: Entry) -> None:
         """A job runs no more."""

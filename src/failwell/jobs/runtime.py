@@ -25,6 +25,7 @@ from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_
 from failwell.jobs.outcome import result_of
 from failwell.jobs.queue import Queue
 from failwell.jobs.queue_events import BUFFER, Subscription
+from failwell.jobs.queue_faults import NotReadable
 from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Limits, Probe
@@ -208,7 +209,8 @@ class Runtime:
         self._manifests.setdefault(manifest.name, manifest)
         self._unloaded.discard(name)
         kept = self.shelf.config(name)
-        self._add(manifest, name, {**kept, **(config or {})})
+        station = self._make(manifest, name, {**kept, **(config or {})}, self.shelf.secrets(manifest.name))
+        self._add(station)
         return name
 
     def new_instance(self, name: str, config: Mapping[str, Any] | None = None) -> str:
@@ -237,26 +239,33 @@ class Runtime:
         self._unloaded.add(instance)
         self.queue.look_outside()
 
-    def _add(
-        self, manifest: Manifest, instance: str, config: Mapping[str, Any], *, check: bool = True
+    def _make(
+        self,
+        manifest: Manifest,
+        instance: str,
+        config: Mapping[str, Any],
+        secrets: Mapping[str, str],
+        *,
+        check: bool = True,
     ) -> Station:
         results = None if self._store is None else self._results()
         worker = SupervisedWorker(
             manifest,
             instance=instance,
             config=config,
-            secrets=self.shelf.secrets(manifest.name),
+            secrets=secrets,
             folder=results,
             supervision=self._care,
         )
         if check and manifest.config is not None:
             worker.settle()
-        station = Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
-        self._stations[instance] = station
-        self._leave[instance] = worker.listen(lambda event: self._heard(station, event))
+        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
+
+    def _add(self, station: Station) -> None:
+        self._stations[station.instance] = station
+        self._leave[station.instance] = station.worker.listen(lambda event: self._heard(station, event))
         if self._queue is not None:
             self._queue.look_outside()
-        return station
 
     def _heard(self, station: Station, event: WorkerEvent) -> None:
         self.queue.heard(station, event)
@@ -268,20 +277,34 @@ class Runtime:
 
         return str(make_private(self.store.folder / "results"))
 
-    def _find(self, instance: str) -> Station | None:
-        """An instance that was registered on the shelf, taken from there the first time it is named."""
+    def _find(self, instance: str, *, check: bool = True) -> Station | None:
+        """An instance that was registered on the shelf, taken from there the first time it is named.
+
+        Raises:
+            NotReadable: what is kept of it cannot be read. Somebody may mend that.
+            CapabilityConfigError: its configuration is not valid any more; every bad field is named.
+        """
         if instance in self._unloaded:
             return None
-        capability = self.shelf.capability(instance)
         try:
+            capability = self.shelf.capability(instance)
             manifest = self._manifests.get(capability) or self.shelf.manifest(capability)
-        except (CapabilityNotLoadedError, CapabilityConfigError):
+            config, secrets = self.shelf.config(instance), self.shelf.secrets(manifest.name)
+        except CapabilityNotLoadedError:
             return None
-        # What was kept may not be allowed any more; that fails the job, which can say so, and not the queue.
-        return self._add(manifest, instance, self.shelf.config(instance), check=False)
+        except CapabilityConfigError as error:
+            raise NotReadable(str(error)) from error
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            # A file that somebody else broke: not TOML any more, or a number where an object was.
+            raise NotReadable(f"what is kept of `{instance}` cannot be read: {error}") from error
+        station = self._make(manifest, instance, config, secrets, check=check)
+        self._add(station)
+        return station
 
     def _station(self, instance: str) -> Station:
-        station = self.queue.station(instance)
+        # Its configuration may be the very thing that somebody is about to mend.
+        self.queue  # noqa: B018  (raises outside of `async with`)
+        station = self._stations.get(instance) or self._find(instance, check=False)
         if station is None:
             raise CapabilityNotLoadedError(instance)
         return station
