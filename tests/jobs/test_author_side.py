@@ -8,6 +8,7 @@ import pytest
 
 import failwell.capability as real
 from failwell.jobs.child import author
+from failwell.jobs.importable import manifest_of
 from tests.jobs.workers import a_worker, run
 
 ERRORS = [name for name in dir(author) if name.endswith("Error") and hasattr(real, name)]
@@ -107,3 +108,45 @@ def test_one_file_works_with_failwell_installed_and_without(
     assert list(fields or ()) == ["text"]
     assert kinds == ["Progress", "Used", "Progress", "Used"]
     assert (name, version) == ("measure", "3.1")
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "version"),
+    [
+        ("@capability", "measure", ""),
+        ("@capability()", "measure", ""),
+        ("@capability(name='ruler', version='2')", "ruler", "2"),
+    ],
+)
+def test_a_function_is_marked_with_and_without_parentheses(
+    line: str, name: str, version: str, bare_python: str, tmp_path: Path
+) -> None:
+    (tmp_path / "marking.py").write_text(
+        f"from failwell.capability import capability\n\n{line}\ndef measure(text):\n    return len(text)\n"
+    )
+
+    async def work() -> Any:
+        async with a_worker("marking:measure", python=bare_python, path=(str(tmp_path),)) as (worker, _told):
+            made = await worker.call("one", {"text": "hello"})
+            return made, worker.about["name"], worker.about["version"]
+
+    assert run(work()) == (5, name, version)
+
+
+@real.capability(name="ruler", version="2")
+def _measured(text: str) -> int:
+    return len(text)
+
+
+@real.capability
+class Plain:
+    def execute(self, text: str) -> int:
+        return len(text)
+
+
+def test_what_a_function_is_marked_with_is_what_a_runtime_knows_it_by() -> None:
+    named, plain = manifest_of(_measured), manifest_of(Plain)
+
+    assert (named.name, named.version) == ("ruler", "2")
+    assert (plain.name, plain.version) == ("plain", "")
+    assert (_measured("abc"), Plain().execute("abc")) == (3, 3)

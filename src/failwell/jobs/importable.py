@@ -28,5 +28,10 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
         spec = getattr(loaded, "__spec__", None)
         module = path.stem if spec is None else spec.name
     place = path.parents[module.count(".") + (path.stem == "__init__")]
-    known: dict[str, Any] = {"name": name.rpartition(".")[2].lower(), "path": (str(place),), **fields}
-    return Manifest(object=f"{module}:{name}", **known)
+    marked: dict[str, str] = getattr(what, "__failwell__", {})
+    known: dict[str, Any] = {
+        "name": marked.get("name") or name.rpartition(".")[2].lower(),
+        "version": marked.get("version", ""),
+        "path": (str(place),),
+    }
+    return Manifest(object=f"{module}:{name}", **{**known, **fields})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 current: ContextVar[Any] = ContextVar("failwell_call", default=None)
 """The call that this thread or task works for."""
@@ -209,13 +209,18 @@ def heartbeat(message: str = "working", interval: float = 0.5) -> Generator[None
             thread.join()
 
 
-def capability(
-    *, name: str | None = None, version: str = ""
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a function as a capability and name it."""
+_Marked = TypeVar("_Marked", bound=Callable[..., Any])
 
-    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__failwell__ = {"name": name or function.__name__, "version": version}  # type: ignore[attr-defined]
-        return function
 
-    return mark
+@overload
+def capability(marked: _Marked, /) -> _Marked: ...
+@overload
+def capability(*, name: str | None = None, version: str = "") -> Callable[[_Marked], _Marked]: ...
+def capability(marked: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
+    """Mark a function or a class as a capability, as `@capability` or `@capability(name=…, version=…)`."""
+
+    def mark(found: Any) -> Any:
+        found.__failwell__ = {"name": name or "", "version": version}
+        return found
+
+    return mark if marked is None else mark(marked)
