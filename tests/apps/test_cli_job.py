@@ -119,7 +119,7 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
     assert {one["id"] for one in seen} == {"slow", "echo"}
     assert "1 completed" in top.out
     assert "1 cancelled" in top.out
-    assert b"SIGTERM: letting running jobs end" in words
+    assert b"SIGTERM: running jobs have 5 s to end" in words
 
 
 def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) -> None:
@@ -156,7 +156,7 @@ def test_listings_have_every_format_and_are_empty_without_a_store(tmp_path: Path
     ("arguments", "words"),
     [
         (("submit",), "who is to do it"),
-        (("submit", "nobody"), "not loaded"),
+        (("submit", "nobody"), "no capability is called `nobody`"),
         (("submit", "echo", "x"), "is not NAME=VALUE"),
         (("show",), "needs the id of a job"),
         (("show", "nothing"), "no job `nothing`"),

@@ -6,9 +6,10 @@ not on record.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from time import time
+from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
@@ -68,6 +69,7 @@ class Queue:
         after = Aftermath(self._state, self._record, self._ends, self._admission)
         self._attempts = Attempts(self._state, self._record, self._ends, after)
         self._is_closed = False
+        self._is_hurried = False
         self._empty: asyncio.Future[None] | None = None
 
     def _turn(self) -> None:
@@ -383,19 +385,21 @@ class Queue:
     async def stop(self, drain: float) -> None:
         """Take nothing more in, let what runs end within `drain` seconds, and leave nobody waiting.
 
-        What has not ended by then is put back, and stays on record as pending.
+        What has not ended by then is put back, and stays on record as pending. Being cancelled means to wait
+        no longer, not to leave anything undone.
         """
         self._is_closed = True
         self._state.is_paused = True
-        await self._drain(drain)
+        cut = await _outlast(self._drain(drain))
         self._state.is_stopping = True
         for part in (self._ends, self._admission, self._record):
             part.close()
-        left = [task for task in self._state.tasks if not task.done()]
+        left: list[asyncio.Task[Any]] = [task for task in self._state.tasks if not task.done()]
         for task in left:
             task.cancel()
-        if left:
-            await asyncio.wait(left)
+        while left:
+            cut = await _outlast(asyncio.wait(left)) or cut
+            left = [task for task in left if not task.done()]
         for entry in [one for one in self._state.live.values() if one.is_sent]:
             # Its worker is about to be stopped; what it may still answer comes too late.
             entry.is_sent = False
@@ -414,10 +418,27 @@ class Queue:
         if self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
         self.hub.end()
+        if cut is not None:
+            raise cut
+
+    def hurry(self) -> None:
+        """Wait for nothing that runs, now or when it is stopped."""
+        self._is_hurried = True
+        if self._state.idle is not None and not self._state.idle.done():
+            self._state.idle.set_result(None)
 
     async def _drain(self, seconds: float) -> None:
         """Wait until nothing runs, for so long at most."""
-        if not self._state.running:
+        if not self._state.running or self._is_hurried:
             return
         self._state.idle = self._state.loop.create_future()
         await asyncio.wait([self._state.idle], timeout=seconds)
+
+
+async def _outlast(waiting: Awaitable[object]) -> asyncio.CancelledError | None:
+    """Wait; a cancellation ends the wait and comes back."""
+    try:
+        await waiting
+    except asyncio.CancelledError as error:
+        return error
+    return None

@@ -61,12 +61,24 @@ class Attempts:
             else:
                 value = await self._hand_over(entry, station)
         except asyncio.CancelledError:
+            if entry.cancelled is None:
+                self._put_back(entry, station, began)
+                return
             error = _stopped(entry)
         except Exception as raised:  # noqa: BLE001  (whatever a worker's doorway did not foresee ends this job alone)
             error = raised
         entry.is_called = False
         entry.task = None
         self._answered(entry, station, began, value, error)
+
+    def _put_back(self, entry: Entry, station: Station, began: float) -> None:
+        """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
+        entry.is_called = False
+        entry.task = None
+        self._ended(entry, station, began, well=False)
+        self._ends.put_back(entry, "the queue was stopped while it ran")
+        if not self._state.is_stopping:
+            self._state.line.add(entry)
 
     def _answered(
         self, entry: Entry, station: Station, began: float, value: Any, error: BaseException | None

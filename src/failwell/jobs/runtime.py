@@ -95,6 +95,7 @@ class Runtime:
         self._store: JobStore | None = None
         self._book: Book | None = None
         self._picture: asyncio.TimerHandle | None = None
+        self._hurry = asyncio.Event()
 
     # -------------------------------------------------------------- beginning and end
 
@@ -142,17 +143,43 @@ class Runtime:
             loop.add_reader(number, woken)
             stack.callback(loop.remove_reader, number)
 
+    def hurry(self) -> None:
+        """Be quick about the end, now or when it comes: running jobs are put back, and their workers killed."""
+        self._hurry.set()
+        if self._queue is not None:
+            self._queue.hurry()
+
     async def _stop_queue(self) -> None:
         if self._picture is not None:
             self._picture.cancel()
-        await self.queue.stop(self._drain)
-        picture = self._picture_file()
-        picture.unlink(missing_ok=True)
+        try:
+            await self.queue.stop(self._drain)
+        except asyncio.CancelledError:
+            # Whoever asks a second time is in a hurry.
+            self._hurry.set()
+            raise
+        finally:
+            self._picture_file().unlink(missing_ok=True)
 
     async def _stop_workers(self) -> None:
-        await asyncio.gather(*(one.worker.stop() for one in self._stations.values()))
+        cut: asyncio.CancelledError | None = None
+        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._stations.values()]
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait(
+                [asyncio.gather(*ending, return_exceptions=True), hurry], return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError as error:
+            cut = error
+        hurry.cancel()
+        if cut is not None or self._hurry.is_set():
+            ending = [asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._stations.values()]
+        told = await asyncio.gather(*ending, return_exceptions=True)
         for leave in self._leave.values():
             leave()
+        for error in (*told, cut):
+            if error is not None:
+                raise error
 
     @property
     def queue(self) -> Queue:

@@ -16,7 +16,11 @@ class Exit(IntEnum):
     """A run stopped on a typed error that none of its routes took."""
     WAITING = 4
     """A run waits, for a person's answer or for a time, and can go on after it."""
+    HUNG_UP = 129
+    """Its terminal went away before it was done."""
     INTERRUPTED = 130
     """It was interrupted from the keyboard."""
     PIPE_CLOSED = 141
     """Whoever read the output stopped reading, as `head` does. Nothing went wrong."""
+    TERMINATED = 143
+    """It was asked to end, by SIGTERM, before it was done."""

@@ -20,6 +20,8 @@ _ONLY_FOR = {
     "key": ("submit",),
     "attempts": ("submit",),
     "wait": ("submit", "retry"),
+    "stream": ("submit",),
+    "arguments": ("submit",),
     "after": ("tail",),
     "older_than": ("prune",),
     "keep": ("prune",),
@@ -34,8 +36,9 @@ def add_options(parser: ArgumentParser) -> None:
     """Declare what can be done with jobs."""
     parser.usage = (
         "%(prog)s [list] [--state STATE ...] [--instance ID] [--limit N] [options]\n"
-        "       %(prog)s submit INSTANCE [NAME=VALUE ...] [--do ACTION] [--priority N] [--timeout SPAN]\n"
-        "                        [--within SPAN] [--key KEY] [--attempts N] [--wait] [options]\n"
+        "       %(prog)s submit INSTANCE [NAME=VALUE ...] [--arguments FILE] [--do ACTION] [--priority N]\n"
+        "                        [--timeout SPAN] [--within SPAN] [--key KEY] [--attempts N]\n"
+        "                        [--wait | --stream] [options]\n"
         "       %(prog)s show|cancel|wait JOB [options]\n"
         "       %(prog)s retry JOB [--wait] [options]\n"
         "       %(prog)s tail [JOB] [--after SEQ] [options]\n"
@@ -52,7 +55,12 @@ def add_options(parser: ArgumentParser) -> None:
         "values",
         nargs="*",
         metavar="NAME=VALUE",
-        help="arguments, as JSON or as plain text; `@FILE` for a file's",
+        help="arguments, as JSON or as plain text; `@FILE` for a file's text",
+    )
+    parser.add_argument(
+        "--arguments",
+        metavar="FILE",
+        help="a file with one JSON object of arguments; `-` is the standard input",
     )
     parser.add_argument(
         "--state", action="append", choices=_STATES, help="only jobs that stand so (may be repeated)"
@@ -69,6 +77,9 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--wait", action="store_true", help="stay until it is over, and run it if nobody else does"
+    )
+    parser.add_argument(
+        "--stream", action="store_true", help="run it here and print what it makes, one item a line"
     )
     parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
     parser.add_argument("--older-than", metavar="SPAN", help="prune jobs that ended so long ago: `30d`")
@@ -124,6 +135,9 @@ def _check(asked: Namespace) -> None:
         raise wrong(f"unexpected argument `{asked.job}`", see=see)
     if asked.values and asked.action != "submit":
         raise wrong(f"unexpected argument `{asked.values[0]}`", see=see)
+    if asked.stream and (asked.wait or asked.key is not None):
+        other = "--wait" if asked.wait else "--key"
+        raise wrong(f"`--stream` and `{other}` exclude each other", see=see)
     for name, least in (("limit", 0), ("keep", 0), ("attempts", 1)):
         given = getattr(asked, name)
         if given is not None and given < least:

@@ -3,14 +3,20 @@
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from failwell.apps.cli.exits import Exit
+
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from failwell.jobs.resources import Limits
     from failwell.jobs.runtime import Runtime
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CODES = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED, "SIGHUP": Exit.HUNG_UP}
+"""Not every system has all of them."""
 
 
 def host(
@@ -19,10 +25,11 @@ def host(
     until: "Callable[[Runtime], Awaitable[Any]]",
     lanes: int = 4,
     limits: "Limits | None" = None,
-) -> bool:
+) -> Exit:
     """Run the jobs of the store until `until` is done, or somebody asks this process to end.
 
-    Whether it came to its end, rather than being asked to, comes back.
+    The exit code that belongs to the signal comes back, or that of being done. A first signal lets running
+    jobs end for a few seconds, a second one does not; either way, what has not ended waits for the next host.
     """
     from asyncio import run
 
@@ -34,38 +41,56 @@ def host(
 
 async def _host(
     asked: Namespace, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int, limits: "Limits | None"
-) -> bool:
+) -> Exit:
     import asyncio
 
     from failwell.jobs.resources_book import NO_LIMITS
-    from failwell.jobs.runtime import Runtime
+    from failwell.jobs.runtime import DRAIN, Runtime
     from failwell.journal.folder import state_folder
 
-    loop = asyncio.get_running_loop()
+    jobs = Runtime(state_folder(asked.store), lanes=lanes, limits=limits or NO_LIMITS)
     asked_to_end = asyncio.Event()
-    task: asyncio.Future[Any] | None = None
-    async with Runtime(state_folder(asked.store), lanes=lanes, limits=limits or NO_LIMITS) as jobs:
+    heard: list[str] = []
 
-        def interrupted(number: int) -> None:
-            if not asked_to_end.is_set():
-                name = signal.Signals(number).name
-                print(f"{name}: letting running jobs end, then stopping", file=sys.stderr)
-            asked_to_end.set()
+    def interrupted(name: str) -> None:
+        heard.append(name)
+        asked_to_end.set()
+        if len(heard) == 1:
+            _tell(f"{name}: running jobs have {DRAIN:g} s to end, the others wait; once more ends it now")
+        elif len(heard) == 2:
+            _tell(f"{name}: ending now; jobs that ran are put back")
+            jobs.hurry()
 
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, interrupted, number)
-        try:
+    with _listening(asyncio.get_running_loop(), interrupted):
+        async with jobs:
             task = asyncio.ensure_future(until(jobs))
             end = asyncio.ensure_future(asked_to_end.wait())
             await asyncio.wait([task, end], return_when=asyncio.FIRST_COMPLETED)
             end.cancel()
             if task.done():
                 task.result()
-            else:
-                task.cancel()
-        finally:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
-    if asked_to_end.is_set():
-        raise KeyboardInterrupt
-    return True
+                return Exit.DONE
+            task.cancel()
+            await asyncio.wait([task])
+    return _CODES[heard[0]]
+
+
+@contextmanager
+def _listening(loop: "AbstractEventLoop", told: "Callable[[str], None]") -> Generator[None]:
+    """Have `told` called with the name of each signal, also while the workers are being stopped."""
+    names = [name for name in _CODES if hasattr(signal, name)]
+    try:
+        for name in names:
+            loop.add_signal_handler(getattr(signal, name), told, name)
+    except NotImplementedError:
+        # An event loop without signals: Ctrl-C ends it as it ends any program.
+        names = []
+    try:
+        yield
+    finally:
+        for name in names:
+            loop.remove_signal_handler(getattr(signal, name))
+
+
+def _tell(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

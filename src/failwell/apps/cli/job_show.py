@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
 
 
-def summary(job: "Job") -> dict[str, Any]:
-    """One job as JSON, without its result."""
+def summary(job: "Job", *, whole: bool = False) -> dict[str, Any]:
+    """One job as JSON; `whole` with its result, if it has one."""
     from failwell.jobs.kept import kept_result
     from failwell.report.redact import redact_value
 
@@ -41,7 +41,7 @@ def summary(job: "Job") -> dict[str, Any]:
         "error": None if job.error is None else job.error.view("operator"),
     }
     made = {name: value for name, value in told.items() if value not in (None, "", {})}
-    if job.state.value == "completed":
+    if whole and job.state.value == "completed":
         from json import loads
 
         made["result"] = loads(kept_result(job.result))
@@ -82,7 +82,7 @@ def show(asked: Namespace) -> int:
         job = find_job(desk, asked.job)
         assert desk is not None
         events = desk.store.events(job=job.id)
-    told = summary(job)
+    told = summary(job, whole=True)
     if asked.format == "json":
         say_json({**told, "events": [_event(one) for one in events]})
         return Exit.DONE

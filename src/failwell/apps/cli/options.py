@@ -19,7 +19,9 @@ exit codes:
   2    asked wrongly: usage, input or configuration
   3    halted on a typed error
   4    waiting for a person
+  129  its terminal went away
   130  interrupted
+  143  asked to end by SIGTERM
 
 examples:
   python job.py 2>&1 | failwell describe

@@ -10,7 +10,6 @@ from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
     from failwell.jobs.resources import Limits
-    from failwell.jobs.runtime import Runtime
 
 _ACTIONS = ("list", "run")
 _LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of each GPU"}
@@ -55,16 +54,14 @@ def _run(asked: Namespace) -> int:
 
     limits = _limits(asked)
 
-    async def until(jobs: "Runtime") -> None:
-        from asyncio import Event
+    from failwell.apps.cli.workers_run import Shift
 
-        if asked.until_empty:
-            await jobs.drained()
-        else:
-            await Event().wait()
-
-    host(asked, until=until, lanes=lanes, limits=limits)
-    return Exit.DONE
+    shift = Shift(asked, lanes)
+    code = host(asked, until=shift.work, lanes=lanes, limits=limits)
+    if code is Exit.TERMINATED or code is Exit.HUNG_UP:
+        # To be asked to end is how such a process ends; whoever asked need not take it for a failure.
+        return Exit.DONE
+    return shift.told_end() if code is Exit.DONE else code
 
 
 def _limits(asked: Namespace) -> "Limits":
