@@ -1,11 +1,15 @@
 """Argument parsing whose mistakes are faults: what was wrong, what would be right, what is near it."""
 
+import re
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 if TYPE_CHECKING:
     from failwell.apps.cli.mistakes import Usage
+
+_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+"""What begins like an option and is none."""
 
 
 def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
@@ -60,6 +64,35 @@ class Parser(ArgumentParser):
                 below.refuse(extra[0])
             raise wrong(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
         return asked
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  (no other namespace is ever given)
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse what is known; options and places may come in any order."""
+        # argparse fills all places at once, so it would refuse those that come after an option.
+        given = args if args is None or self.commands() else self._options_first(args)
+        return super().parse_known_args(given, namespace)
+
+    def _options_first(self, arguments: Sequence[str]) -> list[str]:
+        """The same arguments with the options, and what they take, before the places."""
+        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        options: list[str] = []
+        places: list[str] = []
+        waiting = iter(arguments)
+        for argument in waiting:
+            if argument == "--":
+                return [*options, *places, argument, *waiting]
+            if not argument.startswith("-") or argument == "-" or _NUMBER.fullmatch(argument):
+                places.append(argument)
+                continue
+            options.append(argument)
+            if argument in valued:
+                value = next(waiting, None)
+                if value is None:
+                    # Left as it is, argparse says what is missing; a place must not be taken for it.
+                    return list(arguments)
+                options.append(value)
+        return options + places
 
     def refuse(self, option: str) -> NoReturn:
         """Say that there is no such option here, and which ones there are."""
