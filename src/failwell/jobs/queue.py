@@ -159,7 +159,7 @@ class Queue:
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
         station = self._state.station(request.instance)
-        if station is None:
+        if station is None or station.is_leaving:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
@@ -403,7 +403,7 @@ class Queue:
         for entry in [one for one in self._state.live.values() if one.is_sent]:
             # Its worker is about to be stopped; what it may still answer comes too late.
             entry.is_sent = False
-            self._state.leave(entry)
+            self._state.leave(entry, self._state.stations[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
         self._state.turn()
         for entry in list(self._state.live.values()):

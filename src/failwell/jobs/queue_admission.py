@@ -60,7 +60,7 @@ class Admission:
         except Exception as error:  # noqa: BLE001  (a turn that raises is repeated for ever, and nobody gets on)
             station = self._state.stations.get(entry.request.instance)
             if station is not None and entry.id in station.entries:
-                self._state.leave(entry)
+                self._state.leave(entry, station)
             self._give_up(entry, error)
             return "wait"
 
@@ -76,7 +76,7 @@ class Admission:
             self._give_up(entry, station)
         elif not station.is_enabled:
             self.block(entry, "disabled", f"`{name}` is disabled")
-        elif not station.is_full and not station.is_being_freed:
+        elif not (station.is_full or station.is_being_freed or station.is_leaving):
             verdict = self._may_start(entry, station, blocked)
             if verdict == "start":
                 self._state.line.take(name)

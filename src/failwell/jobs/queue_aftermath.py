@@ -40,7 +40,7 @@ class Aftermath:
             left=None if entry.deadline is None else entry.deadline - now,
             idempotent=entry.request.control.get("idempotent"),
         )
-        if station.is_being_freed and entry.cancelled is None:
+        if (station.is_being_freed or station.is_leaving) and entry.cancelled is None:
             # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
             step: Again | Over = Again(0.0, is_charged=False, why="its worker was stopped")
         else:

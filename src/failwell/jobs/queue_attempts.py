@@ -150,7 +150,7 @@ class Attempts:
 
     def _ended(self, entry: Entry, station: Station, began: float, *, well: bool) -> None:
         """An attempt is over, one way or the other."""
-        self._state.leave(entry)
+        self._state.leave(entry, station)
         self._state.book.finish(station, well=well, seconds=self._state.loop.time() - began)
         if station.hook_is_due and not station.entries:
             station.hook_is_due = False

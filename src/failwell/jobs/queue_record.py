@@ -107,8 +107,9 @@ class Record:
         """The store does not take it. What runs goes on; what was to start does not."""
         begun = {entry.id for entry in starting}
         for entry in starting:
-            self._state.leave(entry)
-            self._state.book.forget(self._state.stations[entry.request.instance])
+            station = self._state.stations[entry.request.instance]
+            self._state.leave(entry, station)
+            self._state.book.forget(station)
             entry.never_began()
             self._state.line.add(entry)
         self._drafts = [one for one in self._drafts if not (one.type == "started" and one.job in begun)]

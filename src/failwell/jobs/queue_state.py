@@ -139,10 +139,10 @@ class State:
             self._missed[instance] = self.loop.time(), why
         return found or why
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: Entry, station: Station) -> None:
         """A job runs no more."""
         self.running -= 1
-        self.stations[entry.request.instance].entries.pop(entry.id, None)
+        station.leave(entry)
         if self.alone is entry:
             self.alone = None
         if not self.running and self.idle is not None and not self.idle.done():

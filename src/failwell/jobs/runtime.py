@@ -259,8 +259,14 @@ class Runtime:
         """Stop an instance and forget it. Its jobs that wait stay on record until it is known again."""
         station = self._station(instance)
         # Nothing is started in it any more; what runs is put back.
-        station.is_being_freed = True
+        station.is_leaving = True
         await station.worker.stop()
+        await station.emptied()
+        # A job that had been given to it a moment before may have started it once more.
+        await station.worker.stop()
+        if self._stations.get(instance) is not station:
+            # Somebody else unloaded it meanwhile.
+            return
         self._leave.pop(instance)()
         del self._stations[instance]
         self._unloaded.add(instance)

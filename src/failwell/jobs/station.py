@@ -1,5 +1,6 @@
 """One instance within a queue: its worker, whether it takes work, and which jobs it has."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -26,12 +27,27 @@ class Station:
         """Whether the disable hook waits for the last of them to end."""
         self.is_being_freed = False
         """Whether somebody takes its memory right now; nothing is started meanwhile."""
+        self.is_leaving = False
+        """Whether it is being unloaded; nothing is started in it any more, and nothing taken in for it."""
+        self._emptied: asyncio.Event | None = None
         self.device = _device(manifest)
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """It has another configuration, and has to be measured anew."""
         # As it was asked for: what a worker adds by itself is known only once it has started.
         self.config = config_hash({**(self.manifest.defaults or {}), **config})
+
+    def leave(self, entry: Entry) -> None:
+        """It has this job no more."""
+        self.entries.pop(entry.id, None)
+        if self._emptied is not None and not self.entries:
+            self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Wait until it has no job."""
+        while self.entries:
+            self._emptied = asyncio.Event()
+            await self._emptied.wait()
 
     @property
     def instance(self) -> str:
