@@ -222,7 +222,7 @@ def test_a_person_is_asked_and_heard(ended: tuple[Place, list[str]], answer: str
     [
         ([], "say which jobs may go: `--older-than 30d`, `--keep 100` or `--state failed`"),
         (["--yes"], "say which jobs may go"),
-        (["--older-than", "soon"], "`--older-than` takes a span such as `12h`, `7d` or `2w`, not `soon`"),
+        (["--older-than", "soon"], "`--older-than` takes a span such as `90s`, `2h` or `7d`, not `soon`"),
         (["--state", "running", "--yes"], "a job that is running is not over and cannot be deleted"),
         (["--keep", "-1"], "`--keep` is at least 0"),
         (["last", "--keep", "1"], "unexpected argument `last`"),

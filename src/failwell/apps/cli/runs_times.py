@@ -18,7 +18,8 @@ def span(text: str, option: str, see: str = _SEE) -> float:
     """
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise wrong(f"`{option}` takes a span such as `12h`, `7d` or `2w`, not `{text}`", see=see)
+        meant = f"; did you mean `{text.strip()}s`?" if _SPAN.fullmatch(f"{text.strip()}s") else ""
+        raise wrong(f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{meant}", see=see)
     return float(match[1]) * _SECONDS[match[2]]
 
 
