@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from failwell.fault.capability import CapabilityError
+from failwell.jobs.child.tree import descendants
 from failwell.jobs.described import report_of
 from failwell.jobs.ending import failed_start
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
@@ -115,7 +116,8 @@ class Startup:
         while (left := self._last_sign + limit - self._loop.time()) > 0:
             pause = min(left, limit / 4)
             await asyncio.sleep(pause)
-            # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work.
+            # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
+            # waits for a process of its own does nothing itself.
             now = _cpu_seconds(self._process.pid)
             if now - used > _BUSY * pause:
                 self.sign()
@@ -131,10 +133,14 @@ class Startup:
 
 
 def _cpu_seconds(pid: int | None) -> float:
-    """Processor time that a process has used; 0 where the system does not tell."""
+    """Processor time that a process, all below it and all it waited for have used; 0 where nobody tells."""
+    return 0.0 if pid is None else sum(_used(one) for one in (pid, *descendants(pid)))
+
+
+def _used(pid: int) -> float:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-    except (OSError, ValueError, IndexError):
+        return sum(int(ticks) for ticks in fields[11:15]) / _TICKS
+    except (OSError, ValueError):
         return 0.0

@@ -1,7 +1,12 @@
 # pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false, reportOptionalMemberAccess=false
+# ruff: noqa: PTH110, PTH123
 """Capabilities for tests that do what few do, and that a host has to bear."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 
 
 class Odd:
@@ -36,3 +41,63 @@ class Odd:
         for _ in range(levels):
             made = [made] if kind == "list" else {"a": made}
         return {"found": [0, made]}
+
+    # words
+
+    def bytes_out(self):
+        sys.stdout.reconfigure(encoding="utf-8")
+        whole = "grüße\n".encode()
+        sys.stdout.buffer.write(whole[:3])
+        sys.stdout.buffer.write(memoryview(whole[3:]))
+        sys.stderr.buffer.write(b"to stderr\n")
+        sys.stderr.buffer.flush()
+        return [sys.stdout.buffer.fileno(), sys.stdout.name]
+
+    # memory
+
+    def share(self, mb, forks, path):
+        """Hold memory, and fork processes that hold the same, until a file is there."""
+        held = bytearray(mb << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        pids = []
+        for _ in range(forks):
+            pid = os.fork()
+            if pid == 0:
+                signal.pause()
+                os._exit(0)
+            pids.append(pid)
+        while not os.path.exists(path):
+            time.sleep(0.005)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        return len(held)
+
+
+class Lanes:
+    """Several calls at a time, and a cleanup that notes how many of them run."""
+
+    def initialize(self, config):
+        self.config = config
+        self.running = 0
+
+    def execute(self, seconds, path):
+        self.running += 1
+        open(path, "w").close()
+        time.sleep(seconds)
+        self.running -= 1
+
+    def cleanup(self):
+        with open(self.config["note"], "w") as file:
+            file.write(str(self.running))
+
+
+class Loader:
+    """Leaves the work of its start to a process of its own."""
+
+    def initialize(self, config):
+        busy = f"import time\nend = time.time() + {config['seconds']}\nwhile time.time() < end: sum(range(10_000))"
+        subprocess.run([sys.executable, "-c", busy], check=True)
+
+    def execute(self):
+        return "ready"

@@ -64,9 +64,16 @@ class _Worker:
         threading.Thread(target=self._read, name="failwell-reader", daemon=True).start()
         if not self._load(order):
             return 1
-        for number in range(1, self._lanes):
-            threading.Thread(target=self._lane, name=f"failwell-lane-{number}", daemon=True).start()
+        others = [
+            threading.Thread(target=self._lane, name=f"failwell-lane-{number}", daemon=True)
+            for number in range(1, self._lanes)
+        ]
+        for lane in others:
+            lane.start()
         self._lane()
+        for lane in others:
+            # Nothing may be taken from under a call that still runs. One that never ends is ended by the host.
+            lane.join()
         return self._end()
 
     def _forked(self) -> None:

@@ -7,6 +7,8 @@ host reads, so it is never lost and can never stand on the protocol's channel.
 import io
 import logging
 import sys
+from codecs import getincrementaldecoder
+from typing import Any
 
 from .author import current
 from .wire import Line
@@ -27,6 +29,8 @@ class Captured(io.TextIOBase):
         self._line = line
         self._name = name
         self._held: dict[str | None, str] = {}
+        self.name = f"<{name}>"
+        self.buffer = _Bytes(self)
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -52,6 +56,9 @@ class Captured(io.TextIOBase):
             self._held[job] = tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
         return len(text)
 
+    def reconfigure(self, **_wishes: object) -> None:
+        """Programs ask their streams for UTF-8 or for whole lines; this is both already."""
+
     def flush(self) -> None:
         """Lines go out whole; what is not finished waits for `finish`."""
 
@@ -74,6 +81,26 @@ class Captured(io.TextIOBase):
                     "text": shown.encode("utf-8", "replace").decode()[:_LONGEST],
                 }
             )
+
+
+class _Bytes(io.BufferedIOBase):
+    """The stream for those who write bytes: they are text to us, and characters may come in two pieces."""
+
+    def __init__(self, text: Captured) -> None:
+        super().__init__()
+        self._text = text
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._text.fileno()
+
+    def write(self, piece: Any) -> int:
+        held = bytes(piece)
+        self._text.write(self._decode(held))
+        return len(held)
 
 
 class FrameLog(logging.Handler):

@@ -9,7 +9,7 @@ from typing import Any
 
 from .call import signs
 from .peaks import ram_peak_mb
-from .tree import resident_mb
+from .shares import Shares
 from .wire import Line
 
 _NOISE = 262_144
@@ -28,6 +28,7 @@ class Pulse(threading.Thread):
         self._bytes = 0
         self._busy = 0
         self._peak = 0.0
+        self._shares = Shares()
 
     def run(self) -> None:
         beat = 0
@@ -48,7 +49,7 @@ class Pulse(threading.Thread):
         self._bytes = moved
         # From the guardian down: what the worker's descendants orphaned is counted as well.
         pids = _below(self._guardian) or [os.getpid()]
-        rss = sum(resident_mb(pid) for pid in pids)
+        rss = self._shares.held_mb(pids)
         self._peak = max(self._peak, rss)
         return {
             "type": "pulse",

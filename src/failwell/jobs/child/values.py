@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Iterable
 from typing import Any, cast
 
 from .wire import TooLarge, encoded
@@ -10,6 +11,7 @@ from .wire import TooLarge, encoded
 _DEEPEST = 200
 """Levels of a result. Whoever reads it takes a few steps of the interpreter's stack for each."""
 _SHOWN_PLACE = 80
+_HOLDERS = (dict, list, tuple)
 
 
 class Unsendable(Exception):
@@ -30,7 +32,7 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         ) from None
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
         piece = None
-    if piece is not None and not _is_too_deep(frame.get("value")):
+    if piece is not None and not _is_too_deep(frame.get("value"), piece):
         return piece
     sent = _sendable(frame.get("value"), "result", folder, 0)
     try:
@@ -39,21 +41,21 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         raise Unsendable(f"the result cannot be sent: {error}") from None
 
 
-def _is_too_deep(value: Any) -> bool:
-    """Whether a value that JSON can say has too many levels. Level by level: it costs a fraction of the writing."""
-    level: list[Any] = [value]
+def _is_too_deep(value: Any, piece: bytes) -> bool:
+    """Whether a value that was written as `piece` has too many levels."""
+    if piece.count(b"[") + piece.count(b"{") <= _DEEPEST:
+        return False
+    level: list[Any] = [[value]]
     for _ in range(_DEEPEST + 1):
-        level = [
-            one
-            for held in level
-            if isinstance(held, dict | list | tuple)
-            for one in (
-                cast("dict[Any, Any]", held).values() if isinstance(held, dict) else cast("list[Any]", held)
-            )
-        ]
+        # Level by level, and by what holds something alone: it costs a fraction of the writing.
+        level = [one for held in level for one in _within(held) if isinstance(one, _HOLDERS)]
         if not level:
             return False
     return True
+
+
+def _within(held: Any) -> Iterable[Any]:
+    return cast("dict[Any, Any]", held).values() if isinstance(held, dict) else held
 
 
 def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
