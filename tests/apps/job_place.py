@@ -46,7 +46,7 @@ class Many:
 
     def broken(self):
         yield 1
-        raise ValueError("no more")
+        raise RuntimeError("no more")
 
 def fails(value=None):
     print("about to fail", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""`failwell job submit --stream`: what a job makes, one item a line, as it comes."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.apps.job_place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, "many")
+
+
+def test_items_are_printed_as_they_are_made(place: Place) -> None:
+    seen = place.path("seen")
+
+    with place.start("job", "submit", "many", "--stream", f"path={seen}", "--json") as running:
+        assert running.stdout is not None
+        told: list[int] = []
+        for number in range(3):
+            told.append(json.loads(running.stdout.readline())["number"])
+            Path(f"{seen}{number}").touch()
+        rest, _ = running.communicate(timeout=25)
+
+    assert (told, rest, running.returncode) == ([0, 1, 2], "", 0)
+
+
+def test_texts_are_printed_plainly_and_as_json_if_asked_for(place: Place) -> None:
+    plain = place("job", "submit", "many", "--stream", "--do", "words")
+    as_json = place("job", "submit", "many", "--do", "words", "--json", "--stream")
+
+    assert (plain.out, as_json.out) == ("one\ntwo\n", '"one"\n"two"\n')
+
+
+def test_a_stream_that_breaks_fails_the_command_and_names_its_job(place: Place) -> None:
+    done = place("job", "submit", "many", "--stream", "--do", "broken")
+
+    job = place("job", "show", "last", "--json").data
+    assert (done.code, done.out, job["state"]) == (1, "1\n", "failed")
+    assert f"`failwell job show {job['id']}`" in done.err
+
+
+def test_a_stream_is_refused_where_another_process_runs_the_jobs(place: Place) -> None:
+    with place.start("workers", "run") as host:
+        place.until(place.path("state") / "jobs" / "host.json")
+        done = place("job", "submit", "many", "--stream")
+        host.send_signal(signal.SIGTERM)
+        host.communicate(timeout=25)
+
+    assert done.code == 2
+    assert f"process {host.pid} runs the jobs of this store" in done.err
+
+
+@pytest.mark.parametrize("other", [("--wait",), ("--key", "k")])
+def test_what_makes_no_sense_with_a_stream_is_refused(place: Place, other: tuple[str, ...]) -> None:
+    done = place("job", "submit", "many", "--stream", *other)
+
+    assert done.code == 2
+    assert f"`--stream` and `{other[0]}` exclude each other" in done.err
