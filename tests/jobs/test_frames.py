@@ -1,6 +1,11 @@
 """Frames: the same on both sides, however they are cut on the way, and nothing else gets through."""
 
 import json
+import select
+import signal
+import socket
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,3 +78,54 @@ def test_arguments_that_are_too_large_are_the_callers_and_say_what_to_do() -> No
 def test_what_is_no_frame_breaks_the_channel(written: bytes) -> None:
     with pytest.raises(BrokenFrame):
         Decoder().feed(written)
+
+
+class Rung(Exception):
+    """Raised by a signal handler."""
+
+
+def _written_while_a_handler(does: Callable[[wire.Line], None]) -> list[dict[str, Any]]:
+    """What arrives when a signal interrupts a frame that is half written, and another is written after it."""
+    ours, theirs = socket.socketpair()
+    line, decoder, arrived = wire.Line(ours), Decoder(), list[dict[str, Any]]()
+    writer = threading.get_ident()
+
+    def read() -> None:
+        # Something is there, and far more does not fit: the writer waits in the middle of its frame.
+        select.select([theirs], [], [])
+        signal.pthread_kill(writer, signal.SIGUSR1)
+        while piece := theirs.recv(1 << 20):
+            arrived.extend(decoder.feed(piece))
+
+    before = signal.signal(signal.SIGUSR1, lambda _number, _frame: does(line))
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        line.send({"first": "x" * 8_000_000})
+    except Rung:
+        pass
+    finally:
+        line.send({"last": 1})
+        ours.close()
+        reader.join()
+        theirs.close()
+        signal.signal(signal.SIGUSR1, before)
+    return arrived
+
+
+def _raise(_line: wire.Line) -> None:
+    raise Rung
+
+
+@pytest.mark.timeout(20, method="thread")
+def test_a_signal_handler_that_raises_leaves_no_half_a_frame() -> None:
+    arrived = _written_while_a_handler(_raise)
+
+    assert [list(one) for one in arrived] == [["first"], ["last"]]
+
+
+@pytest.mark.timeout(20, method="thread")
+def test_what_a_signal_handler_writes_waits_for_the_frame_that_it_interrupted() -> None:
+    arrived = _written_while_a_handler(lambda line: line.send({"between": 1}))
+
+    assert [list(one) for one in arrived] == [["first"], ["between"], ["last"]]

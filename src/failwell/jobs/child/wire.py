@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections import deque
 from typing import Any
 
 PROTOCOL = 1
@@ -26,11 +27,14 @@ def encoded(frame: dict[str, Any]) -> bytes:
 
 
 class Line:
-    """One end of the pipe. Any thread may send; one thread receives."""
+    """One end of the pipe. Any thread may send, a signal handler as well; one thread receives."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._waiting: deque[tuple[memoryview, list[int]]] = deque()
+        """Frames that are not written yet, each with how many bytes of it were."""
+        self._is_writing = False
         self._held = bytearray()
         self._is_abandoned = False
 
@@ -43,16 +47,45 @@ class Line:
         self.write(encoded(frame))
 
     def write(self, piece: bytes) -> None:
-        """Write what `encoded` made, whole and in turn. What a forked process says is not for the host."""
+        """Write what `encoded` made, whole and in turn. What a forked process says is not for the host.
+
+        A signal handler runs in the middle of anything, also in the middle of this, on the thread that holds
+        the lock. Its frame is then written by the write that it interrupted; and where it raises, the rest of
+        the frame that it broke off is written before the next.
+        """
         if self._is_abandoned:
             return
         with self._lock:
-            self._sock.sendall(piece)
+            self._waiting.append((memoryview(piece), []))
+            # Looked at again after the writing: a handler may have added to it at the very end.
+            while self._waiting and not self._is_writing:
+                self._is_writing = True
+                try:
+                    self._write_waiting()
+                finally:
+                    self._is_writing = False
+
+    def _write_waiting(self) -> None:
+        waiting, send = self._waiting, self._sock.send
+        while waiting:
+            piece, written = waiting[0]
+            done = sum(written)
+            if done == len(piece):
+                waiting.popleft()
+            else:
+                # Sent and counted in one call of C code: no handler can raise between the two.
+                written.extend(map(send, (piece[done:],)))
 
     def abandon(self) -> None:
         """Let go of the line, in a process that was forked while any thread may have held it."""
         self._is_abandoned = True
         self._sock.close()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a whole frame came together with the last one. `poll` says nothing of it."""
+        held = self._held
+        return len(held) >= HEADER and len(held) >= HEADER + int.from_bytes(held[:HEADER], "little")
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""
