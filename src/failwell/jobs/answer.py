@@ -91,7 +91,7 @@ def opened(value: Any, folder: str | None, depth: int = 0) -> Any:
     Raises:
         TooDeep: there are more levels in it than `DEEPEST`.
     """
-    kind: type[Any] = type(value)
+    kind = cast("type[object]", type(value))
     if kind is not dict and kind is not list:
         return value
     if depth >= DEEPEST:

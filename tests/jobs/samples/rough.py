@@ -3,6 +3,7 @@
 """A capability for tests: answers, signals and processes that ask more of a worker than most do."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -69,9 +70,9 @@ class Rough:
 
     # signals
 
-    def ignore_term(self):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        return [os.getpid(), os.getppid()]
+    def what_signals_do(self):
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        return [getattr(deed := signal.getsignal(one), "__name__", None) or str(deed) for one in numbers]
 
     def print_from_alarms(self, seconds):
         """Prints all the time, and from a signal handler as well."""
@@ -91,25 +92,20 @@ class Rough:
         signal.setitimer(signal.ITIMER_REAL, 0)
         return [lines, rung[0]]
 
-    def break_off_printing(self, times):
-        """Lets an alarm raise out of whatever is being printed, again and again."""
-
-        class Rung(Exception):
-            pass
+    def broken_off(self, megabytes):
+        """Large items; an alarm raises out of whatever is being done a moment after one was begun."""
 
         def ring(_number, _frame):
-            raise Rung
+            raise RuntimeError("rung")
 
         signal.signal(signal.SIGALRM, ring)
-        broken = 0
-        while broken < times:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0005)
-                while True:
-                    print("y" * 7000)
-            except Rung:
-                broken += 1
-        return broken
+        item = "y" * (megabytes * 1024 * 1024)
+        try:
+            while True:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.005, 0.05))
+                yield item
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     # below
 

@@ -17,6 +17,7 @@ from .wire import Line
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_REAPING = 5.0
 _LOOK_UP = 1000
 """Milliseconds between two looks whether the host still lives, should its end not be seen at once."""
@@ -33,8 +34,13 @@ def guard(line_fd: int, leash_fd: int) -> None:
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
     guardian = os.getpid()
+    # A service manager signals every process that it sees. What these should end is ended by the host, and
+    # a guardian that left first would take a worker along that may still finish.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _NOT_FOR_US}
     pid = os.fork()
     if pid == 0:
+        for number, deed in before.items():
+            signal.signal(number, deed)
         leash.close()
         os.setsid()
         if prctl is not None:
@@ -55,9 +61,6 @@ def guard(line_fd: int, leash_fd: int) -> None:
 
 
 def _watch(pid: int, leash: Line) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: _finish(pid, leash))
     leash.send({"type": "forked", "pid": pid})
     try:
         gone = os.pidfd_open(pid)
@@ -80,11 +83,19 @@ def _watch(pid: int, leash: Line) -> None:
             os._exit(0)
         _reap_adopted(pid)
         if leash.fileno() in ready:
-            order = leash.receive()
-            if order is None or order["type"] == "kill":
-                _finish(pid, leash)
-            elif order["type"] == "signal":
-                _signal_group(pid, order["number"])
+            _obey(pid, leash)
+
+
+def _obey(pid: int, leash: Line) -> None:
+    """Do everything that the host has ordered. Orders may come together, and waking is once for all of them."""
+    is_more = True
+    while is_more:
+        order = leash.receive()
+        if order is None or order["type"] == "kill":
+            _finish(pid, leash)
+        elif order["type"] == "signal":
+            _signal_group(pid, order["number"])
+        is_more = leash.has_more
 
 
 def _finish(pid: int, leash: Line) -> None:
