@@ -1,6 +1,7 @@
 """Whatever a worker tells of a failure, the call that failed is answered with a report."""
 
 from json import loads
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import failwell
 from failwell.jobs.ending import Ending, death
 from failwell.jobs.kept import read_result
 from failwell.report.record import ErrorReport
-from tests.jobs.workers import a_worker, reported, run
+from tests.jobs.workers import SAMPLES, a_worker, reported, run
+
+SOURCE = str(Path(failwell.__file__).parents[1])
 
 
 def _told(python: str, name: str, *given: Any, **more: Any) -> ErrorReport:
@@ -116,3 +119,48 @@ def test_a_killing_stays_for_memory_with_what_the_kernel_counted() -> None:
 @pytest.mark.parametrize("text", ['{"$file": "x"}', '{"$file": {"path": 3, "size": "x"}}', '{"$file": null}'])
 def test_a_row_that_somebody_else_wrote_is_read_as_it_is(text: str) -> None:
     assert read_result(text) == loads(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["KeyError", "RuntimeError", "AttributeError", "ValueError", "FileNotFoundError"]
+)
+@pytest.mark.parametrize("installed", [False, True], ids=["without failwell", "with failwell"])
+def test_a_start_that_broke_in_initialize_says_so_and_keeps_what_was_raised(
+    name: str, bare_python: str, *, installed: bool
+) -> None:
+    path = (SAMPLES, SOURCE) if installed else (SAMPLES,)
+
+    async def work() -> Any:
+        config = {"raise": [name, "model.bin"]}
+        async with a_worker("odd:Odd", config=config, python=bare_python, path=path) as (worker, _):
+            return await reported(worker.start())
+
+    report = run(work())
+
+    assert report.kind == "worker.start_failed"
+    assert report.message.startswith(f"capability 'sample' could not be initialised: {name}")
+    assert report.causes[0].type == name
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("CapabilityInputError", "validation.input_invalid"),
+        ("CapabilityTransientError", "worker.transient"),
+        ("CapabilityResourceError", "resource.exhausted"),
+        ("CapabilityFatalError", "worker.fatal"),
+        ("MemoryError", "resource.system_memory"),
+    ],
+)
+@pytest.mark.parametrize("installed", [False, True], ids=["without failwell", "with failwell"])
+def test_what_initialize_says_itself_keeps_its_kind(
+    name: str, kind: str, bare_python: str, *, installed: bool
+) -> None:
+    path = (SAMPLES, SOURCE) if installed else (SAMPLES,)
+
+    async def work() -> Any:
+        config = {"raise": [name, "it broke"]}
+        async with a_worker("odd:Odd", config=config, python=bare_python, path=path) as (worker, _):
+            return await reported(worker.call("one"))
+
+    assert run(work()).kind == kind

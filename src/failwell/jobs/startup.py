@@ -18,6 +18,7 @@ from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.frames import PROTOCOL, ProtocolMismatch
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
+from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
 from failwell.report.revive import revive
@@ -84,6 +85,26 @@ class Startup:
             cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
         )
         return fault
+
+    async def initialize(self, work: Awaitable[_T]) -> _T:
+        """Wait until the capability is initialised.
+
+        Raises:
+            Fault: what it raised, where that says what is wrong: an argument, memory, a connection. Anything
+                else is a failed start, with what was raised as its cause.
+        """
+        try:
+            return await self.during("being initialised", work)
+        except CapabilityError as fault:
+            cause = describe(fault)
+            # An error of the author's own says what is wrong; and a repeat may help with whatever passes by.
+            if cause.caller_facing or cause.category.job in ("resource", "transient"):
+                raise
+            name = self._manifest.name
+            raise WorkerStartFailed(
+                message=f"capability {name!r} could not be initialised: {cause.error_type}: {cause.message}",
+                capability_name=name,
+            ) from fault
 
     async def during(self, doing: str, work: Awaitable[_T]) -> _T:
         """Wait for `work` as long as there are signs of progress.

@@ -209,7 +209,7 @@ class SupervisedWorker:
             )
             config = self.settle()
             self._calls.attach(process)
-            await startup.during("being initialised", self._calls.lifecycle("initialize", config))
+            await startup.initialize(self._calls.lifecycle("initialize", config))
         except BaseException as error:
             # Also a cancellation: whatever stops the start must not leave its process behind.
             await self._abort_start(process, error)

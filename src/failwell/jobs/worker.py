@@ -214,8 +214,9 @@ class Worker(Protocol):
         """Start the process, import and initialise the capability; does nothing where it is ready.
 
         Raises:
-            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or whatever
-                `initialize` raised (so memory that ran out there is `resource.*`). No process is left.
+            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or what
+                `initialize` raised where that says what is wrong (so memory that ran out there is
+                `resource.*`). No process is left.
         """
         ...
 

@@ -2,6 +2,7 @@
 # ruff: noqa: PTH110, PTH123
 """Capabilities for tests that do what few do, and that a host has to bear."""
 
+import builtins
 import os
 import signal
 import subprocess
@@ -14,6 +15,13 @@ class Odd:
 
     def initialize(self, config):
         self.config = config
+        if "raise" in config:
+            kind, text = config["raise"]
+            if kind.startswith("Capability"):
+                import failwell.capability as errors
+
+                raise getattr(errors, kind)(text)
+            raise getattr(builtins, kind)(text)
 
     def execute(self, value=None):
         return value
