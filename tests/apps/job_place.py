@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -81,10 +81,15 @@ class Place:
         return self.folder / name
 
     def until(self, path: Path) -> None:
-        end = time.monotonic() + 25
-        while not path.exists():
-            assert time.monotonic() < end, f"{path} never came"
-            time.sleep(0.01)
+        wait_until(path.exists)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Look until it holds."""
+    end = time.monotonic() + 25
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from failwell.workflow.machine.commands import Request
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from failwell.jobs.desk import Desk
+    from failwell.apps.cli.job_outside import Outside
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
     from failwell.workflow.local.result import Shapes
@@ -25,7 +25,7 @@ class JobNodes:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._opening: Future[Runtime | Desk] | None = None
+        self._opening: Future[Runtime | Outside] | None = None
         self._shapes: Shapes | None = None
         self._warnings = ExitStack()
 
@@ -77,37 +77,34 @@ class JobNodes:
         return Worked(output=output)
 
     async def _done(self, wanted: "JobRequest") -> "Job":
+        from failwell.apps.cli.job_outside import Outside
+
+        job: str | None = None
+        while True:
+            opening = await self.open()
+            place = opening.result()
+            if not isinstance(place, Outside):
+                return await _run_here(place, wanted, job)
+            job = job or await place.submit(wanted)
+            ended = await _run_there(place, job)
+            if ended is not None:
+                return ended
+            # Whoever ran the jobs has ended. The first of us to notice takes over, if nobody else was faster.
+            if self._opening is opening:
+                self._opening = None
+                place.close()
+
+    async def open(self) -> "Future[Runtime | Outside]":
+        """Where jobs go, once that is found out; what could not be opened is tried anew by the next node."""
         import asyncio
 
-        from failwell.jobs.desk import Desk
+        opening = self._opening
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._opening = asyncio.ensure_future(self._open())
+        await asyncio.shield(opening)
+        return opening
 
-        place = await self._place()
-        if not isinstance(place, Desk):
-            job = await place.submit_request(wanted)
-            try:
-                return await place.wait(job.id)
-            except asyncio.CancelledError:
-                place.cancel(job.id)
-                await place.wait(job.id)
-                raise
-        job = await asyncio.to_thread(place.submit, wanted)
-        waiting = asyncio.ensure_future(asyncio.to_thread(place.wait, job.id))
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            await asyncio.to_thread(place.cancel, job.id)
-            await waiting
-            raise
-
-    async def _place(self) -> "Runtime | Desk":
-        """Where jobs go; found out once."""
-        import asyncio
-
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open())
-        return await asyncio.shield(self._opening)
-
-    async def _open(self) -> "Runtime | Desk":
+    async def _open(self) -> "Runtime | Outside":
         from failwell.apps.cli.warned import warnings_as_lines
         from failwell.jobs.queue_faults import HostElsewhere
         from failwell.jobs.runtime import Runtime
@@ -117,26 +114,54 @@ class JobNodes:
             self._warnings.enter_context(warnings_as_lines())
             return runtime
         except HostElsewhere:
-            from failwell.backends.sqlite.jobs import SqliteJobs
-            from failwell.jobs.desk import Desk
-            from failwell.jobs.shelf import Shelf
+            from failwell.apps.cli.job_outside import Outside
 
-            return Desk(SqliteJobs(self._folder), Shelf(self._folder))
+            return Outside(self._folder)
 
     async def close(self, run: str, *, grace: float = 2.0) -> object:  # noqa: ARG002  (its jobs have ended with their nodes)
         """The run is over: end the workers."""
-        if self._opening is None:
-            return None
-        from failwell.jobs.desk import Desk
+        import asyncio
 
         opening, self._opening = self._opening, None
-        place = await opening
-        if isinstance(place, Desk):
-            place.store.close()
+        if opening is None:
+            return None
+        await asyncio.wait([opening])
+        if opening.cancelled() or opening.exception() is not None:
+            # Its nodes were told.
+            return None
+        from failwell.apps.cli.job_outside import Outside
+
+        place = opening.result()
+        if isinstance(place, Outside):
+            place.close()
         else:
             await place.__aexit__(None, None, None)
             self._warnings.close()
         return None
+
+
+async def _run_here(place: "Runtime", wanted: "JobRequest", job: str | None) -> "Job":
+    """The job once it is over; one that was handed in before this process ran the jobs is not handed in again."""
+    import asyncio
+
+    number = job or (await place.submit_request(wanted)).id
+    try:
+        return await place.wait(number)
+    except asyncio.CancelledError:
+        place.cancel(number)
+        await place.wait(number)
+        raise
+
+
+async def _run_there(place: "Outside", job: str) -> "Job | None":
+    """The job once it is over, or `None` when nobody runs it any more."""
+    import asyncio
+
+    try:
+        return await place.over(job)
+    except asyncio.CancelledError:
+        await place.cancel(job)
+        raise
 
 
 def _output(job: "Job") -> dict[str, Any]:
