@@ -1,14 +1,18 @@
 """Leaving while something is under way: an instance that is unloaded, a queue that stops, a caller who goes."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from failwell.fault.capability import CapabilityNotLoadedError
 from failwell.jobs.job import JobState
+from failwell.jobs.queue_faults import QueueStopped
+from failwell.jobs.supervisor import SupervisedWorker
 from failwell.jobs.worker import WorkerState
-from tests.jobs.queues import a_capability, a_runtime, began, types
+from tests.jobs.queues import a_capability, a_gpu, a_runtime, began, types
 from tests.jobs.workers import run, until
 
 
@@ -53,3 +57,27 @@ def test_unloading_twice_at_once_while_a_job_runs_is_one_unloading(tmp_path: Pat
             assert types(jobs, job)[:3] == ["submitted", "started", "retrying"]
 
     run(work())
+
+
+def test_who_begins_to_wait_while_the_workers_are_being_stopped_is_told_so(tmp_path: Path) -> None:
+    async def work() -> None:
+        gpu = a_gpu(tmp_path)
+        async with a_runtime(tmp_path, measured=False, drain=0.1) as jobs:
+            jobs.register(a_capability("model", "Stubborn", stop_grace=1.0), config={"gpu": str(gpu)})
+            await jobs.call("model", action="pid")
+            jobs.pause()
+            job = await jobs.submit("model", action="pid")
+            early = asyncio.create_task(jobs.drained())
+            worker, inside = jobs.worker("model"), jobs
+            late = asyncio.create_task(_after(worker, lambda: inside.wait(job.id)))
+            drained = asyncio.create_task(_after(worker, inside.drained))
+        for waiting in (early, late, drained):
+            with pytest.raises(QueueStopped):
+                await asyncio.wait_for(waiting, 5)
+
+    run(work())
+
+
+async def _after(worker: SupervisedWorker, what: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    await until(lambda: worker.state is WorkerState.STOPPING)
+    return await what()

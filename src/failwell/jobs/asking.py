@@ -9,8 +9,8 @@ MOST_PRIORITY = 1_000_000
 _LONGEST_KEY = 500
 
 
-def check_request(request: JobRequest) -> JobRequest:
-    """`request` itself.
+def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
+    """`request` itself. A stream needs somebody who takes its items: `is_taken`.
 
     Raises:
         CapabilityInputError: something in it cannot be used; every such field is named.
@@ -24,6 +24,10 @@ def check_request(request: JobRequest) -> JobRequest:
         wrong["deadline"] = "is a time with its zone"
     if request.key is not None and not _is_key(request.key):
         wrong["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
+    if request.stream and not is_taken:
+        wrong["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
+    if request.stream and request.key is not None:
+        wrong["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
     most: object = request.control.get("max_attempts", 1)
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         wrong["control.max_attempts"] = "is a whole number from 1"

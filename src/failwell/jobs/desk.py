@@ -12,7 +12,7 @@ from failwell.jobs.asking import check_request
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.opening import new_job_id
 from failwell.jobs.queue_entry import Entry
-from failwell.jobs.queue_faults import HostElsewhere, UnknownJob
+from failwell.jobs.queue_faults import HostElsewhere, UnknownJob, check_same
 from failwell.jobs.shelf import Shelf
 from failwell.jobs.store import Draft, JobEvent, JobStore
 
@@ -39,7 +39,9 @@ class Desk:
         entry = Entry(new_job_id(), check_request(request), time(), 0)
         done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
         self.store.ring()
-        return self.find(done.twins.get(entry.id, entry.id))
+        found = self.find(done.twins.get(entry.id, entry.id))
+        check_same(found.id, found.request, request)
+        return found
 
     def again(self, job: str) -> Job:
         """Hand in the same work as a new job."""

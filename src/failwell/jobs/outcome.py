@@ -4,6 +4,7 @@ from typing import Any
 
 from failwell.fault.capability import CapabilityCancelledError
 from failwell.jobs.job import Job, JobState
+from failwell.jobs.queue_faults import NotOver
 from failwell.report.revive import revive
 
 
@@ -12,7 +13,10 @@ def result_of(job: Job) -> Any:
 
     Raises:
         Fault: it failed or was cancelled.
+        NotOver: it has not ended.
     """
+    if not job.state.is_final:
+        raise NotOver(job=job.id, stands=job.state.value)
     if job.state is JobState.COMPLETED:
         return job.result
     if job.error is not None:

@@ -21,7 +21,14 @@ from failwell.jobs.queue_attempts import Attempts
 from failwell.jobs.queue_ends import Ends
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_events import BUFFER, Hub, Subscription
-from failwell.jobs.queue_faults import HostDied, NoStreamLeft, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.queue_faults import (
+    HostDied,
+    NoStreamLeft,
+    QueueClosed,
+    QueueStopped,
+    UnknownJob,
+    check_same,
+)
 from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_state import Rules, State
@@ -70,6 +77,7 @@ class Queue:
         self._attempts = Attempts(self._state, self._record, self._ends, after)
         self._is_closed = False
         self._is_hurried = False
+        self._is_over = False
         self._empty: asyncio.Future[None] | None = None
 
     def _turn(self) -> None:
@@ -128,6 +136,8 @@ class Queue:
 
     def look_outside(self) -> None:
         """Somebody else may have handed in jobs, or wants some cancelled."""
+        if self._is_over:
+            return
         try:
             rows, wishes = self._state.store.open_rows(self._state.newest), self._state.store.take_wishes()
         except Fault:
@@ -154,6 +164,41 @@ class Queue:
 
     async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
         """`submit`, for those who will wait for the entry itself."""
+        entry = self._open(request, job, items)
+        try:
+            return await self._accepted(entry)
+        except asyncio.CancelledError:
+            if items is not None:
+                # Nobody is left who could take them.
+                self.cancel(entry.id)
+            raise
+
+    async def call(self, request: JobRequest, job: str) -> Entry:
+        """`enter`, and the entry once it is over.
+
+        Whoever is cancelled while he waits takes his job along, unless somebody else wants it too.
+        """
+        entry = self._open(request, job)
+        try:
+            entry = await self._accepted(entry)
+            return await self.over(entry)
+        except asyncio.CancelledError:
+            entry.wanted -= 1
+            if not entry.wanted:
+                self.cancel(entry.id)
+            raise
+
+    async def _accepted(self, entry: Entry) -> Entry:
+        """The entry once it is on record: itself, or one that was there before it under the same key."""
+        if entry.accepted is None:
+            return entry
+        # Others may wait for the same; one who goes must not take it from them.
+        found = await asyncio.shield(entry.accepted)
+        if found is not entry:
+            found.wanted += 1
+        return found
+
+    def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
         if self._is_closed:
             raise QueueClosed
         if self._record.is_wedged and self._record.trouble is not None:
@@ -163,15 +208,13 @@ class Queue:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
-        check_request(request)
-        if request.key is not None:
-            before = self._state.once.get(request.key)
-            if before is not None:
-                return before if before.accepted is None else await asyncio.shield(before.accepted)
-            known = self._state.store.find_once(request.key)
-            if known is not None:
-                return self._state.live.get(known.id) or Entry.of_job(known)
+        check_request(request, is_taken=items is not None)
+        before = None if request.key is None else self._before(request, request.key)
+        if before is not None:
+            before.wanted += 1
+            return before
         entry = Entry(job, request, self._state.now(), self._state.number())
+        entry.wanted = 1
         entry.items = items
         entry.accepted = self._state.loop.create_future()
         self._state.live[job] = entry
@@ -181,7 +224,16 @@ class Queue:
         self._state.line.add(entry)
         self._ends.expect(entry)
         self._state.wake()
-        return await entry.accepted
+        return entry
+
+    def _before(self, request: JobRequest, key: str) -> Entry | None:
+        """The job that was handed in under this key before."""
+        before = self._state.once.get(key)
+        if before is not None:
+            check_same(before.id, before.request, request)
+            return before
+        known = self._state.store.find_once(key)
+        return None if known is None else self._record.known(known.id, request)
 
     # -------------------------------------------------------------- waiting, cancelling, seeing
 
@@ -208,9 +260,15 @@ class Queue:
         """The entry once it is over and that is on record."""
         if entry.id not in self._state.live:
             return entry
+        if self._is_over:
+            raise QueueStopped(job=entry.id, was=entry.state.value)
         done: asyncio.Future[Entry] = self._state.loop.create_future()
-        entry.waiters.append(done)
-        return await done
+        entry.waiters.add(done)
+        try:
+            return await done
+        finally:
+            # Who waits no more leaves nothing behind, however long the job lives.
+            entry.waiters.discard(done)
 
     def job(self, job: str) -> Job:
         """How a job stands.
@@ -336,8 +394,15 @@ class Queue:
         return [entry.job() for entry in (*standing, *islice(later, room))]
 
     async def drained(self) -> None:
-        """Wait until no job is left."""
+        """Wait until no job is left.
+
+        Raises:
+            QueueStopped: the queue stopped before that.
+        """
         while self._state.live:
+            if self._is_over:
+                left = next(iter(self._state.live.values()))
+                raise QueueStopped(job=left.id, was=left.state.value)
             if self._empty is None or self._empty.done():
                 self._empty = self._state.loop.create_future()
             await asyncio.shield(self._empty)
@@ -406,9 +471,10 @@ class Queue:
             self._state.leave(entry, self._state.stations[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
         self._state.turn()
+        self._is_over = True
         for entry in list(self._state.live.values()):
             stopped = QueueStopped(job=entry.id, was=entry.state.value)
-            for waiter in entry.waiters:
+            for waiter in list(entry.waiters):
                 if not waiter.done():
                     waiter.set_exception(stopped)
             if entry.accepted is not None and not entry.accepted.done():

@@ -50,6 +50,7 @@ class Entry:
         "submitted",
         "task",
         "waiters",
+        "wanted",
         "was",
     )
 
@@ -88,7 +89,9 @@ class Entry:
         self.place = 0
         """Which of its tickets in the waiting line is the valid one."""
         self.accepted: Future[Entry] | None = None
-        self.waiters: list[Future[Entry]] = []
+        self.waiters: set[Future[Entry]] = set()
+        self.wanted = 0
+        """How many there are who handed it in and have not taken that back."""
         self.task: Task[None] | None = None
         self.canceller: Task[Any] | None = None
         self.items: Items | None = None
@@ -106,6 +109,7 @@ class Entry:
             row.losses,
         )
         made.due, made.cancelled = row.due, row.cancelled
+        made.wanted = 1
         return made
 
     @classmethod

@@ -1,8 +1,9 @@
 """What can go wrong with a queue, beside what goes wrong with its jobs."""
 
 from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityConfigError
+from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
 from failwell.fault.classes import Cancellation, Session, Validation
+from failwell.jobs.job import JobRequest
 
 
 class HostElsewhere(Session, kind="session.locked"):
@@ -32,6 +33,37 @@ class UnknownJob(Session, kind="session.no_snapshot"):
 
     def summary(self) -> str:
         return f"no job `{self.job}` is recorded here; list them with `failwell job list`"
+
+
+class NotOver(Session, kind="session.illegal_transition"):
+    """Somebody asked what came of a job that has not ended."""
+
+    job: str
+    stands: str
+
+    def summary(self) -> str:
+        return f"job `{self.job}` is {self.stands}, so nothing has come of it yet; wait for it first"
+
+
+class KeyTaken(CapabilityInputError, kind="validation.input_invalid"):
+    """An idempotency key was given twice, for different things."""
+
+    def __init__(self, key: str, job: str, held: JobRequest, asked: JobRequest) -> None:
+        super().__init__(
+            f"the key `{key}` belongs to job `{job}`, which is `{held.action}` of `{held.instance}`, and"
+            f" `{asked.action}` of `{asked.instance}` is something else; give it a key of its own",
+            fields_invalid=["key"],
+        )
+
+
+def check_same(job: str, held: JobRequest, asked: JobRequest) -> None:
+    """See that two requests with the same key are about the same thing. The arguments of the first one count.
+
+    Raises:
+        KeyTaken: they are not.
+    """
+    if (held.instance, held.action) != (asked.instance, asked.action):
+        raise KeyTaken(asked.key or "", job, held, asked)
 
 
 class QueueStopped(Cancellation, kind="cancel.run"):

@@ -10,10 +10,10 @@ from json import loads
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.jobs.job import JobState
+from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_events import Hub
-from failwell.jobs.queue_faults import UnknownJob
+from failwell.jobs.queue_faults import UnknownJob, check_same
 from failwell.jobs.queue_state import State
 from failwell.jobs.store import Draft, JobEvent
 from failwell.journal.event import encoded
@@ -93,15 +93,33 @@ class Record:
         self._state.live.pop(entry.id, None)
         self._state.line.leave(entry)
         entry.state = JobState.CANCELLED
-        found = self._state.live.get(twin)
+        if entry.request.key is not None and self._state.once.get(entry.request.key) is entry:
+            del self._state.once[entry.request.key]
+        if entry.accepted is None or entry.accepted.done():
+            return
+        try:
+            entry.accepted.set_result(self.known(twin, entry.request))
+        except Fault as fault:
+            entry.accepted.set_exception(fault)
+
+    def known(self, job: str, asked: JobRequest) -> Entry:
+        """The job that was handed in before under the key of `asked`, by whomever.
+
+        Raises:
+            KeyTaken: it is something else that was asked for then.
+            Fault: it cannot be had from the store.
+        """
+        found = self._state.live.get(job)
         if found is None:
             self._look_outside()
-            found = self._state.live.get(twin)
-        if entry.accepted is not None and not entry.accepted.done():
-            if found is not None:
-                entry.accepted.set_result(found)
-            else:
-                entry.accepted.set_exception(UnknownJob(job=twin))
+            found = self._state.live.get(job)
+        if found is None:
+            kept = self._state.store.find(job)
+            if kept is None or not kept.state.is_final:
+                raise self.trouble or UnknownJob(job=job)
+            found = Entry.of_job(kept)
+        check_same(found.id, found.request, asked)
+        return found
 
     def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:
         """The store does not take it. What runs goes on; what was to start does not."""
@@ -157,7 +175,7 @@ class Record:
         self._state.live.pop(entry.id, None)
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)
-        for waiter in entry.waiters:
+        for waiter in list(entry.waiters):
             if not waiter.done():
                 waiter.set_result(entry)
         entry.waiters.clear()

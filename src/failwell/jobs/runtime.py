@@ -448,13 +448,15 @@ class Runtime:
     async def call(self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any) -> Any:
         """Hand in a job, wait for it, and return its result.
 
+        If whoever calls is cancelled, as by `asyncio.timeout`, the job is cancelled too, unless somebody else
+        handed it in under the same key. A job that is to outlive its caller is handed in with `submit`.
+
         Raises:
             Fault: the job failed or was cancelled; describing it gives the job's own report.
         """
-        entry = await self.queue.enter(
+        ended = await self.queue.call(
             JobRequest(instance=instance, arguments=arguments, **wishes), new_job_id()
         )
-        ended = await self.queue.over(entry)
         return read_result(ended.result) if ended.result is not None else result_of(ended.job())
 
     async def stream(
