@@ -9,6 +9,7 @@ import pytest
 import failwell.capability as real
 from failwell.jobs.child import author
 from failwell.jobs.importable import manifest_of
+from failwell.jobs.manifest import Variable
 from tests.jobs.workers import a_worker, run
 
 ERRORS = [name for name in dir(author) if name.endswith("Error") and hasattr(real, name)]
@@ -92,10 +93,13 @@ def test_one_file_works_with_failwell_installed_and_without(
 ) -> None:
     (tmp_path / "measuring.py").write_text(CAPABILITY)
     source = str(Path(real.__file__).parents[1])
-    path = (str(tmp_path), source) if installed else (str(tmp_path),)
+    env = (Variable(name="PYTHONPATH", value=source),) if installed else ()
 
     async def work() -> Any:
-        async with a_worker("measuring:measure", python=bare_python, path=path) as (worker, told):
+        async with a_worker("measuring:measure", python=bare_python, path=(str(tmp_path),), env=env) as (
+            worker,
+            told,
+        ):
             made = await worker.call("one", {"text": "hello"})
             with pytest.raises(real.CapabilityInputError) as caught:
                 await worker.call("two", {"text": ""})

@@ -9,8 +9,9 @@ import pytest
 import failwell
 from failwell.jobs.ending import Ending, death
 from failwell.jobs.kept import read_result
+from failwell.jobs.manifest import Variable
 from failwell.report.record import ErrorReport
-from tests.jobs.workers import SAMPLES, a_worker, reported, run
+from tests.jobs.workers import a_worker, reported, run
 
 SOURCE = str(Path(failwell.__file__).parents[1])
 
@@ -128,11 +129,11 @@ def test_a_row_that_somebody_else_wrote_is_read_as_it_is(text: str) -> None:
 def test_a_start_that_broke_in_initialize_says_so_and_keeps_what_was_raised(
     name: str, bare_python: str, *, installed: bool
 ) -> None:
-    path = (SAMPLES, SOURCE) if installed else (SAMPLES,)
+    env = (Variable(name="PYTHONPATH", value=SOURCE),) if installed else ()
 
     async def work() -> Any:
         config = {"raise": [name, "model.bin"]}
-        async with a_worker("odd:Odd", config=config, python=bare_python, path=path) as (worker, _):
+        async with a_worker("odd:Odd", config=config, python=bare_python, env=env) as (worker, _):
             return await reported(worker.start())
 
     report = run(work())
@@ -156,11 +157,11 @@ def test_a_start_that_broke_in_initialize_says_so_and_keeps_what_was_raised(
 def test_what_initialize_says_itself_keeps_its_kind(
     name: str, kind: str, bare_python: str, *, installed: bool
 ) -> None:
-    path = (SAMPLES, SOURCE) if installed else (SAMPLES,)
+    env = (Variable(name="PYTHONPATH", value=SOURCE),) if installed else ()
 
     async def work() -> Any:
         config = {"raise": [name, "it broke"]}
-        async with a_worker("odd:Odd", config=config, python=bare_python, path=path) as (worker, _):
+        async with a_worker("odd:Odd", config=config, python=bare_python, env=env) as (worker, _):
             return await reported(worker.call("one"))
 
     assert run(work()).kind == kind

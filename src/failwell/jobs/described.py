@@ -21,7 +21,7 @@ from failwell.report.describe import describe
 from failwell.report.fingerprint import fingerprint
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport, Internal, Scene
-from failwell.report.redact import redact_text
+from failwell.report.redact import mask_known, redact_text
 from failwell.report.scene import merge
 
 _LONGEST_NAME = 200
@@ -56,7 +56,7 @@ def _report_of(
     if "unsendable" in told:
         return describe(CapabilityFatalError(_text(told["unsendable"])), scene=scene, at=at)
     if "report" in told:
-        report = ErrorReport.read(told["report"])
+        report = ErrorReport.read(_masked(told["report"]))
         report = replace(report, scene=merge(scene, report.scene))
         said = "" if report.internal is None else report.internal.repr
     else:
@@ -64,6 +64,17 @@ def _report_of(
         report = _judged(facts, scene, policy, at)
         said = str(facts.get("text") or "")
     return _with_measures(report, told.get("measured") or {}, said)
+
+
+def _masked(value: Any) -> Any:
+    """What another process described, without the secrets that this one knows: the other may know none."""
+    if isinstance(value, str):
+        return mask_known(value, _TRACEBACK_CAP)
+    if isinstance(value, dict):
+        return {_masked(key): _masked(one) for key, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_masked(one) for one in cast("list[Any]", value)]
+    return value
 
 
 def _judged(

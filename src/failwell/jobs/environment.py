@@ -14,6 +14,8 @@ ALWAYS = (
     "http_proxy", "https_proxy", "no_proxy", "SYSTEMROOT",
 )  # fmt: skip
 """Host variables that every worker is given. Keys and tokens are not among them."""
+SHORTEST_SECRET = 6
+"""Characters of a value that can be masked without masking what is no secret."""
 _NEVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
 """They speak of the host's interpreter, and the worker may be another."""
 
@@ -39,7 +41,8 @@ def worker_environment(
             value = host.get(variable.name)
         if value is not None:
             made[variable.name] = value
-            if variable.secret:
+            if variable.secret and len(value) >= SHORTEST_SECRET:
+                # A shorter one is in too many ordinary words to be masked.
                 register_secret(value)
         elif variable.required:
             missing.append(variable.name)

@@ -58,7 +58,8 @@ class Variable:
     name: str
     value: str | None = None
     secret: bool = False
-    """Its value comes from the secrets of this capability and is masked wherever it would be recorded."""
+    """Its value comes from the secrets of this capability, and is masked in what the capability says: its errors,
+    its progress, its lines. What a job is given and what it returns is kept as it is."""
     required: bool = False
 
 
@@ -124,8 +125,8 @@ def is_brief(name: str, instance: str) -> bool:
     return instance != name and instance.startswith(name[:57]) and _BRIEF.fullmatch(instance) is not None
 
 
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """The manifest in a TOML file.
+def read_manifest(path: str | os.PathLike[str], directory: str | None = None) -> Manifest:
+    """The manifest in a TOML file; relative paths in it start where it lies, or at `directory`.
 
     Raises:
         CapabilityConfigError: it cannot be read, or something in it is wrong; every such key is named.
@@ -139,7 +140,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise CapabilityConfigError(f"the manifest {file} cannot be read: {error}") from error
     except TOMLDecodeError as error:
         raise CapabilityConfigError(f"the manifest {file} is not TOML: {error}") from error
-    return parse_manifest(written, str(file.resolve().parent), shown=str(file))
+    return parse_manifest(written, directory or str(file.resolve().parent), shown=str(file))
 
 
 def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: str = "manifest") -> Manifest:

@@ -1,4 +1,7 @@
-"""What happens in a worker, told to whoever listens; and what its pulse last said."""
+"""What happens in a worker, told to whoever listens; and what its pulse last said.
+
+Words of the capability pass through here on their way to records and screens, so its secrets are masked here.
+"""
 
 import logging
 from collections.abc import Callable
@@ -6,10 +9,13 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from failwell.jobs.worker import Listener, Logged, Measured, Memory, Progress, Pulse, Used, WorkerEvent
+from failwell.report.redact import mask_known
 
 _log = logging.getLogger("failwell.jobs")
 _BUSY = 0.02
 """Share of one processor below which its use is no sign of work."""
+_LONGEST = 8000
+"""Characters of one line, as the worker cuts them."""
 
 
 class Telling:
@@ -68,7 +74,7 @@ class Telling:
                     instance=self._instance,
                     job=_job(frame),
                     fraction=frame["fraction"],
-                    message=frame["message"],
+                    message=mask_known(frame["message"]),
                 )
             )
         elif kind == "log":
@@ -102,7 +108,7 @@ class Telling:
                 stream=stream,
                 level=level,
                 logger=logger,
-                text=text,
+                text=mask_known(text, _LONGEST),
             )
         )
 

@@ -1,8 +1,9 @@
 # pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false, reportOptionalMemberAccess=false
-# ruff: noqa: PTH110, PTH123
+# ruff: noqa: PTH110, PTH123, T201
 """Capabilities for tests that do what few do, and that a host has to bear."""
 
 import builtins
+import logging
 import os
 import signal
 import subprocess
@@ -80,6 +81,28 @@ class Odd:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         return len(held)
+
+    # secrets
+
+    def tell_secret(self):
+        raise RuntimeError("the word is " + os.environ["ITS_WORD"])
+
+    def tell_secret_and_die(self):
+        os.write(2, f"the word is {os.environ['ITS_WORD']}\n".encode())
+        os._exit(3)
+
+    def say_secret(self):
+        word = os.environ["ITS_WORD"]
+        self.progress(0.5, f"logging in with {word}")
+        print(f"printed {word}")
+        logging.getLogger("odd").warning("logged %s", word)
+        sys.stdout.buffer.write(f"written {word}\n".encode())
+        return word
+
+    def wait_with_secret(self, path):
+        self.progress(0.5, f"logging in with {os.environ['ITS_WORD']}")
+        while not os.path.exists(path):
+            time.sleep(0.005)
 
 
 class Lanes:
