@@ -295,6 +295,9 @@ class Queue:
             self._ends.end(entry, JobState.CANCELLED)
         elif entry.cancelled is None:
             entry.cancelled = self._state.now()
+            if entry.items is not None:
+                # Whoever does not take its items must not keep it from ending.
+                entry.items.close()
             self._record.say(entry, "cancelling")
             entry.canceller = self._state.spawn(self._stop_call(entry, grace))
             self._state.wake()

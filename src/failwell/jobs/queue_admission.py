@@ -67,6 +67,10 @@ class Admission:
     def _consider(self, entry: Entry, blocked: set[str]) -> str:
         """Begin a job if it may start; `start`, `wait` or `stop` as in `_may_start`."""
         name = entry.request.instance
+        if self._ends.is_late(entry):
+            self._state.line.leave(entry)
+            self._ends.fail(entry, self._ends.late(entry))
+            return "wait"
         station = self._state.station_in_line(name)
         if station is None:
             self.block(entry, "not loaded here", f"`{name}` is not loaded here")

@@ -29,7 +29,7 @@ class Aftermath:
             self._ends.put_back(entry, "the queue was stopped while it ran")
             return
         now = self._state.now()
-        if entry.deadline is not None and now >= entry.deadline and entry.cancelled is None:
+        if self._ends.is_late(entry) and entry.cancelled is None:
             self._ends.fail(entry, self._ends.late(entry))
             return
         facts = Facts(

@@ -1,17 +1,22 @@
 """One attempt at a job: handed to its worker, answered, and brought to what follows from the answer."""
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, cast
 
 from failwell.fault.base import Fault
-from failwell.jobs.job import JobState
+from failwell.fault.capability import CapabilityTimeoutError
+from failwell.jobs.job import CancelPhase, JobState
 from failwell.jobs.kept import kept_result
 from failwell.jobs.queue_aftermath import Aftermath
-from failwell.jobs.queue_ends import Ends
+from failwell.jobs.queue_ends import Ends, passed
 from failwell.jobs.queue_entry import Entry
+from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_state import State
 from failwell.jobs.station import Station
+from failwell.jobs.worker import WorkerState
 from failwell.journal.faults import NotRecordable
 from failwell.report.record import ErrorReport
 
@@ -29,16 +34,19 @@ class Attempts:
         """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
         began = self._state.loop.time()
         request = entry.request
+        limit: float | None = None
 
         def told(answer: "asyncio.Future[Any]") -> None:
             error = answer.exception()
-            self._answered(entry, station, began, None if error else answer.result(), error)
+            if error is None:
+                self._answered(entry, station, began, answer.result(), None)
+            else:
+                self._answered(entry, station, began, None, _named(entry, error, limit))
 
         if entry.items is None:
             try:
-                if station.worker.begin(
-                    entry.id, request.arguments, request.action, self._limit(entry), told
-                ):
+                limit = self._limit(entry)
+                if station.worker.begin(entry.id, request.arguments, request.action, limit, told):
                     entry.is_sent = True
                     return
             except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)
@@ -47,29 +55,58 @@ class Attempts:
         entry.task = self._state.spawn(self._run(entry, station, began))
 
     async def _run(self, entry: Entry, station: Station, began: float) -> None:
-        request = entry.request
         value, error = None, None
         try:
             if entry.cancelled is not None:
                 # The cancel came between the record of the start and the start.
                 raise _stopped(entry)  # noqa: TRY301  (it ends as any other cancelled call)
             entry.is_called = True
-            if entry.items is None:
-                value = await station.worker.call(
-                    entry.id, request.arguments, action=request.action, timeout=self._limit(entry)
-                )
-            else:
-                value = await self._hand_over(entry, station)
+            if entry.deadline is not None:
+                await self._start_in_time(entry, station)
+            value = await self._call(entry, station)
         except asyncio.CancelledError:
             if entry.cancelled is None:
                 self._put_back(entry, station, began)
                 return
+            self._tell_phases(entry)
             error = _stopped(entry)
         except Exception as raised:  # noqa: BLE001  (whatever a worker's doorway did not foresee ends this job alone)
             error = raised
         entry.is_called = False
         entry.task = None
         self._answered(entry, station, began, value, error)
+
+    async def _start_in_time(self, entry: Entry, station: Station) -> None:
+        """Wait for the worker no longer than the job may. Its start goes on for whoever comes next."""
+        while station.worker.state is not WorkerState.READY:
+            bound = asyncio.timeout(self._left(entry))
+            try:
+                async with bound:
+                    await station.worker.start()
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                raise passed(entry) from None
+
+    async def _call(self, entry: Entry, station: Station) -> Any:
+        """Have the work done; what comes back is its result, or the number of items of a stream."""
+        request = entry.request
+        limit = self._limit(entry)
+        try:
+            if entry.items is not None:
+                return await self._hand_over(entry, entry.items, station, limit)
+            return await station.worker.call(
+                entry.id, request.arguments, action=request.action, timeout=limit
+            )
+        except CapabilityTimeoutError as error:
+            raise _named(entry, error, limit) from None
+
+    def _tell_phases(self, entry: Entry) -> None:
+        """It was cancelled before its worker knew of it, so nobody else tells how far that has got."""
+        if entry.phase is None:
+            for phase in (CancelPhase.COOPERATIVE, CancelPhase.COMPLETED):
+                entry.phase = phase
+                self._record.say(entry, "cancel_phase", {"phase": phase.value})
 
     def _put_back(self, entry: Entry, station: Station, began: float) -> None:
         """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
@@ -131,21 +168,39 @@ class Attempts:
         self._after.failure(entry, station, report)
 
     def _limit(self, entry: Entry) -> float | None:
+        """The seconds that a call may take which is sent now."""
         limit = entry.request.timeout
         if entry.deadline is None:
             return limit
-        left = max(0.001, entry.deadline - self._state.now())
+        left = self._left(entry)
         return left if limit is None else min(limit, left)
 
-    async def _hand_over(self, entry: Entry, station: Station) -> Any:
-        assert entry.items is not None
-        request = entry.request
-        action = "execute_stream" if request.action == "execute" else request.action
-        count = 0
-        items = station.worker.stream(entry.id, request.arguments, action=action, timeout=self._limit(entry))
-        async for item in items:
-            await entry.items.put(item)
-            count += 1
+    def _left(self, entry: Entry) -> float:
+        """The seconds until its deadline.
+
+        Raises:
+            DeadlinePassed: there are none left.
+        """
+        assert entry.deadline is not None
+        left = entry.deadline - self._state.now()
+        if left <= 0:
+            raise passed(entry)
+        return left
+
+    async def _hand_over(self, entry: Entry, taker: Items, station: Station, limit: float | None) -> int:
+        """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
+        action = "execute_stream" if entry.request.action == "execute" else entry.request.action
+        end = None if limit is None else self._state.loop.time() + limit
+        count, is_taken = 0, True
+        made = station.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
+        async with aclosing(cast("AsyncGenerator[Any]", made)) as items:
+            async for item in items:
+                if is_taken:
+                    is_taken = await _taken(taker, item, end)
+                count += 1
+        if limit is not None and not is_taken:
+            # The worker was done in time, and its last items were never taken.
+            raise CapabilityTimeoutError(station.manifest.name, limit)
         return count
 
     def _ended(self, entry: Entry, station: Station, began: float, *, well: bool) -> None:
@@ -170,3 +225,24 @@ def _stopped(entry: Entry) -> Fault:
     from failwell.fault.capability import CapabilityCancelledError
 
     return CapabilityCancelledError(entry.request.instance)
+
+
+async def _taken(taker: Items, item: Any, end: float | None) -> bool:
+    """Hand an item over; whether there was room for it in time."""
+    try:
+        async with asyncio.timeout_at(end):
+            await taker.put(item)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _named(entry: Entry, error: BaseException, limit: float | None) -> BaseException:
+    """The error of a call; where the limit that ran out was its deadline's, that it came too late."""
+    if (
+        isinstance(error, CapabilityTimeoutError)
+        and error.timeout_seconds == limit
+        and limit != entry.request.timeout
+    ):
+        return passed(entry)
+    return error

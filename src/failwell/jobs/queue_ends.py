@@ -56,9 +56,11 @@ class Ends:
 
     def late(self, entry: Entry) -> ErrorReport:
         """The report of a job whose time is over."""
-        deadline = entry.request.deadline
-        shown = "" if deadline is None else deadline.isoformat(timespec="seconds")
-        return self._state.described(entry, DeadlinePassed(job=entry.id, deadline=shown))
+        return self._state.described(entry, passed(entry))
+
+    def is_late(self, entry: Entry) -> bool:
+        """Whether its time is over."""
+        return entry.deadline is not None and self._state.now() >= entry.deadline
 
     def expect(self, entry: Entry) -> None:
         """Let it fail at its deadline."""
@@ -98,3 +100,10 @@ class Ends:
                 self.fail(entry, self.late(entry))
         self._set_timer()
         self._state.wake()
+
+
+def passed(entry: Entry) -> DeadlinePassed:
+    """The fault of a job whose time is over."""
+    deadline = entry.request.deadline
+    shown = "" if deadline is None else deadline.isoformat(timespec="seconds")
+    return DeadlinePassed(job=entry.id, deadline=shown)
