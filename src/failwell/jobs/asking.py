@@ -1,11 +1,16 @@
 """Whether a request can be taken in at all: everything that is wrong with it is named at once."""
 
+from json import JSONEncoder
 from math import isfinite
 
 from failwell.fault.capability import CapabilityInputError
+from failwell.jobs.child.depth import DEEPEST, is_too_deep
+from failwell.jobs.frames import LARGEST
 from failwell.jobs.job import JobRequest
 
 MOST_PRIORITY = 1_000_000
+MOST_BYTES = LARGEST - 4096
+"""Of the arguments as JSON, with the name of the action: what fits into one frame with a little around it."""
 _LONGEST_KEY = 500
 
 
@@ -28,6 +33,9 @@ def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
         wrong["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
     if request.stream and request.key is not None:
         wrong["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
+    heavy = _too_heavy(request)
+    if heavy is not None:
+        wrong["arguments"] = heavy
     most: object = request.control.get("max_attempts", 1)
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         wrong["control.max_attempts"] = "is a whole number from 1"
@@ -38,6 +46,26 @@ def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
         told = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
         raise CapabilityInputError(f"the job cannot be taken in: {told}", fields_invalid=sorted(wrong))
     return request
+
+
+_encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _too_heavy(request: JobRequest) -> str | None:
+    """Why no worker could be sent these arguments, if so. Whether they are JSON at all is told elsewhere."""
+    try:
+        text = _encode([request.action, request.arguments])
+        # At most four bytes a character; most are never counted one by one.
+        size = len(text) if len(text) * 4 <= MOST_BYTES else len(text.encode("utf-8", "replace"))
+    except RecursionError:
+        return f"have more than {DEEPEST} levels, or hold themselves; hand them over flatter, or as a text"
+    except (TypeError, ValueError):
+        return None
+    if size > MOST_BYTES:
+        return f"are {size:,} bytes as JSON, and a job takes {MOST_BYTES:,} at most; hand over the path of a file"
+    if is_too_deep(request.arguments, text.count("[") + text.count("{")):
+        return f"have more than {DEEPEST} levels; hand them over flatter, or as a text"
+    return None
 
 
 def is_priority(value: object) -> bool:

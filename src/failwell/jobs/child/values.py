@@ -3,15 +3,12 @@
 import json
 import math
 import os
-from collections.abc import Iterable
 from typing import Any, cast
 
+from .depth import DEEPEST, is_too_deep
 from .wire import TooLarge, encoded
 
-_DEEPEST = 200
-"""Levels of a result. Whoever reads it takes a few steps of the interpreter's stack for each."""
 _SHOWN_PLACE = 80
-_HOLDERS = (dict, list, tuple)
 
 
 class Unsendable(Exception):
@@ -32,7 +29,7 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         ) from None
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
         piece = None
-    if piece is not None and not _is_too_deep(frame.get("value"), piece):
+    if piece is not None and not is_too_deep(frame.get("value"), piece.count(b"[") + piece.count(b"{")):
         return piece
     sent = _sendable(frame.get("value"), "result", folder, 0)
     try:
@@ -41,27 +38,10 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
         raise Unsendable(f"the result cannot be sent: {error}") from None
 
 
-def _is_too_deep(value: Any, piece: bytes) -> bool:
-    """Whether a value that was written as `piece` has too many levels."""
-    if piece.count(b"[") + piece.count(b"{") <= _DEEPEST:
-        return False
-    level: list[Any] = [[value]]
-    for _ in range(_DEEPEST + 1):
-        # Level by level, and by what holds something alone: it costs a fraction of the writing.
-        level = [one for held in level for one in _within(held) if isinstance(one, _HOLDERS)]
-        if not level:
-            return False
-    return True
-
-
-def _within(held: Any) -> Iterable[Any]:
-    return cast("dict[Any, Any]", held).values() if isinstance(held, dict) else held
-
-
 def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise Unsendable(
-            f"{place[:_SHOWN_PLACE]}… is nested more than {_DEEPEST} levels deep, or holds itself;"
+            f"{place[:_SHOWN_PLACE]}… is nested more than {DEEPEST} levels deep, or holds itself;"
             " return it flatter, or as a text"
         )
     if isinstance(value, bytes | bytearray | memoryview):
@@ -81,7 +61,7 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         raise Unsendable(
-            f"{place} is a {_named(value)}, which JSON cannot say; return plain values or bytes"
+            f"{place} is of type {_named(value)}, which JSON cannot say; return plain values or bytes"
         ) from None
     return value
 
