@@ -44,6 +44,9 @@ class Many:
     def words(self):
         yield from ("one", "two")
 
+    def odd(self):
+        return object()
+
     def broken(self):
         yield 1
         raise RuntimeError("no more")
@@ -53,7 +56,7 @@ def fails(value=None):
     raise RuntimeError("wrong on purpose")
 
 def dies(value=None):
-    print("last words", file=sys.stderr, flush=True)
+    os.write(2, b"last words\\n")
     os._exit(7)
 """
 NAMES = {"echo": "echo", "slow": "Slow", "many": "Many", "fails": "fails", "dies": "dies"}

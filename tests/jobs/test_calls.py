@@ -186,10 +186,10 @@ def test_accelerator_memory_that_ran_out_is_a_resource_failure(
     [
         ("not_a_number", "result['scores'][1] is nan"),
         ("endless", "result is inf"),
-        ("an_object", "result['model'] is a object"),
-        ("a_set", "result is a set"),
+        ("an_object", "result['model'] is of type object"),
+        ("a_set", "result is of type set"),
         ("half_a_character", "result is a str"),
-        ("count", "result is a generator"),
+        ("count", "result is of type generator"),
     ],
 )
 def test_a_result_that_cannot_be_sent_is_fatal_and_says_which_part(action: str, words: str) -> None:

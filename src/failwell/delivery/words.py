@@ -100,7 +100,11 @@ def _common(view: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "fields", ", ".join(view.get("fields_invalid", ()))
     if short := view.get("resource_shortfall"):
         resource = _RESOURCES.get(short["resource"], short["resource"])
-        yield "short of", f"{resource}: {short['needed']:,g} MB needed, {short['available']:,g} MB free"
+        yield "short of", f"{resource}: {_mb(short['needed'])} needed, {_mb(short['available'])} free"
+
+
+def _mb(much: float) -> str:
+    return f"{much:,.1f}".removesuffix(".0") + " MB"
 
 
 def _verdict(view: Mapping[str, Any]) -> Iterable[str]:

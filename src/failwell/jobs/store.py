@@ -152,8 +152,9 @@ class JobStore(Protocol):
         instance: str | None = None,
         prefix: str = "",
         limit: int | None = None,
+        results: bool = True,
     ) -> list[Job]:
-        """Jobs, the newest first."""
+        """Jobs, the newest first; without `results`, theirs are not read."""
         ...
 
     def counts(self) -> dict[str, int]:

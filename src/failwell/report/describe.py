@@ -231,8 +231,10 @@ def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
     if found.known is None:
         return UserAction(ActionKind.UNKNOWN, "")
     if not_before is not None and found.known.action is ActionKind.WAIT_AND_RETRY and not_before.after > 0:
-        seconds = -int(-not_before.after // 1)
-        return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds} s, then repeat the call.")
+        # Never shorter than it is, and no longer than it must be where even a second would be.
+        steps = 1 if not_before.after >= 1 else 10
+        seconds = -int(-not_before.after * steps // 1) / steps
+        return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds:.10g} s, then repeat the call.")
     return default_action(found.kind, found.known.action, found.known.advice)
 
 

@@ -109,7 +109,7 @@ def run(asked: Namespace) -> int:
 
         return show(asked)
     if asked.action == "tail":
-        from failwell.apps.cli.job_show import tail
+        from failwell.apps.cli.job_tail import tail
 
         return tail(asked)
     if asked.action == "prune":
@@ -153,7 +153,9 @@ def _list(asked: Namespace) -> int:
         found = (
             []
             if desk is None
-            else desk.store.jobs(states=asked.state or (), instance=asked.instance, limit=limit)
+            else desk.store.jobs(
+                states=asked.state or (), instance=asked.instance, limit=limit, results=False
+            )
         )
     if asked.format == "json":
         say_json([summary(job) for job in found])

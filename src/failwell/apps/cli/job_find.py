@@ -9,6 +9,8 @@ from failwell.apps.cli.runs_find import LAST
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from failwell.jobs.desk import Desk
     from failwell.jobs.job import Job
     from failwell.jobs.queue_faults import UnknownJob
@@ -17,12 +19,29 @@ _NEAR = 200
 """How many of the latest ids are searched for one that was meant."""
 
 
+def folder_of(asked: Namespace) -> "Path":
+    """The state folder that was asked for; it need not be there.
+
+    Raises:
+        Usage: there is something else in its place.
+    """
+    from failwell.journal.folder import state_folder
+
+    folder = state_folder(asked.store)
+    if folder.exists() and not folder.is_dir():
+        raise wrong(
+            f"the state folder `{folder}` is a file; give a folder with `--store DIR` or `FAILWELL_STORE`",
+            see=f"failwell {asked.command} --help",
+        )
+    return folder
+
+
 @contextmanager
 def jobs_of(asked: Namespace, *, make: bool = False) -> "Generator[Desk | None]":
     """The jobs of the store that was asked for; `None` where there is none and none is to be made."""
-    from failwell.journal.folder import JOURNAL, state_folder
+    from failwell.journal.folder import JOURNAL
 
-    folder = state_folder(asked.store)
+    folder = folder_of(asked)
     if not make and not (folder / JOURNAL).exists():
         yield None
         return
@@ -54,14 +73,14 @@ def find_job(desk: "Desk | None", name: str) -> "Job":
         if latest:
             return latest[0]
         raise _unknown(name, [])
-    begin_so = desk.store.jobs(prefix=name, limit=6) if name else []
+    begin_so = desk.store.jobs(prefix=name, limit=6, results=False) if name else []
     if len(begin_so) == 1:
-        return begin_so[0]
+        return desk.find(begin_so[0].id)
     if begin_so:
         raise wrong(
             f"`{name}` could be several jobs", valid=[job.id for job in begin_so[:5]], see="failwell job list"
         )
-    raise _unknown(name, [job.id for job in desk.store.jobs(limit=_NEAR)])
+    raise _unknown(name, [job.id for job in desk.store.jobs(limit=_NEAR, results=False)])
 
 
 def _unknown(name: str, known: list[str]) -> "UnknownJob":

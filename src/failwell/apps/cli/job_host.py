@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.job_find import folder_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -46,9 +47,8 @@ async def _host(
 
     from failwell.jobs.resources_book import NO_LIMITS
     from failwell.jobs.runtime import DRAIN, Runtime
-    from failwell.journal.folder import state_folder
 
-    jobs = Runtime(state_folder(asked.store), lanes=lanes, limits=limits or NO_LIMITS)
+    jobs = Runtime(folder_of(asked), lanes=lanes, limits=limits or NO_LIMITS)
     asked_to_end = asyncio.Event()
     heard: list[str] = []
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
 
+_LONG = 2_000
+"""Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
+
 
 def summary(job: "Job", *, whole: bool = False) -> dict[str, Any]:
     """One job as JSON; `whole` with its result, if it has one."""
@@ -84,7 +87,7 @@ def show(asked: Namespace) -> int:
         events = desk.store.events(job=job.id)
     told = summary(job, whole=True)
     if asked.format == "json":
-        say_json({**told, "events": [_event(one) for one in events]})
+        say_json({**told, "events": [as_json(one) for one in events]})
         return Exit.DONE
     from failwell.delivery.plain import one_line
     from failwell.journal.event import encoded
@@ -105,30 +108,34 @@ def show(asked: Namespace) -> int:
             for name, value in shown.items()
         ]
     else:
-        lines = [f"{name:<12} {one_line(str(value))}" for name, value in shown.items()]
-    say("\n".join([*lines, "", *(words(one, asked.format) for one in events)]))
+        lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
+    say("\n".join([*lines, *_blocks(job, asked.format), "", *(words(one, asked.format) for one in events)]))
     return Exit.DONE
 
 
-def tail(asked: Namespace) -> int:
-    """Events as they are recorded: of one job until it is over, else of all."""
-    from failwell.apps.cli.job_find import find_job, jobs_of
+def _blocks(job: "Job", form: str) -> list[str]:
+    """What was recorded of a failure beyond its sentence: where it happened, and the last lines before it."""
+    error = job.error
+    if error is None:
+        return []
+    trace = None if error.internal is None else error.internal.traceback
+    made: list[str] = []
+    for title, text in (("traceback", trace), ("stderr", error.details.get("stderr_tail"))):
+        if not isinstance(text, str) or not text.strip():
+            continue
+        if form == "markdown":
+            from failwell.delivery.markdown import fenced
 
-    with jobs_of(asked, make=True) as desk:
-        assert desk is not None
-        job = None if asked.job is None else find_job(desk, asked.job).id
-        after = asked.after if asked.after is not None else 0 if job is not None else desk.store.last_event()
-        for event in desk.follow(job, after):
-            if asked.format == "json":
-                from failwell.journal.event import encoded
+            made += ["", f"## {title}", "", fenced(text)]
+        else:
+            from failwell.delivery.plain import neutral
 
-                say(encoded(_event(event)))
-            else:
-                say(words(event, asked.format))
-    return Exit.DONE
+            made += ["", title, *(f"  {line}" for line in neutral(text.strip("\n")).split("\n"))]
+    return made
 
 
-def _event(event: "JobEvent") -> dict[str, Any]:
+def as_json(event: "JobEvent") -> dict[str, Any]:
+    """One event for programs."""
     return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
 
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.job_find import find_job, jobs_of
+from failwell.apps.cli.job_find import find_job, folder_of, jobs_of
 from failwell.apps.cli.output import say, say_json
 from failwell.apps.cli.runs_times import span
 from failwell.apps.cli.usage import wrong
@@ -56,9 +56,8 @@ def check_known(asked: Namespace, instance: str) -> None:
         Usage: there is no such capability; what is near is named.
     """
     from failwell.jobs.shelf import Shelf
-    from failwell.journal.folder import state_folder
 
-    shelf = Shelf(state_folder(asked.store))
+    shelf = Shelf(folder_of(asked))
     known = shelf.names()
     if shelf.capability(instance) in known:
         return

@@ -47,7 +47,7 @@ def picture(asked: Namespace) -> dict[str, Any]:
             if seen is not None:
                 # The host's picture is up to a second old; the counts are exact.
                 return {"hosted": True, **seen, "counts": counts}
-            found = desk.store.jobs(states=("pending", "waiting", "running"), limit=50)
+            found = desk.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
             waiting = [
                 {
                     "id": job.id,
@@ -111,7 +111,28 @@ def _running(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
 
 def _waiting(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
     waits = lasted(max(0.0, _now(seen) - job["submitted"]))
-    return job["id"], job["instance"], job["state"], waits, job["reason"] or ""
+    return job["id"], job["instance"], job["state"], waits, _why(job, seen)
+
+
+def _why(job: dict[str, Any], seen: dict[str, Any]) -> str:
+    """Why it does not run: what the queue says, or else what can be seen."""
+    if not seen["hosted"]:
+        return job["reason"] or ""
+    left = (job["not_before"] or 0.0) - _now(seen)
+    if left > 0:
+        return f"next attempt in {lasted(left)}"
+    worker: dict[str, Any] | None = next(
+        (one for one in seen["workers"] if one["id"] == job["instance"]), None
+    )
+    if worker is not None and worker["state"] == "quarantined":
+        return f"`{job['instance']}` is quarantined after too many deaths"
+    if job["reason"]:
+        return job["reason"]
+    if seen.get("paused"):
+        return "nothing is started now"
+    if worker is not None and worker["jobs"] >= worker["concurrency"]:
+        return f"`{job['instance']}` is busy: it runs {worker['jobs']} at a time"
+    return "waits for others to end" if seen["jobs"] else "is about to start"
 
 
 def _live(asked: Namespace) -> int:

@@ -38,6 +38,7 @@ _COLUMNS = (
     "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
     " cancelled, phase, request, result, error, once"
 )
+_BRIEF = _COLUMNS.replace(" result,", " NULL,")
 _INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
@@ -207,6 +208,7 @@ class SqliteJobs:
         instance: str | None = None,
         prefix: str = "",
         limit: int | None = None,
+        results: bool = True,
     ) -> list[Job]:
         where: list[str] = []
         values: list[Any] = []
@@ -221,7 +223,7 @@ class SqliteJobs:
             values += [len(prefix), prefix]
         such = f" WHERE {' AND '.join(where)}" if where else ""
         found = self._rows(
-            f"SELECT {_COLUMNS} FROM jobs{such} ORDER BY key DESC LIMIT ?",  # noqa: S608  (constants)
+            f"SELECT {_COLUMNS if results else _BRIEF} FROM jobs{such} ORDER BY key DESC LIMIT ?",  # noqa: S608  (constants)
             (*values, -1 if limit is None else limit),
         )
         return [self._job(one) for one in found]
