@@ -16,7 +16,7 @@ from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoad
 from failwell.jobs.asking import check_request, is_priority
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.queue_admission import Admission
-from failwell.jobs.queue_aftermath import Aftermath
+from failwell.jobs.queue_aftermath import FREEING, Aftermath
 from failwell.jobs.queue_attempts import Attempts
 from failwell.jobs.queue_ends import Ends
 from failwell.jobs.queue_entry import Entry
@@ -319,7 +319,7 @@ class Queue:
             check_request(JobRequest(instance=entry.request.instance, priority=priority))
         entry.priority = priority
         self._record.say(entry, "reordered", {"priority": priority})
-        if entry.state is JobState.PENDING or (entry.due or 0) <= self._state.now():
+        if entry.block != FREEING and (entry.due or 0) <= self._state.now():
             self._state.line.add(entry)
         self._state.wake()
         return True

@@ -14,6 +14,7 @@ from failwell.jobs.queue_state import State
 from failwell.jobs.resources_evict import Evicted, evict
 from failwell.jobs.station import Station
 from failwell.report.record import ErrorReport
+from failwell.report.revive import revive
 
 
 class Admission:
@@ -116,7 +117,7 @@ class Admission:
             return "wait"
         if isinstance(found, ledger.Never):
             self._state.line.leave(entry)
-            self._ends.fail(entry, self._never(entry, found))
+            self._ends.fail(entry, self.never(entry, found))
             return "wait"
         if isinstance(found, ledger.Unknown):
             if self._state.running == 0:
@@ -149,7 +150,8 @@ class Admission:
             entry.block, entry.reason = why, reason
             self._record.say(entry, "blocked", {"reason": reason})
 
-    def _never(self, entry: Entry, found: ledger.Never) -> ErrorReport:
+    def never(self, entry: Entry, found: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:
+        """The report of a job that the whole machine is too small for; `cause` is the failure that told so."""
         fault = NeverFits(
             instance=entry.request.instance,
             resource=ledger.words_for(found.pool),
@@ -160,6 +162,8 @@ class Admission:
                 ledger.resource_of(found.pool), round(found.needed, 1), round(found.budget, 1)
             ),
         )
+        if cause is not None:
+            fault.__cause__ = revive(cause)
         return self._state.described(entry, fault)
 
     def look(self) -> None:

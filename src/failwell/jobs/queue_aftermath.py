@@ -9,9 +9,13 @@ from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_retry import Again, Facts, Over, next_step
 from failwell.jobs.queue_state import State
+from failwell.jobs.resources_evict import released
 from failwell.jobs.station import Station
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
+
+FREEING = "freeing"
+"""What keeps a job from its next attempt while room is made for it."""
 
 
 class Aftermath:
@@ -31,6 +35,10 @@ class Aftermath:
         now = self._state.now()
         if self._ends.is_late(entry) and entry.cancelled is None:
             self._ends.fail(entry, self._ends.late(entry))
+            return
+        never = self._never(entry, station, report)
+        if never is not None and entry.cancelled is None:
+            self._ends.fail(entry, never)
             return
         facts = Facts(
             attempt=entry.attempt,
@@ -65,7 +73,7 @@ class Aftermath:
             {"attempt": entry.attempt, "kind": report.kind, "after": round(step.after, 3), "why": step.why},
         )
         if step.frees:
-            self._admission.block(entry, "freeing", "waits until something is freed for its next attempt")
+            self._admission.block(entry, FREEING, "waits until something is freed for its next attempt")
             self._state.spawn(self._free(entry, station, report))
         elif step.after <= 0:
             self._state.line.add(entry)
@@ -77,6 +85,13 @@ class Aftermath:
         """Make room for the next attempt, and clean the worker that failed where that is needed."""
         short = report.resource_shortfall
         pool = self._pool(report, station)
+        if self._state.book.budget(pool) is None:
+            # It failed before anybody looked at the machine.
+            await self._state.book.look()
+            never = self._never(entry, station, report)
+            if never is not None and entry.state is JobState.WAITING:
+                self._ends.fail(entry, never)
+                return
         try:
             peaks = self._state.book.peaks(station)
             target = ledger.to_free(
@@ -86,8 +101,8 @@ class Aftermath:
             )
             if pool != ledger.DISK:
                 await self._admission.evict(pool, target, station.instance, spare_wanted=False)
-            if pool.startswith("gpu:") and not station.entries and not await station.worker.release():
-                await station.worker.restart()
+            if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
+                await _clean(station)
         except (Fault, OSError) as error:
             # The next attempt tells what is wrong, and is told to whoever waits.
             self._record.tell_of_worker(
@@ -99,9 +114,30 @@ class Aftermath:
             self._state.line.add(entry)
             self._state.wake()
 
+    def _never(self, entry: Entry, station: Station, report: ErrorReport) -> ErrorReport | None:
+        """The report of a job that told to need more than there is for all jobs together."""
+        short = report.resource_shortfall
+        if short is None:
+            return None
+        pool = self._pool(report, station)
+        budget = self._state.book.budget(pool)
+        if budget is None or not short.needed > budget:
+            return None
+        return self._admission.never(entry, ledger.Never(pool, short.needed, budget), report)
+
     def _pool(self, report: ErrorReport, station: Station) -> str:
         short = report.resource_shortfall
         name = short.resource if short is not None else report.kind
         if name in ("gpu_vram_mb", "resource.gpu_memory"):
             return ledger.gpu(station.device)
         return ledger.DISK if name in ("disk_mb", "resource.disk") else ledger.RAM
+
+
+async def _clean(station: Station) -> None:
+    """Give the worker that failed its memory back. Nothing is started in it meanwhile: it may be ended."""
+    station.is_being_freed = True
+    try:
+        if not await released(station):
+            await station.worker.restart()
+    finally:
+        station.is_being_freed = False

@@ -139,6 +139,10 @@ class Book:
             return None
         return found
 
+    def budget(self, pool: str) -> float | None:
+        """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
+        return self._budgets.get(pool)
+
     def _is_unpromised(self, pool: str, much: float) -> bool:
         """Whether those that run leave so much of the budget.
 

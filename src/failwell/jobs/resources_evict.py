@@ -57,7 +57,7 @@ async def _take(
 ) -> float:
     station.is_being_freed = True
     try:
-        if await _released(station):
+        if await released(station):
             left = await _left(station, book, pool)
             if left < max(HOLLOW, held / 2):
                 told(Evicted(station.instance, pool, held, in_place=True))
@@ -69,7 +69,8 @@ async def _take(
         station.is_being_freed = False
 
 
-async def _released(station: Station) -> bool:
+async def released(station: Station) -> bool:
+    """Have a worker give up its memory in place; `False` where it cannot, or not within its time."""
     try:
         return await asyncio.wait_for(station.worker.release(), _RELEASE_SECONDS)
     except (Fault, TimeoutError):

@@ -47,3 +47,25 @@ class Slow:
     def _hang(self, hook):
         while self.hangs and hook in self.hangs:
             time.sleep(0.05)
+
+
+class Short(Slow):
+    """Is short of something once, counted in a file, and does not give up memory when it is asked to."""
+
+    def execute(self, path, resource="gpu_vram_mb", needed=100, available=50, times=1):
+        from failwell.capability import CapabilityResourceError, ResourceShortfall
+
+        with open(path, "a") as file:
+            file.write("x\n")
+        if sum(1 for _ in open(path)) > times:  # noqa: SIM115
+            return "done"
+        raise CapabilityResourceError(
+            "too little", resource_shortfall=ResourceShortfall(resource, needed, available)
+        )
+
+    def release(self):
+        gate = self.hangs
+        open(gate + ".began", "a").close()
+        while not os.path.exists(gate):
+            time.sleep(0.002)
+        return False
