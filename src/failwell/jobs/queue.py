@@ -81,6 +81,8 @@ class Queue:
         self._empty: asyncio.Future[None] | None = None
 
     def _turn(self) -> None:
+        if self._record.is_resting:
+            return
         state = self._state
         starting = [] if self._record.trouble is not None else self._admission.admit()
         if not self._record.write(starting):
@@ -96,6 +98,8 @@ class Queue:
 
     def recover(self) -> None:
         """Take up what an earlier host left: what waits goes on waiting, what was running is begun anew."""
+        # Whatever is older and has not ended is read here, and need not be looked for again.
+        self._state.newest = self._state.store.last_key()
         for row in self._state.store.open_rows():
             self._state.newest = max(self._state.newest, row.key or 0)
             self._take_up(Entry.of(row, self._state.number()), began=row.state == JobState.RUNNING)
@@ -139,7 +143,8 @@ class Queue:
         if self._is_over:
             return
         try:
-            rows, wishes = self._state.store.open_rows(self._state.newest), self._state.store.take_wishes()
+            # In this order: a job is on record before anybody can want it cancelled.
+            wishes, rows = self._state.store.wishes(), self._state.store.open_rows(self._state.newest)
         except Fault:
             # The store is away for a moment. The next look, a second later at the most, finds the same.
             return
@@ -150,6 +155,8 @@ class Queue:
         for wish in wishes:
             if wish.wish == "cancel":
                 self.cancel(wish.job)
+            # It is forgotten with the record of what came of it, and not before.
+            self._record.granted.add(wish.key)
         self._state.wake()
 
     # -------------------------------------------------------------- handing in
@@ -474,7 +481,14 @@ class Queue:
             self._state.leave(entry, self._state.stations[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
         self._state.turn()
+        if not self._is_hurried:
+            cut = await _outlast(self._record.finish()) or cut
         self._is_over = True
+        self._leave_nobody_waiting()
+        if cut is not None:
+            raise cut
+
+    def _leave_nobody_waiting(self) -> None:
         for entry in list(self._state.live.values()):
             stopped = QueueStopped(job=entry.id, was=entry.state.value)
             for waiter in list(entry.waiters):
@@ -487,8 +501,6 @@ class Queue:
         if self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
         self.hub.end()
-        if cut is not None:
-            raise cut
 
     def hurry(self) -> None:
         """Wait for nothing that runs, now or when it is stopped."""

@@ -20,6 +20,9 @@ from failwell.journal.event import encoded
 from failwell.report.describe import describe
 from failwell.report.revive import translate
 
+_PAUSE = 0.02
+"""Seconds until a store that was away is tried again."""
+
 
 class Record:
     """What has changed since the last commit."""
@@ -34,13 +37,30 @@ class Record:
         """Why the store does not take anything, if so."""
         self.is_wedged = False
         """Whether it has not for so long that nothing more is taken in."""
+        self.granted: set[int] = set()
+        """The wishes of others that this turn fulfils."""
         self._trouble_since = 0.0
         self._retry: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the store was away a moment ago, and is tried again by itself in another."""
+        return self._retry is not None
 
     def close(self) -> None:
-        """Try no more."""
+        """Try nothing again by itself any more."""
+        self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
+            self._retry = None
+
+    async def finish(self) -> None:
+        """After `close`: try to get the rest written, for as long as a store may be away."""
+        end = self._state.loop.time() + self._state.rules.patience
+        while self.trouble is not None and describe(self.trouble).retryable and self._state.loop.time() < end:
+            await asyncio.sleep(_PAUSE)
+            self._state.turn()
 
     def write(self, starting: list[Entry]) -> bool:
         """Put everything on record; whether that went well."""
@@ -49,17 +69,19 @@ class Record:
             self._drafts,
             list(self._state.book.learned.values()),
         )
-        if not rows and not drafts:
+        granted = list(self.granted)
+        if not rows and not drafts and not granted:
             # What was learned can wait for the next thing that happens.
             self.trouble = None
             return True
         try:
-            done = self._state.store.commit([entry.row() for entry in rows], drafts, learned)
+            done = self._state.store.commit([entry.row() for entry in rows], drafts, learned, granted)
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
         self.trouble, self.is_wedged = None, False
         self.dirty, self._drafts = {}, []
+        self.granted.difference_update(granted)
         self._state.book.learned.clear()
         for entry in rows:
             if entry.id in done.twins:
@@ -144,8 +166,8 @@ class Record:
                 if entry.is_over:
                     # It is over whether or not that can be written down now; nobody is kept waiting.
                     self.settle(entry)
-        if self._retry is None:
-            self._retry = self._state.loop.call_later(0.5 if self.is_wedged else 0.02, self._try_again)
+        if self._retry is None and not self._is_closed:
+            self._retry = self._state.loop.call_later(0.5 if self.is_wedged else _PAUSE, self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None

@@ -35,7 +35,7 @@ class Rules:
     """Seconds between two evictions for the sake of the same job."""
     history: int = 100
     """Ended jobs that are kept in memory; all are in the store."""
-    patience: float = 2.0
+    patience: float = 5.0
     """Seconds that a store may be away before submits are refused."""
 
 

@@ -110,6 +110,7 @@ class Runtime:
             if store is not self._given:
                 stack.callback(store.close)
             stack.enter_context(store.hosting())
+            stack.enter_context(store.hurried())
             self._book = Book(self._probe or system_probe(store.folder), self._headroom, time, self._limits)
             stack.push_async_callback(self._book.close)
             self._book.load(store.profiles())

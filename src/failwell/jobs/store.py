@@ -87,6 +87,7 @@ class Profile:
 class Wish(NamedTuple):
     """What another process wants done about a job."""
 
+    key: int
     job: str
     wish: str
     at: float
@@ -124,9 +125,13 @@ class JobStore(Protocol):
     """For what belongs to the jobs and is no row: results, sockets, the lock."""
 
     def commit(
-        self, rows: Sequence[Row] = (), events: Sequence[Draft] = (), profiles: Sequence[Profile] = ()
+        self,
+        rows: Sequence[Row] = (),
+        events: Sequence[Draft] = (),
+        profiles: Sequence[Profile] = (),
+        granted: Sequence[int] = (),
     ) -> Committed:
-        """Keep all of it in one transaction.
+        """Keep all of it in one transaction. The wishes whose keys are `granted` are dropped with it.
 
         Raises:
             Fault: nothing of it was kept.
@@ -135,6 +140,10 @@ class JobStore(Protocol):
 
     def open_rows(self, after: int = 0) -> list[Row]:
         """The jobs that have not ended and were handed in after `after`, oldest first."""
+        ...
+
+    def last_key(self) -> int:
+        """The key of the job that was handed in last; 0 before the first."""
         ...
 
     def find(self, job: str) -> Job | None:
@@ -177,8 +186,8 @@ class JobStore(Protocol):
         """Ask the process that runs the jobs for something; it is woken."""
         ...
 
-    def take_wishes(self) -> list[Wish]:
-        """What was asked for since the last time."""
+    def wishes(self) -> list[Wish]:
+        """What was asked for and not granted yet, oldest first."""
         ...
 
     def forget(
@@ -210,6 +219,13 @@ class JobStore(Protocol):
 
         Raises:
             HostElsewhere: another one is.
+        """
+        ...
+
+    def hurried(self) -> AbstractContextManager[None]:
+        """Wait for no other process longer than a moment, for as long as the block lasts.
+
+        This is for an event loop, which stands still meanwhile and can try again.
         """
         ...
 

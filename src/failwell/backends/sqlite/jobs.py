@@ -34,6 +34,8 @@ from failwell.runtime.suppress import suppress
 JOBS = "jobs"
 HOST = "host"
 """Where the process that runs the jobs listens; what it writes itself is not to wake it."""
+_MOMENT = 0.02
+"""Seconds that an event loop may stand still for the sake of another process."""
 _COLUMNS = (
     "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
     " cancelled, phase, request, result, error, once"
@@ -45,6 +47,7 @@ _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, atte
 _EVENT = "INSERT INTO job_events (seq, job, type, at, data) VALUES (?,?,?,?,?)"
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
+_GRANTED = "DELETE FROM job_wishes WHERE key = ?"
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
@@ -61,6 +64,7 @@ class SqliteJobs:
     ) -> None:
         state = Path(folder)
         self._clock = clock
+        self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
         self._connection = connect(self.path, durability, busy)
@@ -72,7 +76,11 @@ class SqliteJobs:
     # -------------------------------------------------------------- writing
 
     def commit(
-        self, rows: Sequence[Row] = (), events: Sequence[Draft] = (), profiles: Sequence[Profile] = ()
+        self,
+        rows: Sequence[Row] = (),
+        events: Sequence[Draft] = (),
+        profiles: Sequence[Profile] = (),
+        granted: Sequence[int] = (),
     ) -> Committed:
         with self._transaction() as connection:
             new = [row for row in rows if row.key is None]
@@ -86,6 +94,8 @@ class SqliteJobs:
             last = self._tell(connection, [one for one in events if one.job not in twins], known)
             if profiles:
                 connection.executemany(_PROFILE, [_profile(one) for one in profiles])
+            if granted:
+                connection.executemany(_GRANTED, [(key,) for key in granted])
         self._bell.ring()
         self._checkpointer.count(len(rows) + len(events))
         return Committed(keys, twins, last)
@@ -135,13 +145,8 @@ class SqliteJobs:
             connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
         self._door.ring()
 
-    def take_wishes(self) -> list[Wish]:
-        if not self._rows("SELECT 1 FROM job_wishes LIMIT 1"):
-            return []
-        with self._transaction() as connection:
-            found = connection.execute("SELECT job, wish, at FROM job_wishes ORDER BY key").fetchall()
-            connection.execute("DELETE FROM job_wishes")
-        return [Wish(*row) for row in found]
+    def wishes(self) -> list[Wish]:
+        return [Wish(*row) for row in self._rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")]
 
     def forget(
         self,
@@ -190,6 +195,9 @@ class SqliteJobs:
             (after,),
         )
         return [_row(values) for values in reversed(found)]
+
+    def last_key(self) -> int:
+        return self._rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
 
     def find(self, job: str) -> Job | None:
         return self._one("id = ?", job)
@@ -273,6 +281,19 @@ class SqliteJobs:
             yield
         finally:
             release(held)
+
+    @contextmanager
+    def hurried(self) -> Generator[None]:
+        self._be_busy(min(self._busy, _MOMENT))
+        try:
+            yield
+        finally:
+            self._be_busy(self._busy)
+
+    def _be_busy(self, seconds: float) -> None:
+        """Let every statement wait for other processes for so long at the most."""
+        with self._reading() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
     def is_hosted(self) -> bool:
         return is_held(self.folder)

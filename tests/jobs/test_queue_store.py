@@ -1,0 +1,204 @@
+"""A store that others use too: nobody's wish is lost, the loop never waits for them, and little is read again."""
+
+import asyncio
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from failwell.backends.sqlite.jobs import SqliteJobs
+from failwell.jobs.desk import Desk
+from failwell.jobs.job import JobRequest, JobState
+from failwell.jobs.queue_state import Rules
+from failwell.jobs.runtime import Runtime
+from failwell.jobs.shelf import Shelf
+from failwell.jobs.store import Row
+from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
+from tests.jobs.workers import SAMPLES, run
+
+
+def _on_the_shelf(folder: Path) -> Shelf:
+    file = folder / "worker.toml"
+    file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
+    shelf = Shelf(folder / "shelf")
+    shelf.add(file)
+    return shelf
+
+
+class _Interrupted(SqliteJobs):
+    """A store where something happens right after the host read which jobs there are."""
+
+    between: Any = None
+
+    def open_rows(self, after: int = 0) -> list[Row]:
+        found = super().open_rows(after)
+        if self.between is not None:
+            happens, self.between = self.between, None
+            happens()
+        return found
+
+
+def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) -> None:
+    async def work() -> None:
+        go, made = tmp_path / "go", list[str]()
+        store = _Interrupted(tmp_path / "state")
+        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
+
+        def meanwhile() -> None:
+            asked = JobRequest(instance="worker", arguments={"path": str(go)}, action="until")
+            made.append(desk.submit(asked).id)
+            desk.cancel(made[0])
+
+        async with Runtime(store, shelf=tmp_path / "shelf", probe=OutsideWorld()) as jobs:
+            store.between = meanwhile
+            jobs.queue.look_outside()
+            ended = await jobs.wait(made[0], timeout=20)
+
+            assert ended.state is JobState.CANCELLED
+            assert store.wishes() == []
+        store.close()
+        desk.store.close()
+
+    run(work())
+
+
+def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> None:
+    async def work() -> None:
+        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
+        job = desk.submit(JobRequest(instance="worker"))
+        desk.store.wish(job.id, "cancel", 1.0)
+        async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf", probe=OutsideWorld()) as jobs:
+            jobs.pause()
+            jobs.queue.look_outside()
+            assert len(desk.store.wishes()) == 1
+            await jobs.drained()
+
+            assert desk.store.wishes() == []
+            assert desk.find(job.id).state is JobState.CANCELLED
+        desk.store.close()
+
+    run(work())
+
+
+@contextmanager
+def _held(folder: Path) -> Generator[sqlite3.Connection]:
+    """The store in the hands of another process, until the block ends or it is let go."""
+    with closing(sqlite3.connect(folder / "state" / "journal.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+def test_the_loop_goes_on_while_another_process_holds_the_store(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            with _held(tmp_path) as other:
+                handing_in = asyncio.create_task(jobs.submit("worker", {"value": 1}))
+                lag = await _worst_lag(0.8)
+                assert not handing_in.done()
+                other.execute("ROLLBACK")
+                job = await handing_in
+
+            assert lag < 0.3
+            assert (await jobs.wait(job.id)).result == 1
+
+    run(work())
+
+
+async def _worst_lag(seconds: float) -> float:
+    loop = asyncio.get_running_loop()
+    end, worst = loop.time() + seconds, 0.0
+    while loop.time() < end:
+        before = loop.time()
+        await asyncio.sleep(0.005)
+        worst = max(worst, loop.time() - before)
+    return worst
+
+
+def test_what_ran_is_put_back_on_record_though_the_store_is_away_for_a_moment(tmp_path: Path) -> None:
+    async def work() -> None:
+        go = tmp_path / "go"
+        async with a_runtime(tmp_path, a_capability(), drain=0.05) as jobs:
+            job = await jobs.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            other = sqlite3.connect(tmp_path / "state" / "journal.db", isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            asyncio.get_running_loop().call_later(0.4, other.execute, "ROLLBACK")
+        other.close()
+        async with a_runtime(tmp_path) as jobs:
+            assert types(jobs, job)[-1] == "requeued"
+            assert jobs.job(job.id).state is JobState.PENDING
+
+    run(work())
+
+
+def test_nothing_is_written_after_the_end_however_the_store_fared(tmp_path: Path) -> None:
+    async def work() -> None:
+        go, log = tmp_path / "go", tmp_path / "log"
+        store = _Counted(tmp_path / "state", log)
+        rules = Rules(patience=0.05)
+        runtime = Runtime(store, shelf=tmp_path / "shelf", probe=OutsideWorld(), rules=rules, drain=0.05)
+        async with runtime as jobs:
+            jobs.register(a_capability())
+            await jobs.call("worker", action="pid")
+            await jobs.submit("worker", {"path": str(go)}, action="until")
+            await began(go)
+            other = sqlite3.connect(tmp_path / "state" / "journal.db", isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+        tried = len(lines(log))
+        await asyncio.sleep(0.7)
+
+        assert len(lines(log)) == tried
+        other.close()
+        store.close()
+
+    run(work())
+
+
+class _Counted(SqliteJobs):
+    """A store that notes every attempt to write."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        super().__init__(folder)
+        self._log = log
+
+    def commit(self, *given: Any, **named: Any) -> Any:
+        with self._log.open("a") as file:
+            file.write("x\n")
+        return super().commit(*given, **named)
+
+
+def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
+        old = desk.submit(JobRequest(instance="worker"))
+        row = desk.store.open_rows()[0]
+        ended = [
+            row._replace(key=None, was=None, id=f"x{number}", state="completed", ended=1.0)
+            for number in range(3)
+        ]
+        desk.store.commit(ended)
+        store = _Asked(tmp_path / "state")
+        async with Runtime(store, shelf=tmp_path / "nothing", probe=OutsideWorld()) as jobs:
+            for _ in range(3):
+                jobs.queue.look_outside()
+
+            assert store.asked[0] == 0
+            assert set(store.asked[1:]) == {4}
+            assert jobs.job(old.id).state is JobState.PENDING
+        store.close()
+        desk.store.close()
+
+    run(work())
+
+
+class _Asked(SqliteJobs):
+    """A store that notes from where on jobs are looked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked: list[int] = []
+
+    def open_rows(self, after: int = 0) -> list[Row]:
+        self.asked.append(after)
+        return super().open_rows(after)
