@@ -145,3 +145,20 @@ def test_a_span_that_is_none_is_explained_by_its_own_command(place: Place) -> No
 
     assert "`--timeout` takes a span such as `90s`, `2h` or `7d`, not `5`; did you mean `5s`?" in done.err
     assert "failwell job --help" in done.err
+
+
+def test_an_input_of_a_workflow_is_held_to_the_same(place: Place) -> None:
+    file = place.path("given.dat")
+    file.write_bytes(bytes(range(256)))
+    place.path("w.yaml").write_text(
+        "workflow: {name: w, entry_point: told, input: {text: {type: string}}}\n"
+        'agents: [{name: told, type: set, value: "{{ workflow.input.text }}", routes: [{to: $end}]}]\n'
+    )
+
+    refused = place("run", str(place.path("w.yaml")), "--input", f"text=@{file}")
+    file.write_bytes(b"")
+    empty = place("run", str(place.path("w.yaml")), "--input", f"text=@{file}", "--quiet")
+
+    assert refused.code == 2
+    assert f"`{file}` is not UTF-8 text" in refused.err
+    assert empty.code == 0, empty.err

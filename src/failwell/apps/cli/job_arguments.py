@@ -3,19 +3,17 @@
 What cannot be taken over as it is, is refused: an argument never arrives as something else than was meant.
 """
 
-import sys
 from argparse import Namespace
 from json import JSONDecodeError, JSONDecoder
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from failwell.apps.cli.text_file import named, text_of
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
     from failwell.apps.cli.mistakes import Usage
 
-MOST_BYTES = 16 * 1024 * 1024
 _SEE = "failwell job --help"
-_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class _NotFinite(Exception):
@@ -35,7 +33,9 @@ def arguments_of(asked: Namespace) -> dict[str, Any]:
             raise wrong(f"`{written}` is not NAME=VALUE", see=_SEE)
         if name in given:
             raise wrong(f"argument `{name}` is given twice", see=_SEE)
-        given[name] = _text(value[1:], f"argument `{name}`") if value.startswith("@") else _value(name, value)
+        given[name] = (
+            text_of(value[1:], f"argument `{name}`", _SEE) if value.startswith("@") else _value(name, value)
+        )
     return given
 
 
@@ -63,9 +63,9 @@ def _value(name: str, written: str) -> Any:
 
 
 def _object(path: str) -> dict[str, Any]:
-    name = _named(path)
+    name = named(path)
     try:
-        read = _read(_text(path, "`--arguments`"))
+        read = _read(text_of(path, "`--arguments`", _SEE))
     except JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {where}") from None
@@ -93,41 +93,3 @@ def _read(text: str) -> Any:
         return value
 
     return JSONDecoder(parse_constant=constant, parse_float=number).decode(text)
-
-
-def _text(path: str, what: str) -> str:
-    """The text of a file, or of stdin for `-`; an empty one is an empty text."""
-    name = _named(path)
-    try:
-        content = _bytes(path)
-    except OSError as error:
-        from failwell.apps.cli.mistakes import Unreadable, reason
-
-        raise Unreadable.wrap(
-            error, f"cannot read {name} for {what}: {reason(error)}", caller_facing=True
-        ) from error
-    if len(content) > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1024**2} MiB"
-        raise wrong(
-            f"{name} is larger than {limit}, too large for {what}; give the path and let the capability read it",
-            see=_SEE,
-        )
-    try:
-        return content.decode().removeprefix(_BOM)
-    except UnicodeDecodeError as error:
-        raise wrong(
-            f"{name} is not UTF-8 text (byte {error.start}), so it cannot be {what};"
-            " give the path and let the capability read it",
-            see=_SEE,
-        ) from None
-
-
-def _named(path: str) -> str:
-    return "the standard input" if path == "-" else f"`{path}`"
-
-
-def _bytes(path: str) -> bytes:
-    if path == "-":
-        return b"" if sys.stdin is None else sys.stdin.buffer.read(MOST_BYTES + 1)
-    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
-        return file.read(MOST_BYTES + 1)

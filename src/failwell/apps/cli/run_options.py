@@ -54,10 +54,11 @@ def inputs_of(asked: Namespace) -> dict[str, Any]:
         if not sign or not name:
             raise wrong(f"`--input {text}` is not NAME=VALUE", see=f"failwell {asked.command} --help")
         if value.startswith("@"):
-            from failwell.apps.cli.intake import read_input
+            from failwell.apps.cli.text_file import text_of
 
+            held = text_of(value[1:], f"input `{name}`", f"failwell {asked.command} --help")
             # As the shell's $(cat FILE): the line's end that editors add is no part of a token.
-            given[name] = TypedText(read_input(value[1:]).removesuffix("\n"))
+            given[name] = TypedText(held.removesuffix("\n"))
         else:
             given[name] = TypedText(value)
     return given

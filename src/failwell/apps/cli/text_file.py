@@ -1,0 +1,56 @@
+"""A file whose text is a value: taken over as it is, or refused. It is never altered to fit."""
+
+import sys
+
+from failwell.apps.cli.usage import wrong
+
+MOST_BYTES = 16 * 1024 * 1024
+_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+
+
+def text_of(path: str, what: str, see: str) -> str:
+    """The text of a file, or of stdin for `-`; an empty one is an empty text.
+
+    Args:
+        path: Which file.
+        what: What the text is to be, for whoever is told that it cannot be that.
+        see: The command that tells more.
+
+    Raises:
+        Unreadable: it cannot be read.
+        Usage: it is too large, or is not text.
+    """
+    name = named(path)
+    try:
+        content = _bytes(path)
+    except OSError as error:
+        from failwell.apps.cli.mistakes import Unreadable, reason
+
+        raise Unreadable.wrap(
+            error, f"cannot read {name} for {what}: {reason(error)}", caller_facing=True
+        ) from error
+    if len(content) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024**2} MiB"
+        raise wrong(
+            f"{name} is larger than {limit}, too large for {what}; give its path instead",
+            see=see,
+        )
+    try:
+        return content.decode().removeprefix(_BOM)
+    except UnicodeDecodeError as error:
+        raise wrong(
+            f"{name} is not UTF-8 text (byte {error.start}), so it cannot be {what}; give its path instead",
+            see=see,
+        ) from None
+
+
+def named(path: str) -> str:
+    """What a file is called in a message."""
+    return "the standard input" if path == "-" else f"`{path}`"
+
+
+def _bytes(path: str) -> bytes:
+    if path == "-":
+        return b"" if sys.stdin is None else sys.stdin.buffer.read(MOST_BYTES + 1)
+    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
+        return file.read(MOST_BYTES + 1)
