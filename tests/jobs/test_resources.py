@@ -217,10 +217,10 @@ def test_memory_and_disk_block_visibly_and_the_job_starts_when_they_are_there(
         async with a_runtime(tmp_path, world=world) as jobs:
             jobs.register(a_capability())
             world.disk = Pool(100_000, 50_000)
-            job = await jobs.submit("worker", {"path": str(go), "mb": 200}, action="until")
+            job = await jobs.submit("worker", {"path": str(go), "mb": 200, "disk_mb": 64}, action="until")
             await began(go)
-            world.disk = Pool(100_000, 49_000)
-            await until(lambda: _peak(jobs, "worker", "ram") > 200 and _peak(jobs, "worker", "disk") >= 1_000)
+            world.disk = Pool(100_000, 49_900)
+            await until(lambda: _peak(jobs, "worker", "ram") > 200 and _peak(jobs, "worker", "disk") >= 100)
             go.touch()
             await jobs.wait(job.id)
             await jobs.worker("worker").stop()

@@ -20,6 +20,7 @@ from failwell.jobs.ledger import (
     gpu,
 )
 from failwell.jobs.resources import Limits, Machine, Probe
+from failwell.jobs.resources_disk import written
 from failwell.jobs.resources_lessons import Lessons, Peak
 from failwell.jobs.station import Station
 from failwell.jobs.store import Profile
@@ -123,12 +124,13 @@ class Book:
         self, station: Station, everybody: Iterable[Station]
     ) -> Fits | Short | Never | Unknown | None:
         """Whether a job of this instance may start; `None` where a fresh look is needed first."""
-        if station.instance in self._reserved:
+        running = self._peaks.get(station.instance)
+        if running is not None and running.config == station.config:
             return Fits()
         peaks = self.peaks(station)
         held = self._held(station)
         if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()) and all(
-            self._is_unpromised(pool, much) for pool, much in peaks.items()
+            self._is_unpromised(station, pool, much) for pool, much in peaks.items()
         ):
             return Fits()
         if not self.is_fresh:
@@ -143,14 +145,14 @@ class Book:
         """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
         return self._budgets.get(pool)
 
-    def _is_unpromised(self, pool: str, much: float) -> bool:
-        """Whether those that run leave so much of the budget.
+    def _is_unpromised(self, station: Station, pool: str, much: float) -> bool:
+        """Whether the others that run leave so much of the budget.
 
         Having held it when the last pulse came is not enough: it may have been given up since.
         """
         if much <= NOTICEABLE or not self._reserved:
             return True
-        promised = sum(of.get(pool, 0.0) for of in self._reserved.values())
+        promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != station.instance)
         return promised + much <= self._budgets.get(pool, 0.0)
 
     def books(self, everybody: Iterable[Station]) -> Books:
@@ -177,14 +179,23 @@ class Book:
 
     def reserve(self, station: Station, *, alone: bool) -> None:
         """A job of this instance starts."""
-        if station.instance in self._reserved:
+        needed, running = self.peaks(station), self._peaks.get(station.instance)
+        if running is not None:
+            if running.config != station.config:
+                # It was configured anew while it worked: room for either, and nothing is learned of both at once.
+                running.config = None
+                before = self._reserved[station.instance]
+                self._reserved[station.instance] = {
+                    pool: max(before.get(pool, 0.0), needed.get(pool, 0.0)) for pool in {*before, *needed}
+                }
             return
-        self._reserved[station.instance] = self.peaks(station)
+        self._reserved[station.instance] = needed
+        memory = station.worker.memory()
         disk = (
             None if self.machine is None or self.machine.disk is None or not alone else self.machine.disk.free
         )
-        peak = self._peaks[station.instance] = Peak(asyncio.get_running_loop().time(), disk)
-        memory = station.worker.memory()
+        wrote = None if disk is None or memory is None else written(memory.pids)
+        peak = self._peaks[station.instance] = Peak(station.config, disk, wrote)
         if memory is not None:
             peak.ram = memory.rss_mb
 
@@ -229,6 +240,9 @@ class Book:
         peak = self._peaks.get(station.instance)
         if peak is not None:
             self._sample(station)
+            memory = station.worker.memory()
+            if peak.disk > 0 and memory is not None:
+                peak.blame(written(memory.pids))
             self._lessons.learn(station, peak, seconds, well=well)
         if not station.entries:
             self._reserved.pop(station.instance, None)

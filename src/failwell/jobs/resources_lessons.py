@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from failwell.jobs.ledger import DISK, RAM, gpu
+from failwell.jobs.resources_disk import Written, since
 from failwell.jobs.station import Station
 from failwell.jobs.store import Profile
 
@@ -16,15 +17,25 @@ _EVERY = 32
 class Peak:
     """What the calls in one worker used at most since the first of them began."""
 
-    __slots__ = ("disk", "disk_before", "gpu", "ram", "since")
+    __slots__ = ("config", "disk", "disk_before", "gpu", "ram", "written_before")
 
-    def __init__(self, since: float, disk_before: float | None) -> None:
-        self.since = since
+    def __init__(self, config: str, disk_before: float | None, written_before: Written | None) -> None:
+        self.config: str | None = config
+        """The configuration that they began with; `None` where they did not all begin with the same one."""
         self.ram = 0.0
         self.gpu = 0.0
         self.disk = 0.0
         self.disk_before = disk_before
-        """Free space when it began, where it runs alone and so is to blame for what goes."""
+        """Free space when it began, where it runs alone: among jobs, it is to blame for what goes."""
+        self.written_before = written_before
+        """What its processes had written by then. Other programs may fill the disk meanwhile, so it is not
+        to blame for more than it wrote."""
+
+    def blame(self, now: Written | None) -> None:
+        """Its processes have written so much by now; what else has gone was taken by somebody else."""
+        own = since(self.written_before, now)
+        if own is not None:
+            self.disk = min(self.disk, own)
 
 
 class Lessons:
@@ -53,7 +64,13 @@ class Lessons:
         return {gpu(station.device): found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
 
     def learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
-        """Take in what one call needed; from a failed one only that it was tried."""
+        """Take in what one call needed; from a failed one only that it was tried.
+
+        A call that began with another configuration shows nothing of what this one needs, and not much of
+        what the other did.
+        """
+        if peak.config != station.config:
+            return
         key = (station.instance, station.config)
         old = self._profiles.get(key)
         made = Profile(instance=station.instance, config=station.config) if old is None else old

@@ -30,9 +30,12 @@ class Worker:
     def seen_config(self):
         return self.config
 
-    def until(self, path, value=None, mb=0):
+    def until(self, path, value=None, mb=0, disk_mb=0):
         """Run until a file is there, reporting progress and heeding cancels."""
         self._note(value)
+        if disk_mb:
+            with open(path + ".written", "wb") as file:
+                file.writelines(b"x" * (1 << 20) for _ in range(disk_mb))
         held = bytearray(mb << 20)
         held[::4096] = b"x" * len(held[::4096])
         open(path + ".began", "a").close()
