@@ -14,6 +14,7 @@ import pytest
 
 import failwell
 from failwell.capability import CapabilityResourceError, CapabilityTransientError, WorkerOOMError
+from failwell.fault.base import Fault
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.supervisor import Supervision
@@ -343,3 +344,128 @@ def test_a_worker_whose_guardian_is_killed_dies_too_and_is_replaced() -> None:
     assert isinstance(fault, WorkerCrashed)
     assert after == 3
     assert not deaths[0].expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells whose a process was")
+def test_a_descendant_in_a_session_of_its_own_does_not_survive_a_guardian_that_is_killed() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, told):
+            pid = await worker.call("one", action="pid")
+            below = await worker.call("two", action="start_descendants")
+            assert all(is_alive(one) for one in below)
+            os.kill(parent_of(pid), signal.SIGKILL)
+            await until(lambda: not any(is_alive(one) for one in (pid, *below)) and told.of(Died))
+            return await worker.call("three", {"value": 3})
+
+    assert run(work()) == 3
+
+
+def test_a_guardian_that_is_stopped_cannot_keep_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failwell.jobs.process._GUARDIAN_GRACE", 0.3)
+
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            pid = await worker.call("one", action="pid")
+            below = await worker.call("two", action="start_descendants")
+            os.kill(parent_of(pid), signal.SIGSTOP)
+            async with asyncio.timeout(10):
+                await worker.stop(grace=0.05)
+            await until(lambda: not any(is_alive(one) for one in (pid, *below)))
+            return worker.state
+
+    assert run(work()) is WorkerState.COLD
+
+
+@pytest.mark.parametrize("ending", ["", "\n"], ids=["unfinished line", "whole line"])
+def test_the_last_words_of_a_worker_are_read_to_the_end(ending: str) -> None:
+    async def work() -> Any:
+        async with a_worker("rough:Rough", care=Supervision(deaths=100)) as (worker, _):
+            words = [f"words {n}" for n in range(30)]
+            return words, [
+                await reported(worker.call("one", {"text": "\n".join(words) + ending}, action="last_words"))
+                for _ in range(10)
+            ]
+
+    words, reports = run(work())
+
+    assert {one.details["stderr_tail"] for one in reports} == {"\n".join(words[-12:])}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells that a process is stopped")
+def test_a_worker_that_a_signal_has_stopped_is_ended_after_a_while_and_replaced(tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_worker(care=Supervision(stopped=0.4)) as (worker, told):
+            pid = await worker.call("one", action="pid")
+            started = tmp_path / "started"
+            arguments = {"seconds": 60, "started": str(started)}
+            call = asyncio.ensure_future(reported(worker.call("two", arguments, action="deaf")))
+            await until(exists(started))
+            os.kill(pid, signal.SIGSTOP)
+            async with asyncio.timeout(10):
+                report = await call
+            return report, await worker.call("three", {"value": 3}), told.of(Died)[0], is_alive(pid)
+
+    report, after, died, alive = run(work())
+
+    assert (report.kind, report.category.job, report.retryable) == ("worker.stalled", "transient", True)
+    assert "stopped by a signal" in report.message
+    assert after == 3
+    assert not died.expected
+    assert not alive
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells that a process is stopped")
+@pytest.mark.parametrize("held_up", ["the worker", "worker and host"])
+def test_a_worker_that_was_stopped_for_a_moment_goes_on(held_up: str, tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_worker(care=Supervision(stopped=0.4)) as (worker, _):
+            pid = await worker.call("one", action="pid")
+            started = tmp_path / "started"
+            arguments = {"seconds": 0.3, "started": str(started)}
+            call = asyncio.ensure_future(worker.call("two", arguments, action="deaf"))
+            await until(exists(started))
+            os.kill(pid, signal.SIGSTOP)
+            if held_up == "the worker":
+                await until(
+                    lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+                )
+            else:
+                # The loop is blocked for longer than a stopped worker may be silent.
+                end = time.monotonic() + 1.0
+                while time.monotonic() < end:
+                    os.sched_yield()
+            os.kill(pid, signal.SIGCONT)
+            return await call, pid == await worker.call("three", action="pid")
+
+    assert run(work()) == ("done", True)
+
+
+def test_a_start_for_which_there_are_no_descriptors_fails_and_leaves_none_open() -> None:
+    from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+
+    def held() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            await worker.start()
+            await worker.stop()
+            before, failures = held(), 0
+            for room in range(12):
+                setrlimit(RLIMIT_NOFILE, (before + room, hard))
+                try:
+                    await worker.start()
+                except (Fault, OSError):
+                    failures += 1
+                finally:
+                    setrlimit(RLIMIT_NOFILE, (soft, hard))
+                await worker.stop()
+                assert held() == before
+            return failures, await worker.call("one", {"value": 1})
+
+    failures, after = run(work())
+
+    assert failures > 3
+    assert after == 1

@@ -353,21 +353,108 @@ def test_a_stopped_worker_starts_again_when_it_is_called_with_the_same_configura
     assert run(work()) == ({"model": "large"}, 2)
 
 
-def test_stopping_while_starting_leaves_nothing() -> None:
+@pytest.mark.parametrize("stops", [1, 2, 5])
+@pytest.mark.parametrize("moment", ["at once", "spawned", "initialising"])
+def test_stopping_while_starting_leaves_nothing_and_tells_whoever_waits(
+    moment: str, stops: int, tmp_path: Path
+) -> None:
     async def work() -> Any:
-        async with a_worker(config={"silent": 60}) as (worker, _):
-            starting = asyncio.ensure_future(worker.start())
-            await until(lambda: worker.pid is not None)
+        marker = tmp_path / "started"
+        async with a_worker("rough:Rough", config={"slow": 60, "started": str(marker)}) as (worker, told):
+            starting = asyncio.ensure_future(failure(worker.start()))
+            calling = asyncio.ensure_future(failure(worker.call("job", {"value": 1})))
+            await asyncio.sleep(0)
+            if moment == "spawned":
+                await until(lambda: worker.pid is not None)
+            if moment == "initialising":
+                await until(exists(marker))
             pid = worker.pid
-            await worker.stop(grace=0.1)
-            await asyncio.wait([starting])
-            return pid, starting.cancelled(), worker.state
+            async with asyncio.timeout(10):
+                await asyncio.gather(*(worker.stop() for _ in range(stops)))
+                return pid, await starting, await calling, worker.state, worker.pid, told
 
-    pid, cancelled, state = run(work())
+    pid, starting, calling, state, now, told = run(work())
 
-    assert not is_alive(pid)
-    assert cancelled
-    assert state is WorkerState.COLD
+    assert pid is None or not is_alive(pid)
+    for fault in (starting, calling):
+        report = failwell.describe(fault)
+        assert (report.kind, report.details["reason"]) == ("worker.crashed", "stopped")
+    assert (state, now) == (WorkerState.COLD, None)
+    assert len(told.of(Died)) == len(told.of(Started))
+
+
+def test_a_worker_that_was_stopped_twice_while_it_was_started_can_be_called() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            starting = asyncio.ensure_future(failure(worker.start()))
+            await until(lambda: worker.pid is not None)
+            first = asyncio.ensure_future(worker.stop())
+            await asyncio.sleep(0)
+            second = asyncio.ensure_future(worker.stop())
+            await asyncio.sleep(0)
+            third = asyncio.ensure_future(worker.restart())
+            async with asyncio.timeout(10):
+                await asyncio.gather(starting, first, second, third)
+                return await worker.call("job", {"value": 1})
+
+    assert run(work()) == 1
+
+
+def test_a_job_that_waits_for_a_worker_being_restarted_is_told_that_it_is_not_to_blame(
+    tmp_path: Path,
+) -> None:
+    async def work() -> Any:
+        marker = tmp_path / "started"
+        async with a_worker("rough:Rough", config={"slow": 0.3, "started": str(marker)}) as (worker, _):
+            calling = asyncio.ensure_future(failure(worker.call("job", {"value": 1})))
+            await until(exists(marker))
+            await worker.restart()
+            return failwell.describe(await calling), await worker.call("again", {"value": 2})
+
+    report, again = run(work())
+
+    assert (report.kind, report.details["reason"]) == ("worker.crashed", "stopped")
+    assert again == 2
+
+
+def test_whoever_is_in_a_hurry_hastens_a_stop_that_is_under_way(tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_worker(config={"hang_in_cleanup": True}, stop_grace=60.0) as (worker, _):
+            await worker.start()
+            patient = asyncio.ensure_future(worker.stop())
+            await until(lambda: worker.state is WorkerState.STOPPING)
+            async with asyncio.timeout(10):
+                await worker.stop(grace=0.05)
+                await patient
+            return worker.state
+
+    assert run(work()) is WorkerState.COLD
+
+
+def test_a_stop_goes_on_when_whoever_asked_for_it_goes_away() -> None:
+    async def work() -> Any:
+        async with a_worker(config={"hang_in_cleanup": True}, stop_grace=0.3) as (worker, _):
+            pid = await worker.call("one", action="pid")
+            stopping = asyncio.ensure_future(worker.stop())
+            await until(lambda: worker.state is WorkerState.STOPPING)
+            stopping.cancel()
+            await until(lambda: worker.state is WorkerState.COLD and worker.pid is None)
+            return is_alive(pid)
+
+    assert run(work()) is False
+
+
+def test_a_worker_that_dies_in_the_moment_it_is_stopped_does_not_come_back() -> None:
+    async def work() -> Any:
+        async with a_worker() as (worker, _):
+            for _ in range(5):
+                pid = await worker.call("one", action="pid")
+                os.kill(pid, signal.SIGKILL)
+                await worker.stop()
+                assert (worker.state, worker.pid) == (WorkerState.COLD, None)
+            return worker.generation
+
+    assert run(work()) == 5
 
 
 def test_stopping_twice_or_before_the_start_does_no_harm() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
 from failwell.jobs.answer import Reader
-from failwell.jobs.faults import WorkerCrashed, ended_by_us
+from failwell.jobs.dropped import drop
+from failwell.jobs.faults import ended_by_us
 from failwell.jobs.flight import Flight, Wish
 from failwell.jobs.frames import encode
 from failwell.jobs.job import NO_ARGUMENTS
@@ -96,6 +97,9 @@ class Calls:
                 wake.clear()
                 await wake.wait()
         finally:
+            # Whatever was made and not taken is for nobody.
+            flight.items = None
+            drop(list(items))
             if not flight.answer.done():
                 self._abandon(flight)
 
@@ -118,9 +122,8 @@ class Calls:
         piece = encode({"type": "call", "job": job, **order})
         process = self._process
         if process is None:
-            raise WorkerCrashed(
-                message=f"the worker of capability {self._name!r} is gone", capability_name=self._name
-            )
+            # It went between being ready and being called; whatever ended it was not this call.
+            raise ended_by_us(self._name, "stopped", doing="the call was being sent")
         loop = asyncio.get_running_loop()
         flight = self._flights[job] = Flight(job, loop.create_future(), streams=streams)
         if timeout is not None:
@@ -165,10 +168,10 @@ class Calls:
     def item(self, frame: Mapping[str, Any]) -> None:
         """One item of a stream came."""
         flight = self._flights.get(frame["job"])
-        if flight is None:
-            return
         item, error = self._reader.item(frame)
-        if error is None:
+        if flight is None or flight.items is None:
+            drop(item)
+        elif error is None:
             flight.arrived(item)
         elif flight.failed is None:
             # The stream ends here, and the worker is told to make no more of it.
@@ -179,11 +182,13 @@ class Calls:
         """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
         flight = self._flights.pop(frame["job"], None)
         if flight is None:
+            drop(self._reader.item(frame).value)
             return
         if not flight.job.startswith("#"):
             self.finished += 1
         stopped = self._stopped(flight)
         if stopped is not None:
+            drop(self._reader.item(frame).value)
             self._settle(flight, error=stopped)
         else:
             value, error = self._reader.read(flight.job, frame)

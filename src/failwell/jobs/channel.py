@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from failwell.jobs.frames import BrokenFrame, Decoder, encode
 
@@ -20,11 +21,14 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._pieces: list[bytes] = []
         self.is_lost = False
+        self.arrivals = 0
+        """How often anything arrived."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        self.arrivals += 1
         try:
             for frame in self._feed(data):
                 self._on_frame(frame)
@@ -81,8 +85,28 @@ class Lines(asyncio.Protocol):
             self._tell(one)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
-        self._tell(self._held)
-        self._held = b""
+        self._finish()
+
+    def read_rest(self, pipe: IO[bytes]) -> None:
+        """Take what is in the pipe now, to its last unfinished line; its writer is gone.
+
+        Somebody else may hold the pipe open and go on writing, so there is an end to it.
+        """
+        taken = 0
+        while taken < _MOST_AT_THE_END and not pipe.closed:
+            try:
+                piece = os.read(pipe.fileno(), _MOST_AT_THE_END)
+            except OSError:
+                break
+            if not piece:
+                break
+            taken += len(piece)
+            self.data_received(piece)
+        self._finish()
+
+    def _finish(self) -> None:
+        held, self._held = self._held, b""
+        self._tell(held)
 
     def _tell(self, line: bytes) -> None:
         shown = line.rstrip(b"\r").rpartition(b"\r")[2]
@@ -91,3 +115,4 @@ class Lines(asyncio.Protocol):
 
 
 _LONGEST = 8000
+_MOST_AT_THE_END = 1 << 20

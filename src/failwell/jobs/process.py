@@ -11,18 +11,26 @@ import socket
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
+from uuid import uuid4
 
 from failwell.jobs.channel import Channel, Lines
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.ending import Ending, oom_kill_counter, oom_kills
+from failwell.jobs.marked import marked
 
 BOOT = str(Path(__file__).with_name("child") / "boot.py")
 _KEPT_LINES = 40
 _LAST_DATA = 0.25
 """Seconds that data in the pipe may still take after the worker is known to be gone."""
 _GUARDIAN_GRACE = 10.0
+"""Seconds after which a guardian that does not obey is ended itself."""
+_ROUNDS = 5
+"""How often to look for what is left below a guardian that was killed; each may have started more meanwhile."""
+MARK = "FAILWELL_WORKER"
+"""A variable by which every process below one guardian is known, even where its parents are gone."""
 
 Output = Callable[[Literal["stdout", "stderr"], str], None]
 
@@ -48,10 +56,13 @@ class Process:
         self._counters: tuple[str, ...] = ()
         self._kills_before: int | None = None
         self._transports: list[asyncio.BaseTransport] = []
+        self._outputs: list[tuple[IO[bytes], Lines]] = []
+        self._mark = uuid4().hex
         self._line = Channel(on_frame, self._check)
         self._leash = Channel(self._on_leash, self._check)
         self._guardian: subprocess.Popen[bytes] | None = None
         self._pidfd: int | None = None
+        self._last_resort: asyncio.TimerHandle | None = None
 
     async def start(self, python: str, env: Mapping[str, str], cwd: str) -> None:
         """Start the interpreter.
@@ -59,45 +70,51 @@ class Process:
         Raises:
             OSError: it cannot be run.
         """
-        ours, theirs = socket.socketpair()
-        leash, their_leash = socket.socketpair()
-        out, err = os.pipe(), os.pipe()
-        outside: list[Any] = [ours, leash, os.fdopen(out[0], "rb", 0), os.fdopen(err[0], "rb", 0)]
-        try:
+        with ExitStack() as theirs, ExitStack() as ours:
+            ends: list[Any] = []
+            fds: list[int] = []
+            for _ in range(2):
+                near, far = socket.socketpair()
+                ends.append(ours.enter_context(near))
+                fds.append(theirs.enter_context(far).fileno())
+            for _ in range(2):
+                read, write = os.pipe()
+                theirs.callback(os.close, write)
+                ends.append(ours.enter_context(os.fdopen(read, "rb", 0)))
+                fds.append(write)
             # On the event loop's own thread: a process is tied to the thread that started it.
             self._guardian = _spawn(
-                [python, BOOT, str(theirs.fileno()), str(their_leash.fileno())],
-                (theirs.fileno(), their_leash.fileno()),
-                (out[1], err[1]),
-                env,
+                [python, BOOT, str(fds[0]), str(fds[1])],
+                fds[:2],
+                (fds[2], fds[3]),
+                {**env, MARK: self._mark},
                 cwd,
             )
             self._watch_guardian()
-            await self._connect(outside)
-        except BaseException:
-            # Without its leash the guardian ends by itself.
-            for end in outside:
-                end.close()
-            self._line.is_lost = True
-            raise
-        finally:
-            theirs.close()
-            their_leash.close()
-            os.close(out[1])
-            os.close(err[1])
+            try:
+                await self._connect(*ends)
+            except BaseException:
+                # Without its leash the guardian ends by itself.
+                self._line.is_lost = True
+                self._close()
+                raise
+            # From here on they belong to the transports.
+            ours.pop_all()
+        if self.doomed is not None:
+            # Whoever ended it meanwhile could not reach it yet.
+            self._leash.send({"type": "kill"})
 
-    async def _connect(self, outside: list[Any]) -> None:
-        while outside:
-            end = outside[0]
-            if len(outside) > 2:
-                channel = self._line if len(outside) == 4 else self._leash
-                end.setblocking(False)  # noqa: FBT003  (the socket's own way)
-                transport, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=end)
-            else:
-                lines = Lines(self._heard_out if len(outside) == 2 else self._heard_err)
-                transport, _ = await self._loop.connect_read_pipe(lambda made=lines: made, end)
-            self._transports.append(transport)
-            outside.pop(0)
+    async def _connect(
+        self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
+    ) -> None:
+        for end, channel in ((line, self._line), (leash, self._leash)):
+            end.setblocking(False)  # noqa: FBT003  (the socket's own way)
+            made, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=end)
+            self._transports.append(made)
+        for pipe, lines in ((out, Lines(self._heard_out)), (err, Lines(self._heard_err))):
+            made, _ = await self._loop.connect_read_pipe(lambda made=lines: made, pipe)
+            self._transports.append(made)
+            self._outputs.append((pipe, lines))
 
     def _heard_out(self, line: str) -> None:
         self._on_output("stdout", line)
@@ -105,6 +122,11 @@ class Process:
     def _heard_err(self, line: str) -> None:
         self.stderr.append(line)
         self._on_output("stderr", line)
+
+    @property
+    def heard(self) -> int:
+        """How often anything came from the worker; it grows as long as there is a pulse."""
+        return self._line.arrivals
 
     @property
     def is_started(self) -> bool:
@@ -134,6 +156,13 @@ class Process:
         if self.doomed is None:
             self.doomed = why
         self._leash.send({"type": "kill"})
+        if self._last_resort is None and not self.cleared.done():
+            self._last_resort = self._loop.call_later(_GUARDIAN_GRACE, self._kill_guardian)
+
+    def _kill_guardian(self) -> None:
+        """It does not obey: stopped, or stuck. Its end is ours to see, and the rest is done by hand."""
+        if self._guardian is not None and not self.cleared.done():
+            self._guardian.kill()
 
     # -------------------------------------------------------------- watching
 
@@ -173,21 +202,31 @@ class Process:
             if self.pid is not None:
                 self._end_by_hand(self.pid)
         self._loop.call_later(_LAST_DATA, self._line.close)
+        if self._last_resort is not None:
+            self._last_resort.cancel()
         if not self.cleared.done():
             self.cleared.set_result(None)
         self._check()
 
     def _end_by_hand(self, pid: int) -> None:
-        for one in (*descendants(pid), pid):
-            try:
-                os.kill(one, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        """End what the guardian would have: the worker, and whatever it started, wherever that has gone since."""
+        for _ in range(_ROUNDS):
+            left = {*descendants(pid), *marked(MARK, self._mark)}
+            for one in (pid, *left):
+                try:
+                    os.kill(one, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    continue
+            if not left:
+                return
 
     def _check(self) -> None:
         """Say that it ended, once the code is known and the pipe has run dry."""
         if self.ended.done() or not self._is_told or not self._line.is_lost:
             return
+        for pipe, lines in self._outputs:
+            # What it wrote last is in the pipe by now, and may say why it ended.
+            lines.read_rest(pipe)
         kills = oom_kills(self._counters)
         grown = None if kills is None or self._kills_before is None else kills - self._kills_before
         self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=grown))
@@ -205,8 +244,8 @@ class Process:
         """Wait until nothing is left, and say how it ended."""
         ending = await asyncio.shield(self.ended)
         done, _ = await asyncio.wait([self.cleared], timeout=_GUARDIAN_GRACE)
-        if not done and self._guardian is not None:
-            self._guardian.kill()
+        if not done:
+            self._kill_guardian()
             await asyncio.shield(self.cleared)
         return ending
 

@@ -1,65 +1,21 @@
-"""The parent of a worker: starts its process, watches it, ends it and brings it back."""
+"""A worker whose process is real: called, streamed from, cancelled and configured, whichever process it has."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import field
 from typing import Any
 
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityCancelledError, CapabilityError
-from failwell.fault.frozen import frozen
+from failwell.fault.capability import CapabilityCancelledError
 from failwell.jobs.calls import Calls
-from failwell.jobs.crashes import Crashes
-from failwell.jobs.ending import Ending, death
-from failwell.jobs.environment import worker_environment
-from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
-from failwell.jobs.look import load_frame, look
+from failwell.jobs.lifecycle import Lifecycle
+from failwell.jobs.look import look
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.process import Process
 from failwell.jobs.settings import Settings
 from failwell.jobs.startup import Startup
+from failwell.jobs.supervision import Supervision
 from failwell.jobs.telling import Telling
-from failwell.jobs.worker import (
-    CancelPhased,
-    Died,
-    Listener,
-    Memory,
-    Quarantined,
-    Ready,
-    Started,
-    WorkerState,
-)
-from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
+from failwell.jobs.worker import CancelPhased, Listener, Memory, WorkerState
 from failwell.report.record import Scene
-
-_TERM_GRACE = 2.0
-_DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled"})
-
-
-def _host_environment() -> Mapping[str, str]:
-    return dict(os.environ)
-
-
-@frozen
-class Supervision:
-    """How closely a worker is watched, and how patiently."""
-
-    pulse: float = 0.25
-    """Seconds between two signs of life while a call runs."""
-    deaths: int = 3
-    """Deaths in a row, without one finished call between them, after which nothing is started."""
-    cooldown: float = 30.0
-    """Seconds of quarantine; then one start is tried."""
-    policy: TracebackPolicy = TracebackPolicy.FULL
-    """What is recorded of a capability's own words. They are redacted, and no user's view shows them."""
-    respawn: bool = True
-    """Whether a worker that died is started again before anybody calls it."""
-    environment: Mapping[str, str] = field(default_factory=_host_environment)
-    """The host's variables, of which a worker sees a few."""
 
 
 class SupervisedWorker:
@@ -87,25 +43,20 @@ class SupervisedWorker:
         """
         self.manifest = manifest
         self._instance = instance or manifest.name
-        self._scene = Scene(capability=manifest.name, instance=self._instance)
+        self._care = supervision or Supervision()
+        self._secrets = dict(secrets or {})
         self._settings = Settings(manifest)
         self._asked_config: Mapping[str, Any] = dict(config or {})
         self._config: Mapping[str, Any] = self._asked_config
-        self._secrets = dict(secrets or {})
-        self._folder = folder
-        self._care = supervision or Supervision()
-        self._telling = Telling(self._instance)
-        self._tell = self._telling.tell
-        self._calls = Calls(self._scene, manifest.cancel_grace, self._care.policy, folder)
-        self._crashes = Crashes(manifest.name, self._care.deaths, self._care.cooldown)
-        self._state = WorkerState.COLD
-        self._process: Process | None = None
-        self._startup: Startup | None = None
-        self._starting: asyncio.Task[None] | None = None
-        self._reviving: asyncio.Task[None] | None = None
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._generation = 0
-        self._about: dict[str, Any] = {}
+        scene = Scene(capability=manifest.name, instance=self._instance)
+        self._telling = Telling(self._instance)
+        self._calls = Calls(scene, manifest.cancel_grace, self._care.policy, folder)
+        self._life = Lifecycle(
+            manifest, scene, self._care, self._calls, self._telling, secrets=self._secrets, folder=folder
+        )
+        self._life.settle = self.settle
+        self._life.on_ready = self._configured
 
     # -------------------------------------------------------------- what can be seen
 
@@ -122,19 +73,18 @@ class SupervisedWorker:
     @property
     def state(self) -> WorkerState:
         """Where its process stands."""
-        if self._state is WorkerState.COLD and self._crashes.left() > 0:
-            return WorkerState.QUARANTINED
-        return self._state
+        return self._life.state
 
     @property
     def pid(self) -> int | None:
         """The process that does the work."""
-        return None if self._process is None else self._process.pid
+        process = self._life.process
+        return None if process is None else process.pid
 
     @property
     def generation(self) -> int:
         """How many processes there were."""
-        return self._generation
+        return self._life.generation
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -144,7 +94,7 @@ class SupervisedWorker:
     @property
     def about(self) -> Mapping[str, Any]:
         """What the capability said of itself when it was imported: version, schema, actions, hooks."""
-        return self._about
+        return self._life.about
 
     @property
     def in_flight(self) -> tuple[str, ...]:
@@ -153,7 +103,7 @@ class SupervisedWorker:
 
     def memory(self) -> Memory | None:
         """What its processes hold, as of the last pulse."""
-        return None if self._process is None else self._telling.memory
+        return None if self._life.process is None else self._telling.memory
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every event from now on."""
@@ -161,77 +111,20 @@ class SupervisedWorker:
 
     def forgive(self) -> None:
         """Leave quarantine."""
-        self._crashes.forgive()
-
-    # -------------------------------------------------------------- starting
+        self._life.forgive()
 
     async def start(self) -> None:
         """Make it ready; see `Worker.start`."""
-        if self._state is WorkerState.READY:
-            return
-        if self._starting is None:
-            self._crashes.refuse()
-            self._starting = asyncio.ensure_future(self._start())
-            self._starting.add_done_callback(self._started)
-        await asyncio.shield(self._starting)
+        await self._life.start()
 
-    def _started(self, task: "asyncio.Task[None]") -> None:
-        self._starting = None
-        if not task.cancelled():
-            # Whoever waited has it; nobody need have.
-            task.exception()
+    async def restart(self) -> None:
+        """End its process and start another."""
+        await self._life.stop()
+        await self._life.start()
 
-    async def _start(self) -> None:
-        while self._process is not None:
-            # The last one is still being cleared away.
-            await self._process.gone()
-            await asyncio.sleep(0)
-        if self.manifest.config is not None:
-            self.settle()
-        env = worker_environment(self.manifest, self._care.environment, self._secrets)
-        process = self._process = Process(self._on_frame, self._telling.printed)
-        self._generation += 1
-        session = self._telling.renew(self._generation)
-        self._state = WorkerState.STARTING
-        startup = self._startup = Startup(self.manifest, process, self._care.policy)
-        self._telling.on_sign = startup.sign
-        try:
-            await startup.spawn(env)
-            process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
-            pid = process.pid or 0
-            self._tell(
-                Started(instance=self._instance, generation=self._generation, pid=pid, session=session)
-            )
-            self._about = await startup.load(
-                load_frame(
-                    self.manifest, pulse=self._care.pulse, policy=self._care.policy, folder=self._folder
-                )
-            )
-            config = self.settle()
-            self._calls.attach(process)
-            await startup.initialize(self._calls.lifecycle("initialize", config))
-        except BaseException as error:
-            # Also a cancellation: whatever stops the start must not leave its process behind.
-            await self._abort_start(process, error)
-            raise
-        finally:
-            self._startup = None
-            startup.close()
-        self._config = config
-        self._state = WorkerState.READY
-        self._tell(Ready(instance=self._instance, generation=self._generation, pid=pid))
-
-    async def _abort_start(self, process: Process, error: BaseException) -> None:
-        """Leave no process behind, whatever went wrong, even while being cancelled."""
-        self._calls.attach(None)
-        if process.is_started:
-            process.kill("start")
-            await asyncio.shield(process.gone())
-        if self._process is process:
-            self._process = None
-            self._state = WorkerState.COLD
-        if isinstance(error, Fault) and error.kind in _DEATHS:
-            self._count_death(error)
+    async def stop(self, grace: float | None = None) -> None:
+        """End its process; see `Worker.stop`."""
+        await self._life.stop(grace)
 
     def settle(self) -> Mapping[str, Any]:
         """The configuration that was asked for, checked and with all defaults. Starting does this by itself.
@@ -239,9 +132,12 @@ class SupervisedWorker:
         Raises:
             CapabilityConfigError: it is not valid; every bad field is named.
         """
-        made = self._settings.settle(self._asked_config, self._about.get("schema"))
+        made = self._settings.settle(self._asked_config, self.about.get("schema"))
         self._asked_config = made.asked
         return made.whole
+
+    def _configured(self, config: Mapping[str, Any]) -> None:
+        self._config = config
 
     # -------------------------------------------------------------- calling
 
@@ -254,7 +150,7 @@ class SupervisedWorker:
         timeout: float | None = None,  # noqa: ASYNC109  (it is told to the worker, and ends more than a wait)
     ) -> Any:
         """Run one call; see `Worker.call`."""
-        if self._state is not WorkerState.READY:
+        if not self._life.is_ready:
             await self._ready_for(job)
         return await self._calls.call(job, {"action": action, "arguments": arguments}, timeout)
 
@@ -267,15 +163,16 @@ class SupervisedWorker:
         told: "Callable[[asyncio.Future[Any]], None]",
     ) -> bool:
         """Send one call and do not wait; see `Worker.begin`."""
-        if self._state is not WorkerState.READY:
+        if not self._life.is_ready:
             return False
         self._calls.begin(job, {"action": action, "arguments": arguments}, timeout, told)
         return True
 
     def flush(self) -> None:
         """Let go what was begun; see `Worker.flush`."""
-        if self._process is not None:
-            self._process.flush()
+        process = self._life.process
+        if process is not None:
+            process.flush()
 
     async def stream(
         self,
@@ -288,7 +185,7 @@ class SupervisedWorker:
         """The items of one call; see `Worker.stream`."""
         from contextlib import aclosing
 
-        if self._state is not WorkerState.READY:
+        if not self._life.is_ready:
             await self._ready_for(job)
         order = {"action": action, "arguments": arguments}
         async with aclosing(self._calls.stream(job, order, timeout)) as items:
@@ -324,7 +221,7 @@ class SupervisedWorker:
         flight = self._calls.running(job)
         if flight is None:
             return None
-        process = self._process
+        process = self._life.process
         self._calls.ask_to_stop(flight, "cancel")
         flight.set_timer(None)
         self._phase(job, CancelPhase.COOPERATIVE)
@@ -337,20 +234,19 @@ class SupervisedWorker:
             process.kill("replaced")
             await process.gone()
         self._phase(job, CancelPhase.RELOADING)
-        if self._reviving is not None:
-            await asyncio.wait([self._reviving])
+        await self._life.revived()
         self._phase(job, CancelPhase.COMPLETED)
         return CancelPhase.FORCE
 
     def _phase(self, job: str, phase: CancelPhase) -> None:
-        self._tell(CancelPhased(instance=self._instance, job=job, phase=phase))
+        self._telling.tell(CancelPhased(instance=self._instance, job=job, phase=phase))
 
     # -------------------------------------------------------------- the capability's life
 
     async def prefetch(self) -> None:
         """Let it fetch what it will need; see `Worker.prefetch`."""
         await self.start()
-        process = self._process
+        process = self._life.process
         if process is None or not self._has("prefetch"):
             return
         watch = Startup(self.manifest, process, self._care.policy)
@@ -362,125 +258,31 @@ class SupervisedWorker:
 
     async def release(self) -> bool:
         """Ask it to give up memory in place; see `Worker.release`."""
-        if self._state is not WorkerState.READY or not self._has("release"):
+        if not self._life.is_ready or not self._has("release"):
             return False
         return await self._calls.lifecycle("release") is not False
 
     async def enabled(self, *, on: bool) -> None:
         """Fire its hook; see `Worker.enabled`."""
         hook = "on_enable" if on else "on_disable"
-        if self._state is WorkerState.READY and self._has(hook):
+        if self._life.is_ready and self._has(hook):
             await self._calls.lifecycle(hook)
 
     async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """Apply another configuration; see `Worker.reconfigure`."""
-        if self._starting is not None:
-            # It is given the configuration that it was started for, and this one after that.
-            await asyncio.wait([self._starting])
-        if self.manifest.config is None and not self._about:
+        # One that is being started is given the configuration that it was started for, and this one after that.
+        await self._life.settled()
+        if self.manifest.config is None and not self.about:
             # Nobody has told the schema yet, and what is kept unchecked would fail the next start.
-            self._about = await look(self.manifest, host=self._care.environment, secrets=self._secrets)
-        made = self._settings.settle(config, self._about.get("schema"))
-        if self._state is WorkerState.READY:
+            self._life.about = await look(self.manifest, host=self._care.environment, secrets=self._secrets)
+        made = self._settings.settle(config, self.about.get("schema"))
+        if self._life.is_ready:
             await self._calls.lifecycle("reconfigure", made.whole)
         self._asked_config, self._config = made.asked, made.whole
         return made.asked
 
     def _has(self, hook: str) -> bool:
-        return hook in self._about.get("hooks", ())
-
-    async def restart(self) -> None:
-        """End its process and start another."""
-        await self.stop()
-        await self.start()
-
-    async def stop(self, grace: float | None = None) -> None:
-        """End its process; see `Worker.stop`."""
-        for task in (self._reviving, self._starting):
-            if task is not None and not task.done():
-                task.cancel()
-                await asyncio.wait([task])
-        process = self._process
-        if process is None:
-            return
-        self._state = WorkerState.STOPPING
-        if process.doomed is None:
-            process.doomed = "stopped"
-        self._calls.ask_all_to_stop()
-        self._calls.say({"type": "stop"})
-        patience = self.manifest.stop_grace if grace is None else grace
-        if not await _within(process.ended, patience):
-            process.signal(signal.SIGTERM)
-            if not await _within(process.ended, min(_TERM_GRACE, patience)):
-                process.kill("stopped")
-        await process.gone()
-
-    # -------------------------------------------------------------- what the worker says, and its end
-
-    def _on_frame(self, frame: dict[str, Any]) -> None:
-        kind = frame["type"]
-        if kind == "result":
-            self._telling.measured(frame)
-            self._calls.answered(frame)
-        elif kind == "item":
-            self._calls.item(frame)
-        elif self._startup is not None and kind in ("hello", "loaded"):
-            self._startup.heard(frame)
-        else:
-            self._telling.heard(frame)
-
-    def _ended(self, process: Process, ending: Ending) -> None:
-        if process is not self._process:
-            return
-        was, self._state = self._state, WorkerState.COLD
-        fault = None if process.doomed is not None else death(self.manifest.name, ending)
-        self._tell(
-            Died(
-                instance=self._instance,
-                generation=self._generation,
-                pid=process.pid or 0,
-                returncode=ending.code,
-                expected=fault is None,
-                report=None if fault is None else describe(fault, scene=self._scene),
-                in_flight=self._calls.jobs(),
-            )
-        )
-        self._calls.attach(None)
-        self._calls.fail_all(lambda: self._why(process, ending))
-        process.cleared.add_done_callback(lambda _done: self._cleared(process))
-        if was is not WorkerState.READY:
-            return
-        if fault is not None:
-            self._count_death(fault)
-        if self._care.respawn and (fault is not None or process.doomed == "replaced"):
-            self._reviving = asyncio.ensure_future(self._revive())
-
-    def _cleared(self, process: Process) -> None:
-        if self._process is process:
-            self._process = None
-
-    def _why(self, process: Process, ending: Ending) -> CapabilityError:
-        if process.doomed is None:
-            return death(self.manifest.name, ending)
-        return ended_by_us(self.manifest.name, process.doomed, code=ending.code)
-
-    async def _revive(self) -> None:
-        try:
-            await self.start()
-        except (Fault, OSError):
-            # The next call starts it again, and is told why it cannot be.
-            return
-
-    def _count_death(self, fault: Fault) -> None:
-        if self._crashes.count(fault, self._calls.finished):
-            self._tell(
-                Quarantined(
-                    instance=self._instance,
-                    deaths=self._crashes.deaths,
-                    seconds=self._care.cooldown,
-                    report=describe(fault, scene=self._scene),
-                )
-            )
+        return hook in self.about.get("hooks", ())
 
 
 async def _within(future: "asyncio.Future[Any]", seconds: float) -> bool:
