@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityTimeoutError
+from failwell.jobs.dropped import drop
 from failwell.jobs.job import CancelPhase, JobState
 from failwell.jobs.kept import kept_result
 from failwell.jobs.queue_aftermath import Aftermath
@@ -128,6 +129,7 @@ class Attempts:
             and entry.id not in station.entries
         ):
             # It was put back already.
+            drop(value)
             return
         entry.is_sent = False
         result = None
@@ -144,6 +146,7 @@ class Attempts:
             else:
                 self._end_well(entry, station, began, result)
             return
+        drop(value)
         report = self._state.described(entry, error if entry.cancelled is None and error else _stopped(entry))
         if entry.canceller is not None and not entry.canceller.done():
             # Its phases come before its end.
@@ -195,8 +198,9 @@ class Attempts:
         made = station.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
         async with aclosing(cast("AsyncGenerator[Any]", made)) as items:
             async for item in items:
-                if is_taken:
-                    is_taken = await _taken(taker, item, end)
+                is_taken = is_taken and await _taken(taker, item, end)
+                if not is_taken:
+                    drop(item)
                 count += 1
         if limit is not None and not is_taken:
             # The worker was done in time, and its last items were never taken.

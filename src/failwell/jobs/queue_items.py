@@ -4,6 +4,8 @@ import asyncio
 from collections import deque
 from typing import Any, Self
 
+from failwell.jobs.dropped import drop
+
 ROOM = 16
 """Items that may wait to be taken; the worker waits with further ones."""
 
@@ -20,14 +22,22 @@ class Items:
         """Hand over an item, once there is room for it. After the end it is dropped."""
         while len(self._held) >= ROOM and not self._is_closed:
             await self._wait()
-        if not self._is_closed:
-            self._held.append(item)
-            self._moved.set()
+        if self._is_closed:
+            drop(item)
+            return
+        self._held.append(item)
+        self._moved.set()
 
     def close(self) -> None:
         """No more will come, or nobody takes them any more. What is there can still be taken."""
         self._is_closed = True
         self._moved.set()
+
+    def leave(self) -> None:
+        """Nobody takes any more; what is there goes."""
+        self.close()
+        drop(list(self._held))
+        self._held.clear()
 
     def __aiter__(self) -> Self:
         return self

@@ -475,7 +475,7 @@ class Runtime:
             async for item in items:
                 yield item
         finally:
-            items.close()
+            items.leave()
             self.queue.cancel(job.id)
         result_of(await self.wait(job.id))
 

@@ -132,3 +132,24 @@ class Loader:
 
     def execute(self):
         return "ready"
+
+
+class Files:
+    """Returns bytes."""
+
+    def execute(self, value=None):
+        return value
+
+    def pid(self):
+        return os.getpid()
+
+    def late(self, path, began):
+        """Bytes, once it is let go; it does not look whether it was cancelled."""
+        open(began, "w").close()
+        while not os.path.exists(path):
+            time.sleep(0.005)
+        return {"one": b"abc", "more": [b"def"]}
+
+    def many(self, number):
+        for _ in range(number):
+            yield b"x"

@@ -25,7 +25,7 @@ def prune(asked: Namespace) -> int:
     which = _which(asked)
     with jobs_of(asked) as desk:
         would = Forgotten() if desk is None else desk.store.forget(**which, dry_run=True)
-        if desk is None or asked.dry_run or not (would.jobs or would.events):
+        if desk is None or asked.dry_run or not (would.jobs or would.events or would.files):
             return _tell(would, asked, is_done=not asked.dry_run)
         if not asked.yes and not _agreed(would):
             say("nothing was deleted")

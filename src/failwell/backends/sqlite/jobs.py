@@ -16,7 +16,15 @@ from typing import Any
 from failwell.backends.sqlite.checkpoint import Checkpointer
 from failwell.backends.sqlite.compact import compact
 from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
-from failwell.backends.sqlite.jobs_forget import FEW, delete_jobs, delete_worker_events, old_jobs, together
+from failwell.backends.sqlite.jobs_forget import (
+    FEW,
+    RESULTS,
+    delete_jobs,
+    delete_worker_events,
+    old_jobs,
+    together,
+)
+from failwell.backends.sqlite.jobs_sweep import sweep
 from failwell.backends.sqlite.trouble import damaged, typed
 from failwell.fault.base import Fault
 from failwell.jobs.job import Job
@@ -171,6 +179,8 @@ class SqliteJobs:
         if before is not None and not states and instance is None:
             with turn() as connection:
                 parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
+        with self._reading() as connection:
+            parts.append(sweep(connection, self.folder / RESULTS, dry_run=dry_run))
         whole = together(parts)
         if whole.jobs and not dry_run:
             self._bell.ring()
