@@ -2,6 +2,7 @@
 
 import json
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -252,3 +253,53 @@ def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: P
         shelf.set_enabled("x", False)
 
     assert (tmp_path / "instances.json").read_text() == "{"
+
+
+WRITER = """
+import sys
+from failwell.jobs.shelf import Shelf
+
+shelf = Shelf(sys.argv[1])
+for number in range(60):
+    shelf.set_config(f"{sys.argv[2]}_{number}", {"a": number}, capability="transcribe")
+    shelf.set_secret("transcribe", f"{sys.argv[2].upper()}_{number}", "a secret")
+"""
+
+
+def test_whoever_writes_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    names = [f"{one}_{number}" for one in ("ONE", "TWO") for number in range(60)]
+    secrets = "".join(f"{name} = {{ secret = true }}\n" for name in names)
+    shelf.add(a_file(tmp_path, FULL.replace("[env]\n", f"[env]\n{secrets}")))
+
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "state"), one])
+        for one in ("one", "two")
+    ]
+    codes = [writer.wait(60) for writer in writers]
+
+    assert codes == [0, 0]
+    assert shelf.instances("transcribe") == ["transcribe", *sorted(name.lower() for name in names)]
+    assert shelf.secret_names("transcribe") == sorted(names)
+
+
+def test_everything_on_the_shelf_is_its_owners_alone(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.add(a_file(tmp_path))
+    shelf.set_enabled("transcribe", False)
+    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
+
+    files = [one for one in (tmp_path / "state").rglob("*") if one.is_file()]
+
+    assert len(files) == 5
+    assert {stat.S_IMODE(one.stat().st_mode) for one in files} == {0o600}
+
+
+def test_switching_to_what_it_is_already_writes_nothing(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "state")
+    shelf.set_enabled("transcribe", False)
+    before = (tmp_path / "state" / "instances.json").stat().st_ino
+
+    shelf.set_enabled("transcribe", False)
+
+    assert (tmp_path / "state" / "instances.json").stat().st_ino == before

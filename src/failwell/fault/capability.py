@@ -115,9 +115,16 @@ class CapabilityConfigError(CapabilityInputError, kind="validation.config_invali
     config_class_name: str = ""
 
     def __init__(
-        self, message: str, *, fields_invalid: Iterable[str] | None = None, config_class_name: str = ""
+        self,
+        message: str,
+        *,
+        fields_invalid: Iterable[str] | None = None,
+        config_class_name: str = "",
+        **fields: Any,
     ) -> None:
-        super().__init__(message, fields_invalid=fields_invalid, config_class_name=config_class_name)
+        super().__init__(
+            message, fields_invalid=fields_invalid, config_class_name=config_class_name, **fields
+        )
 
 
 class CapabilityNotLoadedError(CapabilityFatalError, kind="worker.not_loaded"):

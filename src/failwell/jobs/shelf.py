@@ -3,20 +3,28 @@
     capabilities/NAME.toml     a copy of the manifest
     capabilities/NAME.origin   the folder it came from; relative paths in it start there
     instances.json             per instance: enabled, configuration
-    secrets.json               values of secret variables; 0600, never shown
+    secrets.json               values of secret variables; never shown
+    shelf.lock                 whoever changes one of them holds it
 
-Files are replaced whole, so whoever reads never sees half of one.
+All of them are their owner's alone. Files are replaced whole, so whoever reads never sees half of one;
+whoever changes one waits until nobody else does.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Any, cast
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.jobs.manifest import Manifest, check_instance, is_brief, parse_manifest, read_manifest
-from failwell.journal.folder import make_private, state_folder
+from failwell.fault.facts import UserAction
+from failwell.jobs.manifest import Manifest, check_instance, is_brief, read_manifest
+from failwell.journal.folder import make_private, refused, state_folder
+from failwell.journal.lock import alone
+
+LOCK = "shelf.lock"
 
 
 class Shelf:
@@ -42,8 +50,12 @@ class Shelf:
             raise CapabilityNotLoadedError(name)
         path = self._manifests() / f"{name}.toml"
         origin = path.with_suffix(".origin")
-        directory = origin.read_text(encoding="utf-8").strip() if origin.exists() else str(path.parent)
-        return _at(path, directory)
+        try:
+            directory = origin.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            # It was put here by hand.
+            directory = str(path.parent)
+        return read_manifest(path, directory)
 
     def add(self, path: str | os.PathLike[str], *, replace: bool = False) -> Manifest:
         """Register the manifest in a file.
@@ -53,28 +65,50 @@ class Shelf:
             CapabilityInputError: one of that name is registered already.
         """
         made = read_manifest(path)
-        if made.name in self.names() and not replace:
-            raise CapabilityInputError(
-                f"capability {made.name!r} is already registered; replace it with `--replace`",
-                fields_invalid=["name"],
-            )
-        target = self._manifests() / f"{made.name}.toml"
-        _write(target, Path(path).read_text(encoding="utf-8"), 0o644)
-        _write(target.with_suffix(".origin"), made.directory + "\n", 0o644)
+        text = Path(path).read_text(encoding="utf-8")
+        with self._changing():
+            if made.name in self.names() and not replace:
+                raise CapabilityInputError(
+                    f"capability {made.name!r} is already registered",
+                    fields_invalid=["name"],
+                    user_action=UserAction(
+                        ActionKind.CHANGE_INPUT,
+                        "replace it with `--replace` (in Python `replace=True`), or give this one another name",
+                    ),
+                )
+            target = self._manifests() / f"{made.name}.toml"
+            _write(target.with_suffix(".origin"), made.directory + "\n")
+            _write(target, text)
         return made
 
     def remove(self, name: str) -> None:
-        """Forget a capability, its settings and its secrets."""
-        self.manifest(name)
-        for suffix in (".toml", ".origin"):
-            (self._manifests() / f"{name}{suffix}").unlink(missing_ok=True)
-        instances = self._instances()
-        for instance in [one for one, held in instances.items() if held.get("capability") == name]:
-            del instances[instance]
-        self._keep_instances(instances)
-        secrets = self._secrets()
-        if secrets.pop(name, None) is not None:
-            self._keep_secrets(secrets)
+        """Forget a capability, its settings and its secrets, whatever state its manifest is in.
+
+        Raises:
+            CapabilityNotLoadedError: nothing of that name is registered.
+        """
+        with self._changing():
+            if name not in self.names():
+                raise CapabilityNotLoadedError(name)
+            for suffix in (".toml", ".origin"):
+                file = self._manifests() / f"{name}{suffix}"
+                try:
+                    file.unlink(missing_ok=True)
+                except OSError as error:
+                    raise refused(error, file) from error
+            instances = self._instances()
+            kept = {one: held for one, held in instances.items() if held.get("capability") != name}
+            if len(kept) < len(instances):
+                self._keep_instances(kept)
+            secrets = self._secrets()
+            if secrets.pop(name, None) is not None:
+                self._keep_secrets(secrets)
+
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Be the only one who changes something, so that no change of another's is lost."""
+        with alone(self.folder / LOCK):
+            yield
 
     def _manifests(self) -> Path:
         return self.folder / "capabilities"
@@ -91,9 +125,8 @@ class Shelf:
 
     def set_enabled(self, instance: str, on: bool, *, capability: str | None = None) -> bool:
         """Switch an instance on or off; whether that changed anything comes back."""
-        changed = self.is_enabled(instance) is not on
-        self._change(instance, capability or instance, enabled=on)
-        return changed
+        before = self._change(instance, capability or instance, enabled=on)
+        return (before.get("enabled", True) is not False) is not on
 
     def config(self, instance: str) -> dict[str, Any]:
         """The configuration that was kept for an instance."""
@@ -103,20 +136,30 @@ class Shelf:
         """Keep a configuration. Check it first: see `failwell.jobs.schema.validate`."""
         self._change(instance, capability or instance, config=dict(config))
 
-    def _change(self, instance: str, capability: str, **held: Any) -> None:
+    def instances(self, name: str) -> list[str]:
+        """The instances of a capability that something is kept for, and the one that is called like it."""
+        held = [one for one, known in self._instances().items() if known.get("capability") == name]
+        return sorted({name, *held}, key=lambda one: (one != name, one))
+
+    def _change(self, instance: str, capability: str, **held: Any) -> dict[str, Any]:
+        """Keep this of an instance; what was kept of it before comes back."""
         check_instance(instance)
         if is_brief(capability, instance):
             # Ids that nobody chose are for one run, and what belongs to them ends with it.
-            return
-        instances = self._instances()
-        instances[instance] = {**instances.get(instance, {}), "capability": capability, **held}
-        self._keep_instances(instances)
+            return {}
+        with self._changing():
+            instances = self._instances()
+            before = instances.get(instance, {})
+            after = {**before, "capability": capability, **held}
+            if after != before:
+                self._keep_instances({**instances, instance: after})
+        return before
 
     def _instances(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "instances.json")
 
     def _keep_instances(self, held: Mapping[str, Any]) -> None:
-        _write(self.folder / "instances.json", dumps(held, indent=2, sort_keys=True) + "\n", 0o600)
+        _write(self.folder / "instances.json", dumps(held, indent=2, sort_keys=True) + "\n")
 
     # -------------------------------------------------------------- secrets
 
@@ -141,25 +184,20 @@ class Shelf:
                 f"capability {name!r} declares no secret `{variable}`; it has {known}",
                 fields_invalid=[variable],
             )
-        secrets = self._secrets()
-        own = secrets.setdefault(name, {})
-        if value is None:
-            own.pop(variable, None)
-        else:
-            own[variable] = value
-        self._keep_secrets(secrets)
+        with self._changing():
+            secrets = self._secrets()
+            own = secrets.setdefault(name, {})
+            if value is None:
+                own.pop(variable, None)
+            else:
+                own[variable] = value
+            self._keep_secrets(secrets)
 
     def _secrets(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "secrets.json")
 
     def _keep_secrets(self, held: Mapping[str, Any]) -> None:
-        _write(self.folder / "secrets.json", dumps(held, indent=2, sort_keys=True) + "\n", 0o600)
-
-
-def _at(path: Path, directory: str) -> Manifest:
-    from tomllib import loads as read_toml
-
-    return parse_manifest(read_toml(path.read_text(encoding="utf-8")), directory, shown=str(path))
+        _write(self.folder / "secrets.json", dumps(held, indent=2, sort_keys=True) + "\n")
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -168,17 +206,36 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, JSONDecodeError) as error:
-        raise CapabilityConfigError(f"{path} cannot be read: {error}; correct it or move it away") from error
+        raise _broken(path, f"cannot be read: {error}") from error
     if not isinstance(held, dict):
-        raise CapabilityConfigError(f"{path} does not hold an object; correct it or move it away")
-    return cast("dict[str, dict[str, Any]]", held)
+        raise _broken(path, "does not hold an object")
+    known = cast("dict[str, dict[str, Any]]", held)
+    for name, one in known.items():
+        if not isinstance(one, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  (a person may have written it)
+            raise _broken(path, f"does not hold an object for {name!r}")
+    return known
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def _broken(path: Path, why: str) -> CapabilityConfigError:
+    return CapabilityConfigError(
+        f"{path} {why}",
+        user_action=UserAction(ActionKind.FIX_CONFIGURATION, "correct the file, or move it away"),
+    )
+
+
+def _write(path: Path, text: str) -> None:
     make_private(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    try:
+        try:
+            with open(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+            ) as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise refused(error, path) from error

@@ -4,6 +4,7 @@
 In it: `journal.db`, and for each run a folder `runs/<run>/`.
 """
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -11,11 +12,12 @@ from pathlib import Path
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
-from failwell.journal.faults import BadRunId, StoreUnavailable
+from failwell.journal.faults import BadRunId, StoreFull, StoreUnavailable
 
 JOURNAL = "journal.db"
 ERRORS = "errors.jsonl"
 NOTIFICATIONS = "notifications.jsonl"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_VARIABLES = ("FAILWELL_RUN_ID", "CONDUCTOR_RUN_ID")
 
@@ -59,8 +61,15 @@ def make_private(folder: Path) -> Path:
     return folder
 
 
-def refused(error: OSError, path: Path) -> StoreUnavailable:
+def refused(error: OSError, path: Path) -> StoreUnavailable | StoreFull:
     """The fault for a state folder that the system does not let us use."""
+    if error.errno in _FULL:
+        return StoreFull(
+            message=f"there is no space left for `{path}`",
+            user_action=UserAction(
+                ActionKind.FREE_RESOURCES, "free disk space, or give another folder with `--store DIR`"
+            ),
+        )
     words = (error.strerror or type(error).__name__).lower()
     return StoreUnavailable(
         message=f"the state folder `{path}` cannot be used: {words}",

@@ -15,6 +15,7 @@ from typing import Any
 from failwell.journal.faults import Locked, already_taken
 from failwell.journal.folder import make_private, refused
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.suppress import suppress
 
 LOCK = "lock"
 _TRIES = 10
@@ -105,7 +106,8 @@ def _sign(descriptor: int, clock: Clock) -> None:
 
     since = clock.now().isoformat(timespec="seconds")
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, dumps({"pid": os.getpid(), "host": gethostname(), "since": since}).encode(), 0)
+    with suppress(OSError, reason="a full disk has no room for a signature, and the lock holds without one"):
+        os.pwrite(descriptor, dumps({"pid": os.getpid(), "host": gethostname(), "since": since}).encode(), 0)
 
 
 def _holder(descriptor: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from select import select
 from typing import Self
 
-from failwell.journal.faults import StoreUnavailable
+from failwell.journal.faults import StoreFull, StoreUnavailable
 from failwell.journal.folder import make_private
 from failwell.runtime.suppress import suppress
 
@@ -39,7 +39,7 @@ class Watch:
     def __enter__(self) -> Self:
         if not hasattr(socket, "AF_UNIX"):
             return self
-        with suppress(OSError, StoreUnavailable, reason="without a socket the follower polls"):
+        with suppress(OSError, StoreUnavailable, StoreFull, reason="without a socket the follower polls"):
             make_private(self._folder)
             made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             made.settimeout(0.0)

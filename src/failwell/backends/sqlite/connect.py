@@ -7,7 +7,7 @@ from typing import Literal
 
 from failwell.backends.sqlite.checkpoint import SECOND_NET
 from failwell.backends.sqlite.migrate import migrate, migrations, newer, version_of
-from failwell.backends.sqlite.trouble import typed
+from failwell.backends.sqlite.trouble import outdated, typed
 from failwell.journal.folder import make_private, refused
 from failwell.journal.lock import alone
 
@@ -22,19 +22,47 @@ BUSY_SECONDS = 5.0
 def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open the database at `path`, making and updating it as needed.
 
-    The connection is in autocommit mode and may pass between threads one at a time.
+    The connection is in autocommit mode and may pass between threads one at a time. Where nothing may be
+    written, a database that is there is opened for reading alone.
 
     Raises:
         Fault: the file cannot be used; the fault says why.
     """
     make_private(path.parent)
+    if is_sealed(path):
+        return _connect_sealed(path, busy)
     _make_file(path)
+    return _opened(path, str(path), durability, busy)
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether there is a database in a folder that this process may not write to."""
+    return path.exists() and not os.access(path.parent, os.W_OK)
+
+
+def _connect_sealed(path: Path, busy: float) -> sqlite3.Connection:
+    """Open what may only be read. SQLite wants to write even then, unless it is told that nobody else does."""
+    log = path.with_name(f"{path.name}-wal")
+    is_at_rest = not log.exists() or log.stat().st_size == 0
+    way = "immutable=1" if is_at_rest else "mode=ro"
+    return _opened(path, f"{path.absolute().as_uri()}?{way}", None, busy)
+
+
+def _opened(path: Path, target: str, durability: Durability | None, busy: float) -> sqlite3.Connection:
     with typed(path):
         made = sqlite3.connect(
-            path, timeout=busy, isolation_level=None, check_same_thread=False, cached_statements=256
+            target,
+            uri=durability is None,
+            timeout=busy,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         try:
-            _prepare(made, path, durability)
+            if durability is None:
+                _check_version(made, path)
+            else:
+                _prepare(made, path, durability)
         except BaseException:  # whatever it was, an open file would stay behind
             made.close()
             raise
@@ -78,12 +106,24 @@ def _prepare(made: sqlite3.Connection, path: Path, durability: Durability) -> No
     # After a burst the log is cut back to this, instead of keeping the size that it once had.
     made.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     made.execute(f"PRAGMA wal_autocheckpoint = {SECOND_NET}")
+    if not _check_version(made, path) or made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        _set_up(made, path)
+
+
+def _check_version(made: sqlite3.Connection, path: Path) -> bool:
+    """Whether the database is of the version that is known.
+
+    Raises:
+        StoreNewer: it is of one that is not.
+        StoreUnavailable: it is of an earlier one, and may not be brought up to date.
+    """
     latest = migrations()[-1].number
     found = version_of(made)
     if found > latest:
         raise newer(path, found, latest)
-    if found < latest or made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        _set_up(made, path)
+    if found < latest and is_sealed(path):
+        raise outdated(path)
+    return found == latest
 
 
 def _set_up(made: sqlite3.Connection, path: Path) -> None:

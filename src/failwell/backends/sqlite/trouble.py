@@ -18,6 +18,7 @@ _PROBE = 1 << 16
 _DENIED = frozenset({"SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"})
 _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"})
 _UNFIT = frozenset({"SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"})
+_ALLOW = "allow writing to the file and its folder, or give another `--store DIR`"
 _BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
 
 
@@ -51,16 +52,32 @@ def trouble(error: sqlite3.Error, path: Path) -> Fault:
     if primary in _BUSY:
         return _unavailable(f"the journal `{path}` is kept busy by another process", code)
     if primary in _DENIED:
-        return _unavailable(
-            f"the journal `{path}` may not be written to",
-            code,
-            "allow writing to the file and its folder, or give another `--store DIR`",
-        )
+        return _unavailable(f"the journal `{path}` may not be written to", code, _ALLOW)
     if primary == "SQLITE_CANTOPEN":
         return _unavailable(
-            f"the journal `{path}` cannot be opened", code, "check the folder, or give another `--store DIR`"
+            f"the journal `{path}` cannot be opened{_why_not(path)}",
+            code,
+            "check the file and its folder, or give another `--store DIR`",
         )
     return _unavailable(f"the journal `{path}` could not be read or written", code)
+
+
+def outdated(path: Path) -> StoreUnavailable:
+    """The fault for a file of an earlier version that may not be written to."""
+    return _unavailable(
+        f"the journal `{path}` was written by an earlier version and may not be brought up to date:"
+        " it may not be written to",
+        "SQLITE_READONLY",
+        _ALLOW,
+    )
+
+
+def _why_not(path: Path) -> str:
+    """What the system says of the file, where it says something."""
+    for name, way in ((path.parent, os.W_OK | os.X_OK), (path, os.R_OK | os.W_OK)):
+        if name.exists() and not os.access(name, way):
+            return f": `{name}` may not be written to"
+    return ": it is a folder" if path.is_dir() else ""
 
 
 def damaged(path: Path, **details: object) -> StoreCorrupt:

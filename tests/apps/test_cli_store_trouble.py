@@ -1,0 +1,127 @@
+"""Ordinary trouble with the state folder is told as what it is: never as a defect of the program."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.apps.job_place import Place
+from tests.apps.running import Done
+from tests.apps.sealed import needs_mounts, on_full, on_sealed
+
+
+def a_place(folder: Path) -> Place:
+    place = Place(folder, "echo")
+    assert place("job", "submit", "echo", "value=1", "--wait").code == 0
+    return place
+
+
+def sealed(place: Place, *arguments: str) -> Done:
+    state = place.path("state")
+    return on_sealed(state, *arguments, "--store", str(state))
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("capability", "disable", "echo"),
+        ("capability", "config", "echo", "a=1"),
+        ("capability", "remove", "echo"),
+        ("capability", "add", "echo.toml", "--replace"),
+        ("job", "submit", "echo"),
+        ("job", "submit", "echo", "--wait"),
+        ("workers", "run", "--until-empty"),
+    ],
+    ids=" ".join,
+)
+def test_what_has_to_write_says_that_it_may_not(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    place = a_place(tmp_path)
+    given = [str(tmp_path / one) if one == "echo.toml" else one for one in arguments]
+
+    done = sealed(place, *given, "--json")
+
+    assert done.error["kind"] == "session.store_unavailable"
+    assert "may not be written to" in done.error["message"] or "read-only" in done.error["message"]
+    assert "--store DIR" in done.error["hint"]
+
+
+@needs_mounts
+def test_what_only_reads_works_where_nothing_may_be_written(tmp_path: Path) -> None:
+    place = a_place(tmp_path)
+
+    listed = sealed(place, "job", "list", "--json")
+    shown = sealed(place, "job", "show", "last", "--json")
+    known = sealed(place, "capability", "list", "--json")
+    told = sealed(place, "job", "tail", "last")
+
+    assert [one["state"] for one in listed.data] == ["completed"]
+    assert shown.data["result"] == 1
+    assert [one["name"] for one in known.data] == ["echo"]
+    assert "completed" in told.out
+
+
+@needs_mounts
+def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written(tmp_path: Path) -> None:
+    place = a_place(tmp_path)
+
+    with place.start("workers", "run"):
+        place.until(place.path("state") / "jobs" / "host.json")
+        waited = place("job", "submit", "echo", "value=2", "--wait")
+        log = place.path("state") / "journal.db-wal"
+        size = log.stat().st_size
+        listed = sealed(place, "job", "list", "--json")
+
+    assert (waited.out, size > 0) == ("2\n", True)
+    assert [one["state"] for one in listed.data] == ["completed", "completed"]
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("capability", "disable", "echo"),
+        ("capability", "add", "echo.toml", "--replace"),
+        ("job", "submit", "echo", "--wait"),
+        ("workers", "run", "--until-empty"),
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_is_told_as_one(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    place = a_place(tmp_path)
+    given = [str(tmp_path / one) if one == "echo.toml" else one for one in arguments]
+    full = tmp_path / "full"
+
+    done = on_full(full, place.path("state"), *given, "--store", str(full), "--json")
+
+    assert done.error["kind"] == "resource.disk"
+    assert "no space left" in done.error["message"]
+
+
+@pytest.mark.parametrize("text", ['name = "broken\n', "name = 3\n"])
+def test_a_broken_manifest_is_named_with_its_line_and_can_be_removed(tmp_path: Path, text: str) -> None:
+    place = Place(tmp_path, "echo")
+    broken = place.path("state") / "capabilities" / "broken.toml"
+    broken.write_text(text)
+
+    listed = place("capability", "list", "--json")
+    switched = place("job", "submit", "broken", "--json")
+    removed = place("capability", "remove", "broken")
+
+    [row] = [one for one in listed.data if one["name"] == "broken"]
+    assert str(broken) in row["problem"]
+    assert ("line 1" in row["problem"]) is ('"' in text)
+    assert switched.error["kind"] == "validation.config_invalid"
+    assert (removed.code, broken.exists()) == (0, False)
+    assert [one["name"] for one in place("capability", "list", "--json").data] == ["echo"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"echo": 3}'])
+def test_a_broken_file_of_settings_is_named(tmp_path: Path, text: str) -> None:
+    place = Place(tmp_path, "echo")
+    (place.path("state") / "instances.json").write_text(text)
+
+    done = place("capability", "list", "--json")
+
+    assert done.error["kind"] == "validation.config_invalid"
+    assert "instances.json" in done.error["message"]
+    assert "correct the file" in done.error["hint"]
