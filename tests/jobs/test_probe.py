@@ -93,6 +93,9 @@ class Driver(ModuleType):
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         return index
 
+    def nvmlDeviceGetUUID(self, handle: int) -> Any:
+        return b"GPU-aa11" if handle == 0 else "GPU-ab22"
+
     def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
         return SimpleNamespace(total=(handle + 1) * 10 * GIB, free=GIB)
 
@@ -109,10 +112,12 @@ def test_cards_and_who_holds_their_memory_are_told_by_the_driver(monkeypatch: py
     gpus = Gpus()
 
     pools, processes = gpus.read()
+    ids = gpus.ids()
     gpus.close()
 
     assert pools == (Pool(10240.0, 1024.0), Pool(20480.0, 1024.0))
     assert processes == {(0, 7): 0.0, (1, 7): 1024.0, (1, 8): 2048.0}
+    assert ids == ("GPU-aa11", "GPU-ab22")
     assert driver.shut == 1
 
 
@@ -123,3 +128,4 @@ def test_a_machine_without_a_driver_has_no_cards(
     monkeypatch.setitem(sys.modules, "pynvml", driver)
 
     assert Gpus().read() == ((), {})
+    assert Gpus().ids() == ()

@@ -24,8 +24,8 @@ NOTICEABLE = 16.0
 RAM, DISK = "ram", "disk"
 
 
-def gpu(index: int) -> str:
-    """The name of a GPU's pool."""
+def gpu(index: int | str) -> str:
+    """The name of a GPU's pool, by its number, or by its name where nobody knows the number."""
     return f"gpu:{index}"
 
 

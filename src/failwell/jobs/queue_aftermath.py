@@ -129,7 +129,7 @@ class Aftermath:
         short = report.resource_shortfall
         name = short.resource if short is not None else report.kind
         if name in ("gpu_vram_mb", "resource.gpu_memory"):
-            return ledger.gpu(station.device)
+            return self._state.book.card(station)
         return ledger.DISK if name in ("disk_mb", "resource.disk") else ledger.RAM
 
 

@@ -17,6 +17,8 @@ class Machine:
     gpus: tuple[Pool, ...] = ()
     gpu_processes: Mapping[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
     """GPU and process → the memory it holds there."""
+    gpu_ids: tuple[str, ...] = ()
+    """What the driver calls each of them; environments may name cards so."""
 
     def pools(self) -> dict[str, Pool]:
         """Everything that can run short."""
@@ -26,6 +28,17 @@ class Machine:
         if self.disk is not None:
             made[DISK] = self.disk
         return made
+
+    def card(self, named: str) -> str:
+        """The pool of the card that an environment calls by its number, its id, or the beginning of that.
+
+        One that is not there, or is a part of a card, has a pool that nobody can measure.
+        """
+        if not named.isdecimal():
+            for index, known in enumerate(self.gpu_ids):
+                if known.lower().startswith(named.lower()):
+                    return gpu(index)
+        return gpu(named)
 
     def held(self, rss_mb: float, pids: tuple[int, ...]) -> dict[str, float]:
         """What a worker with these processes holds."""

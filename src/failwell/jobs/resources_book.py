@@ -111,7 +111,11 @@ class Book:
 
     def peaks(self, station: Station) -> dict[str, float]:
         """What it will need, by pool."""
-        return self._lessons.peaks(station)
+        return self._lessons.peaks(station, self.card(station))
+
+    def card(self, station: Station) -> str:
+        """The pool of the GPU that its worker uses."""
+        return gpu(station.card) if self.machine is None else self.machine.card(station.card)
 
     @property
     def learned(self) -> dict[tuple[str, str], Profile]:
@@ -213,7 +217,7 @@ class Book:
             return
         held = self._held(station)
         peak.ram = max(peak.ram, held.get(RAM, 0.0))
-        peak.gpu = max(peak.gpu, held.get(gpu(station.device), 0.0))
+        peak.gpu = max(peak.gpu, held.get(self.card(station), 0.0))
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 

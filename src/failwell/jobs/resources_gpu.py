@@ -35,6 +35,21 @@ class Gpus:
             return tuple(pools), processes
         return tuple(pools), processes
 
+    def ids(self) -> tuple[str, ...]:
+        """What the driver calls each card, whatever its number."""
+        nvml = self._loaded()
+        if nvml is None:
+            return ()
+        made: list[str] = []
+        try:
+            for index in range(nvml.nvmlDeviceGetCount()):
+                told = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
+                # Older bindings tell bytes.
+                made.append(told.decode() if isinstance(told, bytes) else str(told))
+        except nvml.NVMLError:
+            return tuple(made)
+        return tuple(made)
+
     def close(self) -> None:
         """Leave NVML."""
         if self._nvml is not None:

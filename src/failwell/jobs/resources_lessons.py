@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from failwell.jobs.ledger import DISK, RAM, gpu
+from failwell.jobs.ledger import DISK, RAM
 from failwell.jobs.resources_disk import Written, since
 from failwell.jobs.station import Station
 from failwell.jobs.store import Profile
@@ -56,12 +56,12 @@ class Lessons:
         found = self._profiles.get((station.instance, station.config))
         return None if found is None or not found.successes else found
 
-    def peaks(self, station: Station) -> dict[str, float]:
-        """What it will need, by pool."""
+    def peaks(self, station: Station, card: str) -> dict[str, float]:
+        """What it will need, by pool; `card` is that of its GPU."""
         found = self.profile(station)
         if found is None:
             return {}
-        return {gpu(station.device): found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
+        return {card: found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
 
     def learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
         """Take in what one call needed; from a failed one only that it was tried.

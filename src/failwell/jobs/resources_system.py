@@ -24,7 +24,9 @@ class SystemProbe:
     def read(self) -> Machine:
         """Look once."""
         gpus, processes = self._gpus.read()
-        return Machine(ram=self._ram(), disk=self._disk(), gpus=gpus, gpu_processes=processes)
+        return Machine(
+            ram=self._ram(), disk=self._disk(), gpus=gpus, gpu_processes=processes, gpu_ids=self._gpus.ids()
+        )
 
     def close(self) -> None:
         """Leave NVML."""

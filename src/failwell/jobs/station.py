@@ -15,8 +15,15 @@ class Station:
     """Where the jobs of one instance are done."""
 
     def __init__(
-        self, manifest: Manifest, worker: Worker, config: Mapping[str, Any], *, is_enabled: bool = True
+        self,
+        manifest: Manifest,
+        worker: Worker,
+        config: Mapping[str, Any],
+        *,
+        is_enabled: bool = True,
+        host: Mapping[str, str] = os.environ,
     ) -> None:
+        """Make it; `host` is the environment of which its worker sees a part."""
         self.manifest = manifest
         self.worker = worker
         self.is_enabled = is_enabled
@@ -30,7 +37,8 @@ class Station:
         self.is_leaving = False
         """Whether it is being unloaded; nothing is started in it any more, and nothing taken in for it."""
         self._emptied: asyncio.Event | None = None
-        self.device = _device(manifest)
+        self.card = _card(manifest, host)
+        """The first GPU that its worker may see, as its environment names it."""
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """It has another configuration, and has to be measured anew."""
@@ -68,9 +76,11 @@ class Station:
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def _device(manifest: Manifest) -> int:
-    """The GPU that the worker will use: the first that it may see."""
-    told = {variable.name: variable.value for variable in manifest.env}
-    visible = told.get(_VISIBLE) or os.environ.get(_VISIBLE, "")
-    first = visible.partition(",")[0].strip()
-    return int(first) if first.isdecimal() else 0
+def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
+    """By the worker's own environment: what its manifest says goes before what the host has."""
+    told = {one.name: one.value for one in manifest.env if not one.secret and one.value is not None}
+    visible = told.get(_VISIBLE, host.get(_VISIBLE))
+    if visible is None:
+        return "0"
+    # An empty list, or one that begins with no card, lets it see none.
+    return visible.partition(",")[0].strip() or "-1"
