@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.asking import MOST_BYTES, check_request
+from failwell.jobs.asking import MOST_BYTES
 from failwell.jobs.desk import Desk
 from failwell.jobs.job import JobRequest
 from failwell.jobs.opening import open_store
@@ -82,9 +82,3 @@ def test_as_much_as_is_allowed_arrives(tmp_path: Path) -> None:
     # It arrived, and was refused there for its name.
     assert deep == _nested(199)
     assert (error.kind, error.fields_invalid) == ("validation.input_invalid", ("text",))
-
-
-def test_arguments_that_are_not_json_are_left_to_those_who_tell_why() -> None:
-    request = JobRequest(instance="worker", arguments={"value": object()})
-
-    assert check_request(request) is request

@@ -33,10 +33,11 @@ class Desk:
             CapabilityNotLoadedError: nothing of that name is registered.
             CapabilityDisabledError: it is switched off.
         """
+        check_request(request)
         self.shelf.manifest(self.shelf.capability(request.instance))
         if not self.shelf.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
-        entry = Entry(new_job_id(), check_request(request), time(), 0)
+        entry = Entry(new_job_id(), request, time(), 0)
         done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
         self.store.ring()
         found = self.find(done.twins.get(entry.id, entry.id))

@@ -24,6 +24,7 @@ from failwell.jobs.queue_events import BUFFER, Hub, Subscription
 from failwell.jobs.queue_faults import (
     HostDied,
     NoStreamLeft,
+    OtherLoop,
     QueueClosed,
     QueueStopped,
     UnknownJob,
@@ -206,8 +207,11 @@ class Queue:
         return found
 
     def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
+        if asyncio.get_running_loop() is not self._state.loop:
+            raise OtherLoop
         if self._is_closed:
             raise QueueClosed
+        check_request(request, is_taken=items is not None)
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
         station = self._state.station(request.instance)
@@ -215,7 +219,6 @@ class Queue:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
-        check_request(request, is_taken=items is not None)
         before = None if request.key is None else self._before(request, request.key)
         if before is not None:
             before.wanted += 1

@@ -86,6 +86,30 @@ class QueueClosed(Validation, kind="validation.input_invalid"):
         return "the queue is stopping and takes no more work; start it again and hand it in then"
 
 
+class OtherLoop(Validation, kind="validation.input_invalid"):
+    """Work was handed in from another event loop than the queue's own."""
+
+    def summary(self) -> str:
+        return (
+            "a queue takes work on the event loop that it was started on; hand it in there, from another"
+            " thread with `asyncio.run_coroutine_threadsafe`"
+        )
+
+
+class NotEntered(Validation, RuntimeError, kind="validation.input_invalid"):
+    """A runtime was used before `async with` or after it."""
+
+    def summary(self) -> str:
+        return "a Runtime is used within `async with`"
+
+
+class EnteredTwice(Validation, RuntimeError, kind="validation.input_invalid"):
+    """A runtime that runs was to be started."""
+
+    def summary(self) -> str:
+        return "this Runtime runs already; leave its `async with` first, or make another Runtime"
+
+
 class DeadlinePassed(Fault, kind="limit.run_timeout"):
     """A job was not done by the time it had to be."""
 

@@ -25,7 +25,7 @@ from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_
 from failwell.jobs.outcome import result_of
 from failwell.jobs.queue import Queue
 from failwell.jobs.queue_events import BUFFER, Subscription
-from failwell.jobs.queue_faults import NotReadable
+from failwell.jobs.queue_faults import EnteredTwice, NotEntered, NotReadable
 from failwell.jobs.queue_items import Items
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Limits, Probe
@@ -104,8 +104,21 @@ class Runtime:
 
         Raises:
             HostElsewhere: another process runs the jobs of this store.
+            EnteredTwice: it runs already.
         """
-        store = self._store = open_store(self._given)
+        if self._store is not None:
+            raise EnteredTwice
+        self._store = open_store(self._given)
+        try:
+            await self._begin(self._store)
+        except BaseException:
+            # Also a cancellation: whatever keeps it from starting, it can be started later.
+            self._store = self._queue = None
+            raise
+        self._draw()
+        return self
+
+    async def _begin(self, store: JobStore) -> None:
         async with AsyncExitStack() as stack:
             if store is not self._given:
                 stack.callback(store.close)
@@ -114,20 +127,22 @@ class Runtime:
             self._book = Book(self._probe or system_probe(store.folder), self._headroom, time, self._limits)
             stack.push_async_callback(self._book.close)
             self._book.load(store.profiles())
+            self._make_anew()
             self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
             self._listen(stack, store)
             self._queue.recover()
             self._stack = stack.pop_all()
-        self._draw()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
-        self._queue = None
+        try:
+            await self._stack.__aexit__(kind, error, trace)
+        finally:
+            self._store = self._queue = None
+            self._hurry = asyncio.Event()
 
     def _listen(self, stack: AsyncExitStack, store: JobStore) -> None:
         """Be woken by others who hand in jobs."""
@@ -187,16 +202,21 @@ class Runtime:
         """The queue.
 
         Raises:
-            RuntimeError: outside of `async with`.
+            NotEntered: outside of `async with`.
         """
         if self._queue is None:
-            raise RuntimeError("a Runtime is used within `async with`")
+            raise NotEntered
         return self._queue
 
     @property
     def store(self) -> JobStore:
-        """Where the jobs are kept."""
-        assert self._store is not None
+        """Where the jobs are kept.
+
+        Raises:
+            NotEntered: outside of `async with`.
+        """
+        if self._store is None:
+            raise NotEntered
         return self._store
 
     # -------------------------------------------------------------- capabilities
@@ -226,9 +246,14 @@ class Runtime:
             manifest = what
         elif isinstance(what, str | os.PathLike):
             manifest = read_manifest(os.fspath(cast("str | os.PathLike[str]", what)))
-        else:
+        elif callable(what):
             manifest = manifest_of(what, **fields)
-        name = check_instance(instance or manifest.name)
+        else:
+            raise _unfit("what", what, "a manifest, the path of one, a class or a function")
+        if instance is not None and not _is(str, instance):
+            raise _unfit("instance", instance, "a text")
+        _check_config(config)
+        name = check_instance(manifest.name if instance is None else instance)
         if name in self._stations:
             raise CapabilityInputError(
                 f"an instance `{name}` is registered already; give this one another id",
@@ -294,6 +319,15 @@ class Runtime:
         if check and manifest.config is not None:
             worker.settle()
         return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
+
+    def _make_anew(self) -> None:
+        """Make the workers of what was registered: before this, or within an earlier `async with`."""
+        known = list(self._stations.values())
+        self._stations.clear()
+        self._leave.clear()
+        for one in known:
+            secrets = self.shelf.secrets(one.manifest.name)
+            self._add(self._make(one.manifest, one.instance, one.asked, secrets, check=False))
 
     def _add(self, station: Station) -> None:
         self._stations[station.instance] = station
@@ -387,6 +421,7 @@ class Runtime:
         Raises:
             CapabilityConfigError: it is not valid; every bad field is named, nothing was changed.
         """
+        _check_config(config)
         station = self._station(instance)
         taken = await station.worker.reconfigure(config)
         station.configure(taken)
@@ -560,7 +595,8 @@ class Runtime:
         """One picture of everything: totals, workers, what is reserved, who waits and why."""
         from failwell.jobs.picture import picture
 
-        assert self._book is not None
+        if self._book is None:
+            raise NotEntered
         return picture(self.store, self.queue, self._book, self._stations)
 
     def _draw(self) -> None:
@@ -581,3 +617,19 @@ class Runtime:
 
     def _picture_file(self) -> Path:
         return self.store.folder / "host.json"
+
+
+def _is(kind: type, value: object) -> bool:
+    """Whether a value is what its annotation says; not every caller has a type checker."""
+    return isinstance(value, kind)
+
+
+def _check_config(config: object) -> None:
+    if config is not None and not isinstance(config, Mapping):
+        raise _unfit("config", config, "a mapping")
+
+
+def _unfit(name: str, value: object, what: str) -> CapabilityInputError:
+    return CapabilityInputError(
+        f"`{name}` is {what}, and not of type {type(value).__name__}", fields_invalid=[name]
+    )
