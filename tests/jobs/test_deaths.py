@@ -469,3 +469,36 @@ def test_a_start_for_which_there_are_no_descriptors_fails_and_leaves_none_open()
 
     assert failures > 3
     assert after == 1
+
+
+FIRST_DEATH = """
+import asyncio, os, signal, sys
+from tests.jobs.workers import a_worker, failure
+
+async def main():
+    async with a_worker() as (worker, _):
+        call = asyncio.ensure_future(failure(worker.call("one", {"seconds": 600}, action="deaf")))
+        while not worker.in_flight:
+            await asyncio.sleep(0.01)
+        before = set(sys.modules)
+        os.kill(worker.pid, signal.SIGKILL)
+        await call
+        print(sorted(set(sys.modules) - before))
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_death_of_all_has_nothing_to_load_before_it_is_told() -> None:
+    root = Path(SAMPLES).parents[2]
+
+    made = subprocess.run(
+        [sys.executable, "-c", FIRST_DEATH],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}"},
+    )
+
+    assert made.stdout == "[]\n"

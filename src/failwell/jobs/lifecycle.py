@@ -8,6 +8,7 @@ for that is told so by a fault; nobody is cancelled who did not ask for it.
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from failwell.fault.base import Fault
@@ -150,7 +151,8 @@ class Lifecycle:
             # Also a cancellation: whatever stops the start must not leave its process behind.
             await self._abort(process)
             if self._is_unwanted and isinstance(error, Exception):
-                raise self._stopped_early() from error
+                # What it died of was our own doing.
+                raise self._stopped_early() from None
             if isinstance(error, Fault) and error.kind in _DEATHS:
                 self._count_death(error)
             raise
@@ -165,6 +167,8 @@ class Lifecycle:
     async def _make_ready(self, process: Process, startup: Startup, env: Mapping[str, str]) -> Config:
         self.generation += 1
         session = self._telling.renew(self.generation)
+        # While we wait for the interpreter there is time for it.
+        asyncio.get_running_loop().call_soon(_rehearse)
         await startup.spawn(env)
         self._announced = process
         pid = process.pid or 0
@@ -329,6 +333,12 @@ class Lifecycle:
                     report=describe(fault, scene=self._scene),
                 )
             )
+
+
+@cache
+def _rehearse() -> None:
+    """Tell nobody of a death that was none, once: what that takes is loaded when a real one has to be told."""
+    describe(death("", Ending(code=-signal.SIGKILL)))
 
 
 def _nothing(_config: Config) -> None:
