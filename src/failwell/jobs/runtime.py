@@ -23,6 +23,7 @@ from failwell.jobs.ledger import HEADROOM
 from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
 from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_probe
 from failwell.jobs.outcome import result_of
+from failwell.jobs.printed import Lines
 from failwell.jobs.queue import Queue
 from failwell.jobs.queue_events import BUFFER, Subscription
 from failwell.jobs.queue_faults import EnteredTwice, NotEntered, NotReadable
@@ -34,7 +35,7 @@ from failwell.jobs.shelf import Shelf
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker import Died, Ready, WorkerEvent
+from failwell.jobs.worker import Died, Logged, Measured, Ready, WorkerEvent
 
 DRAIN = 5.0
 
@@ -94,6 +95,7 @@ class Runtime:
         self._queue: Queue | None = None
         self._store: JobStore | None = None
         self._book: Book | None = None
+        self._lines: Lines | None = None
         self._picture: asyncio.TimerHandle | None = None
         self._hurry = asyncio.Event()
 
@@ -126,6 +128,8 @@ class Runtime:
             stack.enter_context(store.hurried())
             self._book = Book(self._probe or system_probe(store.folder), self._headroom, time, self._limits)
             stack.push_async_callback(self._book.close)
+            self._lines = Lines(store.folder)
+            stack.callback(self._lines.flush)
             self._book.load(store.profiles())
             self._make_anew()
             self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
@@ -336,9 +340,22 @@ class Runtime:
             self._queue.look_outside()
 
     def _heard(self, station: Station, event: WorkerEvent) -> None:
+        if isinstance(event, Logged):
+            self._keep_line(station, event)
+            return
+        if self._lines is not None and isinstance(event, Measured | Died):
+            # Its result follows, and whoever reads that may want to read what was said.
+            self._lines.flush(event.job if isinstance(event, Measured) else None)
         self.queue.heard(station, event)
         if isinstance(event, Ready | Died):
             self._draw()
+
+    def _keep_line(self, station: Station, event: Logged) -> None:
+        if self._lines is None:
+            return
+        # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
+        only = next(iter(station.entries)) if len(station.entries) == 1 else None
+        self._lines.add(event, event.job or only)
 
     def _results(self) -> str:
         from failwell.journal.folder import make_private

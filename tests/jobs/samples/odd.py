@@ -153,3 +153,16 @@ class Files:
     def many(self, number):
         for _ in range(number):
             yield b"x"
+
+
+class Talker:
+    """Says something before, while and after it waits."""
+
+    def initialize(self, config):
+        print("loading")
+
+    def execute(self, path):
+        print("before")
+        while not os.path.exists(path):
+            time.sleep(0.005)
+        print("after")

@@ -24,11 +24,12 @@ from failwell.backends.sqlite.jobs_forget import (
     old_jobs,
     together,
 )
-from failwell.backends.sqlite.jobs_sweep import sweep
+from failwell.backends.sqlite.jobs_sweep import sweep, sweep_lines
 from failwell.backends.sqlite.trouble import damaged, typed
 from failwell.fault.base import Fault
 from failwell.jobs.job import Job
 from failwell.jobs.kept import read_job
+from failwell.jobs.printed import LINES
 from failwell.jobs.queue_faults import HostElsewhere
 from failwell.jobs.store import Committed, Draft, Forgotten, JobEvent, Profile, Row, Wish
 from failwell.journal.event import decoded
@@ -181,6 +182,8 @@ class SqliteJobs:
                 parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
         with self._reading() as connection:
             parts.append(sweep(connection, self.folder / RESULTS, dry_run=dry_run))
+            if not dry_run:
+                sweep_lines(connection, self.folder / LINES, before)
         whole = together(parts)
         if whole.jobs and not dry_run:
             self._bell.ring()

@@ -9,6 +9,8 @@ from failwell.jobs.store import Forgotten
 
 _FILE = re.compile(r"[0-9a-f]{24}\.bin")
 """What a worker calls the files of its results."""
+_WORKER = "worker-"
+_FEW = 500
 _YOUNG = 86_400.0
 """Seconds in which a file may still come to belong to a job, or be in the hands of who takes a stream."""
 
@@ -27,6 +29,24 @@ def sweep(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Fo
         return Forgotten(files=len(lost))
     left = tuple(str(file) for file in lost if not _unlinked(file))
     return Forgotten(files=len(lost) - len(left), files_left=left)
+
+
+def sweep_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
+    """Delete the lines of jobs that are gone, and those of workers that have said nothing since `before`."""
+    try:
+        found = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
+    except OSError:
+        return
+    jobs = [name for name in found if not name.startswith(_WORKER)]
+    for start in range(0, len(jobs), _FEW):
+        few = jobs[start : start + _FEW]
+        marks = ",".join("?" * len(few))
+        known = connection.execute(f"SELECT id FROM jobs WHERE id IN ({marks})", few)  # noqa: S608  (constants)
+        for gone in set(few) - {row[0] for row in known}:
+            _unlinked(found[gone])
+    for name, file in found.items():
+        if name.startswith(_WORKER) and before is not None and _is_older(file, before):
+            _unlinked(file)
 
 
 def _files(folder: Path) -> list[Path]:
