@@ -21,6 +21,9 @@ from failwell.jobs.worker import WorkerState
 from failwell.journal.faults import NotRecordable
 from failwell.report.record import ErrorReport
 
+HOOK_SECONDS = 10.0
+"""What a capability has to take note of being switched on or off. A worker that takes longer is ended."""
+
 
 class Attempts:
     """Runs jobs."""
@@ -142,7 +145,7 @@ class Attempts:
             if self._state.book.profile(station) is None and not self._state.is_stopping:
                 # What a short call took of a card or of the disk is seen only if somebody looks before
                 # anything else starts.
-                self._state.spawn(self._end_well_after_a_look(entry, station, began, result))
+                self._state.spawn(self._end_after_a_look(entry, station, began, value, result))
             else:
                 self._end_well(entry, station, began, result)
             return
@@ -154,12 +157,19 @@ class Attempts:
         else:
             self._end_badly(entry, station, began, report)
 
-    async def _end_well_after_a_look(self, entry: Entry, station: Station, began: float, result: str) -> None:
+    async def _end_after_a_look(
+        self, entry: Entry, station: Station, began: float, value: Any, result: str
+    ) -> None:
         try:
             await self._state.book.look()
         finally:
             # Also when the queue stops meanwhile: the job has ended well all the same.
-            self._end_well(entry, station, began, result)
+            if entry.cancelled is None:
+                self._end_well(entry, station, began, result)
+            else:
+                drop(value)
+                self._tell_phases(entry)
+                self._end_badly(entry, station, began, self._state.described(entry, _stopped(entry)))
 
     def _end_well(self, entry: Entry, station: Station, began: float, result: str) -> None:
         self._ended(entry, station, began, well=True)
@@ -218,11 +228,25 @@ class Attempts:
     async def fire_hook(self, station: Station, *, on: bool) -> None:
         """Tell the capability that it was switched on or off. Its hook failing changes nothing about that."""
         try:
-            await station.worker.enabled(on=on)
+            async with asyncio.timeout(HOOK_SECONDS):
+                await station.worker.enabled(on=on)
         except Fault as fault:
-            self._record.tell_of_worker(
-                "worker:hook_failed", {"instance": station.instance, "kind": str(fault.kind)}
-            )
+            self._hook_failed(station, str(fault.kind))
+        except TimeoutError:
+            self._hook_failed(station, "worker.timeout")
+            # It keeps one of the worker's lanes for as long as the process lives.
+            await self._end_hung(station)
+
+    def _hook_failed(self, station: Station, kind: str) -> None:
+        self._record.tell_of_worker("worker:hook_failed", {"instance": station.instance, "kind": kind})
+
+    async def _end_hung(self, station: Station) -> None:
+        was, station.is_being_freed = station.is_being_freed, True
+        try:
+            await station.worker.stop()
+        finally:
+            station.is_being_freed = was
+            self._state.wake()
 
 
 def _stopped(entry: Entry) -> Fault:
