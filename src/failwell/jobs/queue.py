@@ -119,6 +119,8 @@ class Queue:
             return
         if began:
             entry.losses += 1
+            # It stays on record as an attempt, and does not count against those that the job may fail.
+            entry.charged = max(0, entry.charged - 1)
             if entry.losses >= MOST_LOSSES:
                 self._ends.fail(
                     entry,
@@ -286,7 +288,7 @@ class Queue:
         Raises:
             UnknownJob: there is none.
         """
-        entry = self._state.live.get(job) or self._state.recent.get(job)
+        entry = self._state.live.get(job) or self._record.dirty.get(job) or self._state.recent.get(job)
         if entry is not None:
             return entry.job()
         found = self._state.store.find(job)

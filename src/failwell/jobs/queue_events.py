@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Self
+from weakref import WeakSet
 
 from failwell.jobs.store import JobEvent
 
@@ -108,20 +109,20 @@ class Hub:
         self.read = read
         self.last = last
         """The number of the latest event."""
-        self._listening: list[Subscription] = []
+        self._listening: WeakSet[Subscription] = WeakSet()
+        """Whoever leaves a loop over events drops his iterator, and need not say so."""
 
     def subscribe(
         self, job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool = False
     ) -> Subscription:
         """Listen from now on; with `after`, first read what happened since that number."""
         made = Subscription(self, job, after, buffer, live=live, is_over=is_over)
-        self._listening.append(made)
+        self._listening.add(made)
         return made
 
     def leave(self, one: Subscription) -> None:
         """Forget a subscriber."""
-        if one in self._listening:
-            self._listening.remove(one)
+        self._listening.discard(one)
 
     @property
     def is_heard(self) -> bool:

@@ -4,11 +4,12 @@ Priority weighs against waiting: so many seconds of waiting outweigh one step of
 the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
 """
 
-from heapq import heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush, nsmallest
 
 from failwell.jobs.queue_entry import Entry
 
 Ticket = tuple[float, int, int, Entry]
+_FEW = 64
 
 
 class Line:
@@ -18,12 +19,20 @@ class Line:
         self._age = age
         """Seconds of waiting that outweigh one step of priority."""
         self._of: dict[str, list[Ticket]] = {}
+        self._most: dict[str, int] = {}
+        """Instance → how many tickets it may have before the void ones are thrown away."""
 
     def add(self, entry: Entry) -> None:
         """Let it stand in line; a place that it had before is void."""
         entry.place += 1
         ticket = (self.rank(entry), entry.sequence, entry.place, entry)
-        heappush(self._of.setdefault(entry.request.instance, []), ticket)
+        instance = entry.request.instance
+        line = self._of.setdefault(instance, [])
+        if len(line) >= self._most.get(instance, _FEW):
+            line[:] = [one for one in line if one[2] == one[3].place]
+            heapify(line)
+            self._most[instance] = 2 * len(line) + _FEW
+        heappush(line, ticket)
 
     def leave(self, entry: Entry) -> None:
         """It waits no more."""
@@ -43,6 +52,7 @@ class Line:
             heappop(line)
         if line is not None:
             del self._of[instance]
+            self._most.pop(instance, None)
         return None
 
     def take(self, instance: str) -> None:

@@ -203,9 +203,7 @@ class Record:
         entry.waiters.clear()
         if entry.items is not None:
             entry.items.close()
-        self._state.recent[entry.id] = entry
-        while len(self._state.recent) > self._state.rules.history:
-            self._state.recent.popitem(last=False)
+        self._state.recent.add(entry)
 
     def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
         self.dirty[entry.id] = entry

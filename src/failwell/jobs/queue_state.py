@@ -1,7 +1,6 @@
 """What the parts of a queue share: the jobs it holds, who runs, and the rules it goes by."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_line import Line
+from failwell.jobs.queue_recent import Recent
 from failwell.jobs.queue_retry import DEFAULT
 from failwell.jobs.resources_book import Book
 from failwell.jobs.station import Station
@@ -67,7 +67,7 @@ class State:
         self.line = Line(rules.age)
         self.live: dict[str, Entry] = {}
         """Jobs that are not over, or whose end is not on record."""
-        self.recent: OrderedDict[str, Entry] = OrderedDict()
+        self.recent = Recent(rules.history)
         self.once: dict[str, Entry] = {}
         """Idempotency key → its job, while it lives."""
         self.running = 0
