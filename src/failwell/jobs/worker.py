@@ -311,8 +311,10 @@ class Worker(Protocol):
     async def stop(self, grace: float | None = None) -> None:
         """End the process: `cleanup`, then SIGTERM, then SIGKILL for the whole subtree; confirmed and reaped.
 
-        Calls in flight fail. The worker is cold afterwards and may be started again: this is also how
-        an idle one is evicted.
+        Calls in flight fail with `worker.crashed` and `details["reason"] == "stopped"`, also those that gave up
+        because they were asked to: nobody cancelled them. One that ends well meanwhile has ended well. The
+        worker is cold afterwards and may be started again: this is also how an idle one is evicted. Several
+        stops at once are one, and the least patient decides how long it takes.
         """
         ...
 
