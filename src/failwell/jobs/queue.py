@@ -14,6 +14,7 @@ from typing import Any
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.asking import check_request, is_priority
+from failwell.jobs.here import check_here
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.queue_admission import Admission
 from failwell.jobs.queue_aftermath import FREEING, Aftermath
@@ -107,6 +108,7 @@ class Queue:
         self._state.wake()
 
     def _take_up(self, entry: Entry, *, began: bool) -> None:
+        entry.since = self._state.since(entry.submitted)
         self._state.live[entry.id] = entry
         if entry.request.key is not None:
             self._state.once[entry.request.key] = entry
@@ -221,12 +223,14 @@ class Queue:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
+        check_here(station.manifest)
         before = None if request.key is None else self._before(request, request.key)
         if before is not None:
             before.wanted += 1
             return before
         entry = Entry(job, request, self._state.now(), self._state.number())
         entry.wanted = 1
+        entry.since = self._state.since(entry.submitted)
         entry.items = items
         entry.accepted = self._state.loop.create_future()
         self._state.live[job] = entry

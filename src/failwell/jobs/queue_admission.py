@@ -127,7 +127,7 @@ class Admission:
             return "stop"
         self.block(entry, f"{found.pool} {found.is_reserved}", _short_words(found))
         self._look_again()
-        is_starving = self._state.now() - entry.submitted > self._state.rules.starving
+        is_starving = self._state.steady() - entry.since > self._state.rules.starving
         if is_starving:
             blocked.add(found.pool)
         if not found.is_reserved and found.pool != ledger.DISK:

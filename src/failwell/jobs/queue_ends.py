@@ -12,6 +12,7 @@ from failwell.jobs.queue_state import State
 from failwell.report.record import ErrorReport
 
 _FEW = 64
+_EARLY = 0.001
 
 
 class Ends:
@@ -68,11 +69,15 @@ class Ends:
             self.at(entry.deadline, "deadline", entry)
 
     def at(self, when: float, what: str, entry: Entry) -> None:
-        """Do something about it at a time: `due`, or `deadline`."""
+        """Do something about it at a time of the wall clock: `due`, or `deadline`.
+
+        A wait is as long as it was meant, whoever sets that clock meanwhile; a deadline is when it says.
+        """
         if len(self._timers) > 2 * len(self._state.live) + _FEW:
             self._timers = [one for one in self._timers if not one[3].is_over]
             heapify(self._timers)
-        heappush(self._timers, (when, self._state.number(), what, entry))
+        rings = self._state.loop.time() + max(0.0, when - self._state.now())
+        heappush(self._timers, (rings, self._state.number(), what, entry))
         self._set_timer()
 
     def _set_timer(self) -> None:
@@ -82,22 +87,28 @@ class Ends:
         while self._timers and self._timers[0][3].is_over:
             heappop(self._timers)
         if self._timers and not self._state.is_stopping:
-            self._timer = self._state.loop.call_later(
-                max(0.0, self._timers[0][0] - self._state.now()), self._rang
-            )
+            self._timer = self._state.loop.call_at(self._timers[0][0], self._rang)
 
     def _rang(self) -> None:
         self._timer = None
-        now = self._state.now()
+        again: list[Entry] = []
+        # A timer may ring a little before its time.
+        now = self._state.loop.time() + _EARLY
         while self._timers and self._timers[0][0] <= now:
             _, _, what, entry = heappop(self._timers)
             if entry.is_over:
                 continue
             if what == "due" and entry.state is JobState.WAITING:
+                entry.due = None
                 self._state.line.add(entry)
+            elif what == "deadline" and not self.is_late(entry):
+                # The clock was set back, and there is more time than there was.
+                again.append(entry)
             elif what == "deadline" and entry.state in (JobState.PENDING, JobState.WAITING):
                 self._state.line.leave(entry)
                 self.fail(entry, self.late(entry))
+        for entry in again:
+            self.expect(entry)
         self._set_timer()
         self._state.wake()
 

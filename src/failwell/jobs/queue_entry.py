@@ -45,6 +45,7 @@ class Entry:
         "request_text",
         "result",
         "sequence",
+        "since",
         "started",
         "state",
         "submitted",
@@ -59,6 +60,8 @@ class Entry:
         self.request = request
         self.request_text = kept_request(request)
         self.submitted = submitted
+        self.since = submitted
+        """The same by a clock that nobody sets; who waits longer goes by it."""
         self.sequence = sequence
         """Rises with every job of this host; the order among equals."""
         self.key: int | None = None

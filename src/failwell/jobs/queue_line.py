@@ -40,7 +40,7 @@ class Line:
 
     def rank(self, entry: Entry) -> float:
         """Smaller goes first."""
-        return entry.submitted - entry.priority * self._age
+        return entry.since - entry.priority * self._age
 
     def first(self, instance: str) -> Entry | None:
         """Who is next of one instance."""

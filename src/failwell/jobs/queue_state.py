@@ -39,6 +39,8 @@ class Rules:
     """Seconds that a store may be away before submits are refused."""
 
 
+_STEP = 1.0
+"""Seconds by which the wall clock was set, not merely corrected."""
 _PAUSE = 1.0
 """Seconds between two searches for an instance that is not known."""
 
@@ -64,6 +66,8 @@ class State:
         self.now = now
         self.luck = luck
         self.loop = asyncio.get_running_loop()
+        self._began = now() - self.loop.time()
+        self._shift = 0.0
         self.line = Line(rules.age)
         self.live: dict[str, Entry] = {}
         """Jobs that are not over, or whose end is not on record."""
@@ -86,6 +90,17 @@ class State:
         self._numbers = 0
         self._missed: dict[str, tuple[float, Fault | None]] = {}
         """Instance → when it was searched for in vain, and why, if anybody knows."""
+
+    def steady(self) -> float:
+        """The time by a clock that nobody sets; it went with the wall clock when this host began."""
+        return self._began + self.loop.time()
+
+    def since(self, submitted: float) -> float:
+        """When a job was handed in, by the steady clock."""
+        shift = self.steady() - self.now()
+        if abs(shift - self._shift) > _STEP:
+            self._shift = shift
+        return min(submitted + self._shift, self.steady())
 
     def number(self) -> int:
         """Rises with every call."""
