@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
 from failwell.jobs.child.tree import descendants
+from failwell.jobs.manifest import parse_manifest
 from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_unknown import unknown_keys
 from failwell.jobs.supervisor import SupervisedWorker
@@ -172,7 +173,48 @@ def test_a_missing_required_field_is_named() -> None:
 def test_a_schema_that_asks_for_more_than_is_understood_is_refused() -> None:
     error = refusal({}, {"properties": {"a": {"if": {}, "then": {}}}, "patternProperties": {}})
 
-    assert error.fields_invalid == ["if", "patternProperties", "then"]
+    assert error.fields_invalid == [
+        "config.patternProperties", "config.properties.a.if", "config.properties.a.then",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "place", "words"),
+    [
+        (
+            {"properties": {"a": {"type": "intger"}}},
+            "config.properties.a.type",
+            "`object`, not 'intger'; did you mean `integer`?",
+        ),
+        (
+            {"properties": {"a": {"type": ["string", "nul"]}}},
+            "config.properties.a.type",
+            "did you mean `null`?",
+        ),
+        ({"properties": {"a": {"minimun": 1}}}, "config.properties.a.minimun", "did you mean `minimum`?"),
+        ({"properties": {"a": 3}}, "config.properties.a", "must be a schema, not 3"),
+        ({"properties": []}, "config.properties", "must be a table of schemas"),
+        ({"required": "a"}, "config.required", "must be a list of names"),
+        ({"properties": {"a": {"enum": "small"}}}, "config.properties.a.enum", "must be a list of values"),
+        (
+            {"properties": {"a": {"pattern": "("}}},
+            "config.properties.a.pattern",
+            "must be a regular expression",
+        ),
+        ({"properties": {"a": {"minimum": "1"}}}, "config.properties.a.minimum", "must be a number"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "config.properties.a.$ref", "leads nowhere"),
+        ({"properties": {"a": {"anyOf": [{"type": "text"}]}}}, "config.properties.a.anyOf[0].type", "'text'"),
+    ],
+)
+def test_a_mistake_in_a_schema_is_named_where_it_is_before_any_value_is(
+    schema: dict[str, Any], place: str, words: str
+) -> None:
+    error = refusal({"a": 1}, schema)
+
+    assert error.fields_invalid == [place]
+    assert words in str(error)
+    with pytest.raises(CapabilityConfigError, match="not a valid manifest"):
+        parse_manifest({"name": "x", "object": "m:f", "config": schema})
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=6))

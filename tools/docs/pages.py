@@ -15,6 +15,7 @@ PAGES = {
     "wire.md": "tools.docs.wire:wire_page",
     "providers.md": "tools.docs.providers:providers_page",
     "workflow-file.md": "tools.docs.workflow:workflow_file_page",
+    "manifest.md": "tools.docs.manifest:manifest_page",
     "events.md": "tools.docs.events:events_page",
 }
 """Page to the function that writes it. Looked up by name, so that a missing source names itself."""

@@ -9,6 +9,7 @@ from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
 from failwell.jobs.asking import check_request
+from failwell.jobs.here import check_here
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.opening import new_job_id
 from failwell.jobs.queue_entry import Entry
@@ -32,9 +33,11 @@ class Desk:
         Raises:
             CapabilityNotLoadedError: nothing of that name is registered.
             CapabilityDisabledError: it is switched off.
+            NotHere: this machine is not one that it can run on.
         """
         check_request(request)
-        self.shelf.manifest(self.shelf.capability(request.instance))
+        manifest = self.shelf.manifest(self.shelf.capability(request.instance))
+        check_here(manifest)
         if not self.shelf.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
         entry = Entry(new_job_id(), request, time(), 0)

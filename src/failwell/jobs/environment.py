@@ -16,7 +16,7 @@ ALWAYS = (
 """Host variables that every worker is given. Keys and tokens are not among them."""
 SHORTEST_SECRET = 6
 """Characters of a value that can be masked without masking what is no secret."""
-_NEVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
+NEVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
 """They speak of the host's interpreter, and the worker may be another."""
 
 
@@ -32,7 +32,7 @@ def worker_environment(
     made = {
         name: value
         for name, value in host.items()
-        if name not in _NEVER and any(fnmatchcase(name, pattern) for pattern in patterns)
+        if name not in NEVER and any(fnmatchcase(name, pattern) for pattern in patterns)
     }
     missing: list[str] = []
     for variable in manifest.env:

@@ -32,23 +32,17 @@ from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
 from failwell.fault.frozen import frozen
+from failwell.jobs.manifest_keys import keys_below, not_known
+from failwell.jobs.mistaken import mistaken
+from failwell.jobs.needs import Resources, wrong_needs
+from failwell.jobs.schema_shape import wrong_in_schema
 
 Schema = Mapping[str, Any]
 """A JSON Schema, of the part of that language that `failwell.jobs.schema` understands."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-
-
-@frozen
-class Resources:
-    """Yes-or-no facts. Amounts are measured, never declared."""
-
-    gpu: bool = False
-    accelerators: tuple[str, ...] = ()
-    """Such as `cuda`, `mps`, `rocm`; empty means any."""
-    platforms: tuple[str, ...] = ()
-    """Such as `linux-x64`, `darwin-arm64`; empty means any."""
+_NAMED = re.compile(r"env\..+\.")
 
 
 @frozen
@@ -136,11 +130,23 @@ def read_manifest(path: str | os.PathLike[str], directory: str | None = None) ->
     file = Path(path)
     try:
         written = loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CapabilityConfigError(f"the manifest {file} cannot be read: {error}") from error
+    except FileNotFoundError as error:
+        raise _unreadable(f"there is no manifest {file}", "give the path of a TOML file") from error
+    except OSError as error:
+        words = (error.strerror or str(error)).lower()
+        raise _unreadable(f"the manifest {file} cannot be read: {words}", "let this user read it") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"the manifest {file} is not text: {error}", "give a TOML file in UTF-8") from error
     except TOMLDecodeError as error:
-        raise CapabilityConfigError(f"the manifest {file} is not TOML: {error}") from error
+        raise _unreadable(f"the manifest {file} is not TOML: {error}", "correct it at that place") from error
     return parse_manifest(written, directory or str(file.resolve().parent), shown=str(file))
+
+
+def _unreadable(message: str, cure: str) -> CapabilityConfigError:
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, cure))
 
 
 def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: str = "manifest") -> Manifest:
@@ -161,7 +167,7 @@ def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: s
         env=_variables(found),
         inherit=found.texts("inherit"),
         resources=_resources(found),
-        config=found.table("config"),
+        config=_config(found),
         defaults=found.table("defaults"),
         config_strict=found.flag("config_strict", default=True),
         concurrency=int(found.number("concurrency", 1, at_least=1, whole=True)),
@@ -172,10 +178,7 @@ def parse_manifest(written: Mapping[str, Any], directory: str = ".", *, shown: s
     )
     found.refuse_the_rest()
     if found.wrong:
-        told = "; ".join(f"`{key}` {what}" for key, what in found.wrong)
-        raise CapabilityConfigError(
-            f"{shown} is not a valid manifest: {told}", fields_invalid=sorted({key for key, _ in found.wrong})
-        )
+        raise mistaken(f"{shown} is not a valid manifest", found.wrong)
     return made
 
 
@@ -246,8 +249,9 @@ class _Reading:
         self.wrong += other.wrong
 
     def refuse_the_rest(self) -> None:
+        known = keys_below(_NAMED.sub("env.NAME.", self._prefix))
         for key in self._left:
-            self._note(key, "is not known")
+            self._note(key, not_known(key, known))
         self._left.clear()
 
     def items(self) -> list[tuple[str, Any]]:
@@ -294,8 +298,17 @@ def _resources(found: _Reading) -> Resources:
     made = Resources(
         gpu=below.flag("gpu"), accelerators=below.texts("accelerators"), platforms=below.texts("platforms")
     )
+    for key, what in wrong_needs(made):
+        below.note(key, what)
     found.take(below)
     return made
+
+
+def _config(found: _Reading) -> Schema | None:
+    schema = found.table("config")
+    for place, what in wrong_in_schema(schema or {}, "config"):
+        found.note(place, what)
+    return schema
 
 
 def _variables(found: _Reading) -> tuple[Variable, ...]:

@@ -50,6 +50,10 @@ class Gpus:
             return tuple(made)
         return tuple(made)
 
+    def can_look(self) -> bool:
+        """Whether there is anything that could tell of a GPU."""
+        return self._loaded() is not None
+
     def close(self) -> None:
         """Leave NVML."""
         if self._nvml is not None:

@@ -16,6 +16,7 @@ from typing import Any, Self, cast
 
 from failwell.decision.policy import Policy
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.here import check_here
 from failwell.jobs.importable import manifest_of
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
 from failwell.jobs.kept import read_result
@@ -245,6 +246,7 @@ class Runtime:
         Raises:
             CapabilityConfigError: the manifest or the configuration is not valid.
             CapabilityInputError: the id is not one, or is taken.
+            NotHere: this machine is not one that it can run on.
         """
         if isinstance(what, Manifest):
             manifest = what
@@ -254,6 +256,7 @@ class Runtime:
             manifest = manifest_of(what, **fields)
         else:
             raise _unfit("what", what, "a manifest, the path of one, a class or a function")
+        check_here(manifest)
         if instance is not None and not _is(str, instance):
             raise _unfit("instance", instance, "a text")
         _check_config(config)
@@ -478,6 +481,7 @@ class Runtime:
         Raises:
             CapabilityDisabledError: the instance is switched off.
             CapabilityNotLoadedError: there is no such instance.
+            NotHere: this machine is not one that it can run on.
             Fault: the store cannot take it.
         """
         request = JobRequest(

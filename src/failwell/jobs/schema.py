@@ -10,25 +10,11 @@ from copy import deepcopy
 from math import isfinite
 from typing import Any, cast
 
-from failwell.fault.capability import CapabilityConfigError
+from failwell.jobs.manifest_keys import not_known
+from failwell.jobs.mistaken import mistaken
 from failwell.jobs.schema_parts import Schema, is_type, only_form, referred
+from failwell.jobs.schema_shape import Wrong, wrong_in_schema
 from failwell.jobs.schema_unknown import unknown_keys, warn_of, without_unknown
-
-_NOTES = frozenset(
-    {
-        "$schema", "$id", "$defs", "definitions", "$comment", "title", "description", "default", "examples",
-        "deprecated", "readOnly", "writeOnly", "format",
-    }
-)  # fmt: skip
-_CHECKS = frozenset(
-    {
-        "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-        "minLength", "maxLength", "pattern", "properties", "required", "additionalProperties", "items", "minItems",
-        "maxItems", "uniqueItems", "anyOf", "oneOf", "allOf", "$ref",
-    }
-)  # fmt: skip
-Wrong = tuple[str, str]
-"""A field's place, and what is wrong with it."""
 
 
 def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True) -> dict[str, Any]:
@@ -51,13 +37,13 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
     found = list(_check(schema, whole, "", schema))
     if strict:
         named = {place for place, _ in found}
-        found += [(key, "is not known") for key in unknown if key not in named]
+        found += [
+            (key, not_known(key, schema.get("properties") or ())) for key in unknown if key not in named
+        ]
     if found:
-        fields = sorted(dict.fromkeys(place or "config" for place, _ in found))
-        told = "; ".join(f"`{place or 'config'}` {what}" for place, what in found)
-        raise CapabilityConfigError(
-            f"the configuration of {name!r} is not valid: {told}",
-            fields_invalid=fields,
+        raise mistaken(
+            f"the configuration of {name!r} is not valid",
+            [(place or "config", what) for place, what in found],
             config_class_name=str(schema.get("title") or ""),
         )
     if unknown:
@@ -66,16 +52,16 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
 
 
 def check_schema(schema: Schema, *, name: str) -> None:
-    """Refuse a schema that uses more of the language than is understood here.
+    """Refuse a schema with mistakes, or one that uses more of the language than is understood here.
 
     Raises:
-        CapabilityConfigError: it does; every such word is named.
+        CapabilityConfigError: it is one; every mistake is named.
     """
-    refused = sorted(set(_unsupported(schema, "schema")))
-    if refused:
-        raise CapabilityConfigError(
-            f"the configuration schema of {name!r} uses {', '.join(refused)}, which is not supported",
-            fields_invalid=refused,
+    wrong = wrong_in_schema(schema, "config")
+    if wrong:
+        raise mistaken(
+            f"the configuration schema of {name!r} is not valid",
+            wrong,
             config_class_name=str(schema.get("title") or ""),
         )
 
@@ -96,25 +82,6 @@ def _with_defaults(schema: Schema, given: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(given.get(key), dict) and "properties" in below:
             given[key] = _with_defaults(below, given[key])
     return given
-
-
-def _unsupported(schema: Any, place: str) -> Iterator[str]:
-    if isinstance(schema, bool) or not isinstance(schema, Mapping):
-        return
-    held = cast("Mapping[str, Any]", schema)
-    for key, value in held.items():
-        if key in ("properties", "$defs", "definitions"):
-            for below in cast("Mapping[str, Any]", value).values():
-                yield from _unsupported(below, place)
-        elif key in ("anyOf", "oneOf", "allOf"):
-            for below in cast("list[Any]", value):
-                yield from _unsupported(below, place)
-        elif key in ("items", "additionalProperties"):
-            yield from _unsupported(value, place)
-        elif key == "$ref" and not str(value).startswith("#/"):
-            yield f"$ref {value}"
-        elif key not in _NOTES and key not in _CHECKS and not key.startswith("x-"):
-            yield key
 
 
 def _check(schema: Any, value: Any, place: str, root: Schema) -> Iterator[Wrong]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 Schema = Mapping[str, Any]
-_TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
     "number": (int, float),
@@ -32,7 +32,7 @@ def is_type(wanted: Any, value: Any) -> bool:
         if isinstance(value, bool):
             if name == "boolean":
                 return True
-        elif isinstance(value, _TYPES.get(name, ())) or (
+        elif isinstance(value, TYPES.get(name, ())) or (
             name == "integer" and isinstance(value, float) and value.is_integer()
         ):
             return True

@@ -16,6 +16,7 @@ from failwell.jobs.described import report_of
 from failwell.jobs.ending import failed_start
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.frames import PROTOCOL, ProtocolMismatch
+from failwell.jobs.here import check_here
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
 from failwell.report.describe import describe
@@ -55,6 +56,7 @@ class Startup:
     async def spawn(self, env: Mapping[str, str]) -> None:
         """Start the interpreter and wait for its greeting."""
         name, python = self._manifest.name, self._manifest.python
+        check_here(self._manifest)
         try:
             await self._process.start(python, env, self._manifest.directory)
         except OSError as error:
@@ -72,6 +74,13 @@ class Startup:
         about = await self.during("being imported", self._loaded)
         if "error" in about:
             raise self._not_imported(about["error"])
+        if not about["actions"]:
+            name, target = self._manifest.name, self._manifest.object
+            raise WorkerStartFailed(
+                message=f"capability {name!r} has nothing that could be called: `{target}` must be a function,"
+                " or a class or an instance with `execute` or other public methods",
+                capability_name=name,
+            )
         return about
 
     def _not_imported(self, told: Mapping[str, Any]) -> CapabilityError:

@@ -17,9 +17,9 @@ _ONLY_FOR = {
     "replace": ("add",),
     "instance": ("enable", "disable", "config"),
     "unset": ("config", "secret"),
-    "values": ("config", "secret"),
+    "values": ("check", "config", "secret"),
 }
-_COLUMNS = ("name", "enabled", "runs", "needs", "description")
+_COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.usage = (
         "%(prog)s [list] [options]\n"
         "       %(prog)s add FILE [--replace] [options]\n"
-        "       %(prog)s check NAME|FILE [options]\n"
+        "       %(prog)s check NAME|FILE [KEY=VALUE ...] [options]\n"
         "       %(prog)s enable|disable NAME [--instance ID] [options]\n"
         "       %(prog)s config NAME [KEY=VALUE ...] [--unset KEY] [--instance ID] [options]\n"
         "       %(prog)s secret NAME [VARIABLE] [--unset VARIABLE] [options]\n"
@@ -111,12 +111,16 @@ def _known(shelf: "Shelf", name: str) -> None:
 
 
 def _add(shelf: "Shelf", asked: Namespace) -> int:
+    from failwell.jobs.here import here
+
     made = shelf.add(asked.name, replace=asked.replace)
     unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
     words = f"`{made.name}` is registered; look at it with `failwell capability check {made.name}`"
     if unset:
         words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capability secret {made.name} {unset[0]}`"
-    return _done(asked, words, {"added": made.name, "secrets_unset": unset})
+    missing = here().missing(made.resources)
+    words += "".join(f"\nwarning: it cannot run here: {one}" for one in missing)
+    return _done(asked, words, {"added": made.name, "secrets_unset": unset, "missing_here": missing})
 
 
 def _switch(shelf: "Shelf", asked: Namespace) -> int:
@@ -138,7 +142,7 @@ def _done(asked: Namespace, words: str, told: dict[str, Any]) -> int:
 
 
 def _list(shelf: "Shelf", asked: Namespace) -> int:
-    rows = [_row(shelf, name) for name in shelf.names()]
+    rows = [row for name in shelf.names() for row in _rows(shelf, name)]
     if asked.format == "json":
         say_json(rows)
         return Exit.DONE
@@ -146,44 +150,62 @@ def _list(shelf: "Shelf", asked: Namespace) -> int:
         say("no capability is registered; register one with `failwell capability add FILE`")
         return Exit.DONE
     cells = [_cells(row) for row in rows]
+    columns = _COLUMNS
+    if all(row["id"] == row["name"] for row in rows):
+        # Whoever has no further instances need not know that there can be some.
+        columns = tuple(one for one in _COLUMNS if one != "instance")
+        cells = [(first, *rest) for first, _instance, *rest in cells]
     if asked.format == "markdown":
         lines = [f"| {' | '.join(row)} |" for row in cells]
-        say("\n".join([f"| {' | '.join(_COLUMNS)} |", f"|{' --- |' * len(_COLUMNS)}", *lines]))
+        say("\n".join([f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *lines]))
         return Exit.DONE
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (_COLUMNS, *cells)
+        for row in (columns, *cells)
     ]
     say("\n".join([bold(lines[0], asked), *lines[1:]]))
     return Exit.DONE
 
 
-def _row(shelf: "Shelf", name: str) -> dict[str, Any]:
-    from failwell.fault.capability import CapabilityConfigError
+def _rows(shelf: "Shelf", name: str) -> list[dict[str, Any]]:
+    """The instance that is called like the capability, and every other that something is kept for."""
+    about = _about(shelf, name)
+    return [
+        {"id": one, "name": name, "enabled": shelf.is_enabled(one), "config": shelf.config(one), **about}
+        for one in shelf.instances(name)
+    ]
 
-    row: dict[str, Any] = {"name": name, "enabled": shelf.is_enabled(name)}
+
+def _about(shelf: "Shelf", name: str) -> dict[str, Any]:
+    from failwell.fault.capability import CapabilityConfigError
+    from failwell.jobs.here import here
+
     try:
         made = shelf.manifest(name)
     except CapabilityConfigError as error:
         # One manifest that was broken by hand must not hide the others.
-        return {**row, "problem": str(error)}
+        return {"problem": str(error)}
     return {
-        **row,
         "object": made.object,
         "python": made.python,
         "version": made.version,
         "description": made.description,
         "gpu": made.resources.gpu,
         "accelerators": list(made.resources.accelerators),
+        "platforms": list(made.resources.platforms),
+        "missing_here": here().missing(made.resources),
         "concurrency": made.concurrency,
         "secrets": {one.name: one.name in shelf.secret_names(name) for one in made.env if one.secret},
     }
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    enabled = "yes" if row["enabled"] else "no"
+    begin = (row["name"], row["id"], "yes" if row["enabled"] else "no")
     if "problem" in row:
-        return (row["name"], enabled, "-", "-", f"broken: {row['problem']}")
-    needs = [*(["gpu"] if row["gpu"] else []), *row["accelerators"]]
-    return (row["name"], enabled, row["object"], ", ".join(needs) or "-", row["description"] or "-")
+        return (*begin, "-", "-", f"broken: {row['problem']}")
+    needs = [*(["gpu"] if row["gpu"] else []), *row["accelerators"], *row["platforms"]]
+    told = ", ".join(needs) or "-"
+    if row["missing_here"]:
+        told += " (not here)"
+    return (*begin, row["object"], told, row["description"] or "-")

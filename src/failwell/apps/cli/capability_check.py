@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from failwell.apps.cli.capability_settings import pair
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.output import say, say_json
 from failwell.apps.cli.usage import wrong
@@ -19,14 +20,17 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
     """Load it in its own environment and say what it is; whatever is wrong is raised."""
     import asyncio
 
+    from failwell.jobs.here import check_here, here
     from failwell.jobs.look import drift, look
     from failwell.jobs.schema_unknown import left_out
     from failwell.jobs.settings import settle
 
     manifest = _manifest(shelf, asked.name)
+    check_here(manifest)
     about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
-    settled = settle(manifest, schema, shelf.config(manifest.name))
+    given = {**shelf.config(manifest.name), **dict(pair(one) for one in asked.values)}
+    settled = settle(manifest, schema, given)
     config = dict(settled.whole)
     dropped = sorted({*settled.left_out, *settled.defaults_left_out})
     told: dict[str, Any] = {
@@ -37,7 +41,11 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
         "actions": about["actions"],
         "hooks": about["hooks"],
         "config": config,
-        "warnings": [*drift(manifest, about), *([left_out(manifest.name, dropped)] if dropped else [])],
+        "warnings": [
+            *drift(manifest, about),
+            *here().unseen(manifest.resources),
+            *([left_out(manifest.name, dropped)] if dropped else []),
+        ],
     }
     if asked.format == "json":
         say_json(told)

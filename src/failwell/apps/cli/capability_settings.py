@@ -20,7 +20,7 @@ def config(shelf: "Shelf", asked: Namespace) -> int:
     held = shelf.config(instance)
     dropped: tuple[str, ...] = ()
     if asked.values or asked.unset:
-        held |= dict(_pair(one) for one in asked.values)
+        held |= dict(pair(one) for one in asked.values)
         for key in asked.unset or ():
             if held.pop(key, None) is None and key not in shelf.config(instance):
                 raise wrong(
@@ -52,7 +52,8 @@ def config(shelf: "Shelf", asked: Namespace) -> int:
     return Exit.DONE
 
 
-def _pair(written: str) -> tuple[str, Any]:
+def pair(written: str) -> tuple[str, Any]:
+    """A setting as it is typed, `KEY=VALUE`."""
     key, equals, value = written.partition("=")
     if not equals or not key:
         raise wrong(f"`{written}` is no setting: write KEY=VALUE", see="failwell capability --help")

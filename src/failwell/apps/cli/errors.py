@@ -6,7 +6,7 @@ the caller in the same shape: text for a person, Markdown or one JSON object for
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.formats import Wishes, wishes
@@ -62,14 +62,14 @@ def _explained(error: BaseException) -> BaseException:
 
 def _words(report: ErrorReport, wished: Wishes) -> str:
     extras: dict[str, Any] = {}
-    for name in ("valid", "near", "tried", "line", "column"):
+    for name in ("valid", "near", "tried", "line", "column", "mistakes"):
         if name in report.details:
             extras[name] = report.details[name]
     stack = report.internal.traceback if wished.traceback and report.internal is not None else None
     if wished.errors == "text":
         from failwell.delivery.text import render_text
 
-        text = render_text(report, "user")
+        text = _with_mistakes(report, render_text(report, "user"))
         return f"{stack}\n{text}" if stack else text
     if stack:
         extras["traceback"] = stack.splitlines()
@@ -82,3 +82,16 @@ def _words(report: ErrorReport, wished: Wishes) -> str:
     from failwell.delivery.agent import agent_json
 
     return dumps(agent_json(report, **extras), ensure_ascii=False)
+
+
+def _with_mistakes(report: ErrorReport, text: str) -> str:
+    """`text` with every mistake on a line of its own, where the message has several and would be cut."""
+    mistakes = report.details.get("mistakes")
+    if not isinstance(mistakes, list):
+        return text
+    from failwell.delivery.plain import one_line
+
+    each = [str(one) for one in cast("list[object]", mistakes)]
+    what = report.message.removesuffix(": " + "; ".join(each))
+    _first, _, rest = text.partition("\n")
+    return "\n".join([f"error: {one_line(what)}", *(f"  {one_line(one)}" for one in each), rest])

@@ -156,7 +156,12 @@ class Subject:
         if self._function is not None:
             return ["execute"]
         cls = cast("type[object]", type(self.held))
-        return [
+        if cls.__module__ == "builtins":
+            # A module, a text, a number: nobody wrote it to be called.
+            return []
+        # These may be anything that can be called; others have to look like methods.
+        told = {name for name in ("execute", "execute_stream") if callable(getattr(self.held, name, None))}
+        others = {
             name
             for name, thing in inspect.getmembers_static(cls)
             if not name.startswith("_")
@@ -164,7 +169,8 @@ class Subject:
             and name not in LIFECYCLE
             and name not in HELPERS
             and not name.startswith("release_")
-        ]
+        }
+        return sorted(told | others)
 
     def _lend_helpers(self) -> None:
         for name in HELPERS:
