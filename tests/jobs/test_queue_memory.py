@@ -2,10 +2,13 @@
 """What a queue holds in memory is bounded, whatever its jobs return and whoever stops listening."""
 
 import asyncio
+import gc
 from pathlib import Path
 
 from failwell.jobs.job import JobState
+from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_recent import ROOM
+from failwell.jobs.queue_state import Rules
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run
 
@@ -23,6 +26,25 @@ def test_large_results_are_read_from_the_store_instead_of_being_held(tmp_path: P
             assert made[0].id not in jobs.queue.recent
             assert jobs.job(made[0].id) == ended[0]
             assert [one.result for one in ended] == [text] * 4
+
+    run(work())
+
+
+def test_a_job_that_is_over_and_forgotten_is_gone_at_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(history=1)) as jobs:
+            gc.collect()
+            gc.disable()
+            try:
+                for number in range(5):
+                    await jobs.call("worker", {"value": number})
+                    await jobs.wait((await jobs.submit("worker", {"value": number})).id)
+                held = sum(isinstance(one, Entry) for one in gc.get_objects())
+            finally:
+                gc.enable()
+
+            # The one that is kept, and what the last turn of the loop still has in its hands.
+            assert held <= 2
 
     run(work())
 

@@ -90,8 +90,11 @@ class Record:
             entry.was = entry.state.value
             if entry.key is None:
                 entry.key = done.keys[entry.id]
-            if entry.accepted is not None and not entry.accepted.done():
-                entry.accepted.set_result(entry)
+            if entry.accepted is not None:
+                if not entry.accepted.done():
+                    entry.accepted.set_result(entry)
+                # It holds the entry; held by it in turn, both would stay until somebody looks for such rings.
+                entry.accepted = None
             if entry.is_over:
                 self.settle(entry)
         kept = [one for one in drafts if one.job not in done.twins]
