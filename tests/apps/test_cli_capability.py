@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from failwell.jobs.here import here
 from tests.apps.running import Done, failwell
 
 MANIFEST = """
@@ -305,3 +306,131 @@ def test_what_makes_no_sense_is_said(home: Path, arguments: list[str], words: st
 
     assert done.code == 2
     assert words in done.err
+
+
+def test_every_mistake_of_a_manifest_stands_on_a_line_of_its_own(home: Path) -> None:
+    keys = ["concurency", "stal_after", "descripton", "verson", "cancel_grase", "inherits", "deflauts"]
+    mistakes = "\n".join(f"{key} = 1" for key in keys)
+    (home / "bad.toml").write_text(f'name = "x y"\nobject = "greeting"\n{mistakes}\n')
+
+    done = run(home, "check", str(home / "bad.toml"))
+    as_json = run(home, "check", str(home / "bad.toml"), "--json")
+
+    lines = done.err.splitlines()
+    assert lines[0] == f"error: {home / 'bad.toml'} is not a valid manifest"
+    assert lines[1:4] == [
+        "  `name` must be 1 to 64 letters, digits, `_` and `-`, not 'x y'",
+        "  `object` must be `module:attribute`, not 'greeting'",
+        "  `concurency` is not known; did you mean `concurrency`?",
+    ]
+    assert lines[9] == "  `deflauts` is not known; did you mean `defaults`?"
+    assert "characters cut" not in done.err
+    assert as_json.error["mistakes"] == [line.strip() for line in lines[1:10]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "hint"),
+    [
+        (None, "there is no manifest ", "hint: give the path of a TOML file"),
+        ("name = ", "is not TOML: Invalid value (at end of document)", "hint: correct it at that place"),
+    ],
+)
+def test_a_file_that_is_no_manifest_is_told_with_what_to_do(
+    home: Path, content: str | None, words: str, hint: str
+) -> None:
+    if content is not None:
+        (home / "no.toml").write_text(content)
+
+    for action in ("check", "add"):
+        done = run(home, action, str(home / "no.toml"))
+
+        assert done.code == 2
+        assert words in done.err
+        assert done.err.splitlines()[-1] == hint
+
+
+def test_adding_twice_says_how_it_can_be_meant(home: Path) -> None:
+    added(home)
+
+    done = run(home, "add", str(home / "greeter.toml"))
+
+    assert done.err.splitlines()[-1].startswith("hint: replace it with `--replace`")
+
+
+def test_settings_without_a_default_can_be_given_to_the_check(home: Path) -> None:
+    (home / "greeting.py").write_text(CODE.replace('default="en", ', ""))
+
+    without = run(home, "check", str(home / "greeter.toml"), "--json")
+    with_one = run(home, "check", str(home / "greeter.toml"), "language=de", "--json")
+    wrong = run(home, "check", str(home / "greeter.toml"), "language=fr", "--json")
+
+    assert without.error["mistakes"] == ["`language` is missing"]
+    assert with_one.data["config"] == {"language": "de", "loudness": 3}
+    assert wrong.error["mistakes"] == ["`language` must be one of 'en', 'de', not 'fr'"]
+    assert not (home / "state" / "instances.json").exists()
+
+
+@pytest.mark.parametrize("target", ["os:path", "greeting:TEXT", "greeting:Nothing"])
+def test_what_nobody_could_call_cannot_be_loaded(home: Path, target: str) -> None:
+    (home / "greeting.py").write_text("TEXT = 'x'\n\nclass Nothing:\n    def initialize(self, config): ...\n")
+    (home / "empty.toml").write_text(f'name = "empty"\nobject = "{target}"\n')
+
+    done = run(home, "check", str(home / "empty.toml"))
+
+    assert done.code == 2
+    assert f"has nothing that could be called: `{target}` must be a function" in done.err
+
+
+def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -> None:
+    (home / "far.toml").write_text(
+        'name = "far"\nobject = "greeting:Greeter"\n[resources]\nplatforms = ["linux-arm64", "win-arm64"]\n'
+        if here().platform != "linux-arm64"
+        else 'name = "far"\nobject = "greeting:Greeter"\n[resources]\nplatforms = ["linux-x64"]\n'
+    )
+
+    checked = run(home, "check", str(home / "far.toml"), "--json")
+    new = run(home, "add", str(home / "far.toml"))
+    listed = run(home, "list")
+    as_json = run(home, "list", "--json")
+    job = failwell("job", "submit", "far", "name=x", "--wait", "--store", str(home / "state"), "--json")
+
+    assert checked.error["kind"] == job.error["kind"] == "tool.unavailable"
+    assert f"this machine is `{here().platform}`" in checked.error["message"]
+    assert (new.code, "warning: it cannot run here: it runs on" in new.out) == (0, True)
+    assert "(not here)" in listed.out
+    assert [f"this machine is `{here().platform}`" in one for one in as_json.data[0]["missing_here"]] == [
+        True
+    ]
+
+
+def test_a_misspelt_accelerator_is_answered_with_the_nearest(home: Path) -> None:
+    (home / "gpu.toml").write_text(
+        'name = "gpu"\nobject = "m:f"\n[resources]\ngpu = true\naccelerators = ["cudda"]\n'
+    )
+
+    done = run(home, "add", str(home / "gpu.toml"))
+
+    assert done.code == 2
+    assert (
+        "`resources.accelerators` must be `cuda`, `rocm` or `mps`, not 'cudda'; did you mean `cuda`?"
+        in done.err
+    )
+
+
+def test_every_instance_is_listed_with_its_id(home: Path) -> None:
+    added(home)
+    run(home, "config", "greeter", "language=de", "--instance", "two")
+    run(home, "disable", "greeter", "--instance", "two")
+
+    listed = run(home, "list")
+    rows = run(home, "list", "--json").data
+
+    assert [line.split()[:3] for line in listed.out.splitlines()] == [
+        ["name", "instance", "enabled"],
+        ["greeter", "greeter", "yes"],
+        ["greeter", "two", "no"],
+    ]
+    assert [(row["id"], row["name"], row["config"]) for row in rows] == [
+        ("greeter", "greeter", {}),
+        ("two", "greeter", {"language": "de"}),
+    ]
