@@ -17,6 +17,11 @@ def _processes(worker: SupervisedWorker) -> int:
     return 0 if memory is None else len(memory.pids)
 
 
+def _held(worker: SupervisedWorker) -> float:
+    memory = worker.memory()
+    return 0.0 if memory is None else memory.rss_mb
+
+
 def test_bytes_that_are_printed_are_heard_as_the_text_they_are() -> None:
     async def work() -> Any:
         async with a_worker("odd:Odd") as (worker, told):
@@ -53,13 +58,11 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
     go = tmp_path / "go"
 
     async def work() -> Any:
-        async with a_worker("odd:Odd", care=Supervision(pulse=0.05)) as (worker, told):
+        async with a_worker("odd:Odd", care=Supervision(pulse=0.05)) as (worker, _):
             asked = {"mb": 100, "forks": 6, "path": str(go)}
             call = asyncio.ensure_future(worker.call("one", asked, action="share"))
-            await until(lambda: _processes(worker) == 7)
-            # By now the kernel was asked again, had it been too early when the last of them came.
-            beats = len(told)
-            await until(lambda: len(told) > beats + 20)
+            # The last of them may have come when it was too early to ask the kernel again.
+            await until(lambda: _processes(worker) == 7 and _held(worker) > 100)
             seen = worker.memory()
             go.touch()
             await call
@@ -68,7 +71,7 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
     seen = run(work())
 
     # One hundred that are shared, and a little for each; by themselves the seven hold seven times as much.
-    assert 100 < seen.rss_mb < 220
+    assert seen.rss_mb < 220
     assert seen.peak_mb < 220
 
 

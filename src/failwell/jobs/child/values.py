@@ -60,6 +60,10 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
+        if isinstance(value, str):
+            raise Unsendable(
+                f"{place} is a text with half a character (a lone surrogate); encode it again with errors='replace'"
+            ) from None
         raise Unsendable(
             f"{place} is of type {_named(value)}, which JSON cannot say; return plain values or bytes"
         ) from None
