@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.capability import CapabilityCancelledError, CapabilityTimeoutError, WorkerOOMError
+from failwell.capability import (
+    CapabilityCancelledError,
+    CapabilityInputError,
+    CapabilityTimeoutError,
+    WorkerOOMError,
+)
+from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import a_worker, failure, run, until
 
 
@@ -101,3 +107,21 @@ def test_a_stream_ends_with_what_ended_it(how: str, tmp_path: Path) -> None:
     assert isinstance(fault, expected[how])
     assert taken == list(range(1, len(taken) + 1))
     assert failwell.describe(fault).kind in ("cancel.job", "worker.timeout", "worker.oom")
+
+
+def test_a_stream_is_not_handed_in_again_without_somebody_who_takes_its_items(tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with a_runtime(tmp_path, a_capability()) as jobs:
+            taken = await drained(jobs.stream("worker", {"number": 3}, action="count_to"))
+            [job] = jobs.history(limit=1)
+            before = jobs.counts()
+            fault = await failure(jobs.resubmit(job.id))
+            return taken, fault, jobs.counts() == before
+
+    taken, fault, is_unchanged = run(work())
+
+    assert taken == [0, 1, 2]
+    assert is_unchanged
+    assert isinstance(fault, CapabilityInputError)
+    assert fault.fields_invalid == ["stream"]
+    assert "`Runtime.stream`" in str(fault)
