@@ -85,7 +85,8 @@ from failwell.jobs import Runtime
 async def main(store, go, action):
     async with Runtime(store) as jobs:
         try:
-            await jobs.call("slow", {"path": go}, action=action)
+            job = await jobs.submit("slow", {"path": go}, action=action)
+            await jobs.wait(job.id)
         finally:
             # Told by the loop, and so while the runtime waits for its running job.
             asyncio.get_running_loop().call_later(0.05, lambda: print("leaving", flush=True))
