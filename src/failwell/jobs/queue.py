@@ -6,7 +6,7 @@ not on record.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import islice
 from time import time
 from typing import Any
@@ -459,6 +459,10 @@ class Queue:
     def station(self, instance: str) -> Station | None:
         """Where the jobs of an instance are done, if it is known here."""
         return self._state.station(instance)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside; it ends with the queue at the latest."""
+        self._state.spawn(work)
 
     async def fire_hook(self, station: Station, *, on: bool) -> None:
         """Tell a capability that it was switched on or off."""

@@ -81,7 +81,7 @@ class Admission:
             self._give_up(entry, station)
         elif not station.is_enabled:
             self.block(entry, "disabled", f"`{name}` is disabled")
-        elif not (station.is_full or station.is_being_freed or station.is_leaving):
+        elif not (station.is_full or station.is_closed):
             verdict = self._may_start(entry, station, blocked)
             if verdict == "start":
                 self._state.line.take(name)

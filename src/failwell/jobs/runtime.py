@@ -15,7 +15,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from failwell.decision.policy import Policy
+from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.heeding import NOTHING_NEW, Heeding, News, renew
 from failwell.jobs.here import check_here
 from failwell.jobs.importable import manifest_of
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
@@ -37,6 +39,7 @@ from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.supervisor import SupervisedWorker, Supervision
 from failwell.jobs.worker import Died, Logged, Measured, Ready, WorkerEvent
+from failwell.runtime.suppress import suppress
 
 DRAIN = 5.0
 
@@ -97,6 +100,7 @@ class Runtime:
         self._store: JobStore | None = None
         self._book: Book | None = None
         self._lines: Lines | None = None
+        self._heeding: Heeding | None = None
         self._picture: asyncio.TimerHandle | None = None
         self._hurry = asyncio.Event()
 
@@ -133,6 +137,7 @@ class Runtime:
             stack.callback(self._lines.flush)
             self._book.load(store.profiles())
             self._make_anew()
+            self._heeding = Heeding(self.shelf)
             self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
@@ -158,6 +163,7 @@ class Runtime:
 
         def woken() -> None:
             watch.drain()
+            self._heed()
             queue.look_outside()
 
         if number is not None:
@@ -447,6 +453,27 @@ class Runtime:
         station.configure(taken)
         self.shelf.set_config(instance, taken, capability=station.manifest.name)
 
+    def _heed(self) -> None:
+        """Let what somebody else changed on the shelf hold for whatever is not begun yet."""
+        if self._heeding is None or not self._heeding.look():
+            return
+        for station in list(self._stations.values()):
+            news = self._heeding.news(station.instance, station.manifest.name, station.asked)
+            if news != NOTHING_NEW:
+                self.queue.spawn(self._take(station, news))
+
+    async def _take(self, station: Station, news: News) -> None:
+        with suppress(
+            Fault, reason="whoever changed it was told what is wrong with it, and its next start says so"
+        ):
+            if news.is_enabled is not None:
+                await (self.enable if news.is_enabled else self.disable)(station.instance)
+            if news.config is not None and news.config != station.asked:
+                station.configure(await station.worker.reconfigure(news.config))
+            if news.secrets is not None:
+                await renew(station, news.secrets)
+        self.queue.look_outside()
+
     # -------------------------------------------------------------- jobs
 
     async def submit(
@@ -633,6 +660,7 @@ class Runtime:
 
     def _tick(self) -> None:
         # Nobody has to wake us for this: a waking that went astray is made up for here.
+        self._heed()
         self.queue.look_outside()
         self._draw()
 

@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
@@ -25,6 +25,13 @@ from failwell.journal.folder import make_private, refused, state_folder
 from failwell.journal.lock import alone
 
 LOCK = "shelf.lock"
+
+
+class Kept(NamedTuple):
+    """What is kept beside the manifests, at one moment."""
+
+    instances: Mapping[str, Mapping[str, Any]]
+    secrets: Mapping[str, Mapping[str, str]]
 
 
 class Shelf:
@@ -113,6 +120,20 @@ class Shelf:
     def _manifests(self) -> Path:
         return self.folder / "capabilities"
 
+    # -------------------------------------------------------------- all of it, for whoever watches
+
+    def stamp(self) -> object:
+        """Another one after every change of a switch, a setting or a secret."""
+        return tuple(_stamp(self.folder / name) for name in ("instances.json", "secrets.json"))
+
+    def kept(self) -> Kept:
+        """Every switch, setting and secret.
+
+        Raises:
+            CapabilityConfigError: a file was broken by hand.
+        """
+        return Kept(self._instances(), self._secrets())
+
     # -------------------------------------------------------------- settings of instances
 
     def capability(self, instance: str) -> str:
@@ -198,6 +219,15 @@ class Shelf:
 
     def _keep_secrets(self, held: Mapping[str, Any]) -> None:
         _write(self.folder / "secrets.json", dumps(held, indent=2, sort_keys=True) + "\n")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    # Every change makes a new file, so two of them within one tick of the clock differ all the same.
+    return (found.st_mtime_ns, found.st_ino, found.st_size)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

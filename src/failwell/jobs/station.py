@@ -34,6 +34,8 @@ class Station:
         """Whether the disable hook waits for the last of them to end."""
         self.is_being_freed = False
         """Whether somebody takes its memory right now; nothing is started meanwhile."""
+        self.is_draining = False
+        """Whether its process is to be another before it begins the next job; what it has it finishes."""
         self.is_leaving = False
         """Whether it is being unloaded; nothing is started in it any more, and nothing taken in for it."""
         self._emptied: asyncio.Event | None = None
@@ -55,13 +57,19 @@ class Station:
     async def emptied(self) -> None:
         """Wait until it has no job."""
         while self.entries:
-            self._emptied = asyncio.Event()
+            if self._emptied is None or self._emptied.is_set():
+                self._emptied = asyncio.Event()
             await self._emptied.wait()
 
     @property
     def instance(self) -> str:
         """Its id."""
         return self.worker.instance
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing may be started in it for now."""
+        return self.is_being_freed or self.is_draining or self.is_leaving
 
     @property
     def is_full(self) -> bool:

@@ -109,6 +109,14 @@ class SupervisedWorker:
         """Tell `listener` of every event from now on."""
         return self._telling.listen(listener)
 
+    def give_secrets(self, secrets: Mapping[str, str]) -> bool:
+        """Let the next process have these secrets; whether they are others than the present one has."""
+        if self._secrets == secrets:
+            return False
+        self._secrets.clear()
+        self._secrets.update(secrets)
+        return True
+
     def forgive(self) -> None:
         """Leave quarantine."""
         self._life.forgive()

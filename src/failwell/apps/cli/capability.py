@@ -64,6 +64,18 @@ def run(asked: Namespace) -> int:
 
     _check(asked)
     shelf = Shelf(state_folder(asked.store))
+    before = shelf.stamp()
+    try:
+        return _act(shelf, asked)
+    finally:
+        if shelf.stamp() != before:
+            from failwell.backends.sqlite.jobs import ring_host
+
+            # Whoever runs jobs there need not wait for his next look.
+            ring_host(shelf.folder)
+
+
+def _act(shelf: "Shelf", asked: Namespace) -> int:
     if asked.action == "list":
         return _list(shelf, asked)
     if asked.action == "add":

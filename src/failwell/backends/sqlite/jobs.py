@@ -60,6 +60,13 @@ _GRANTED = "DELETE FROM job_wishes WHERE key = ?"
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
+def ring_host(state: Path) -> None:
+    """Wake the process that runs the jobs of a state folder, if there is one."""
+    bell = Bell(state / JOBS / HOST)
+    bell.ring()
+    bell.close()
+
+
 class SqliteJobs:
     """One object per state folder and process; threads may share it."""
 
