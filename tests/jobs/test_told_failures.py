@@ -165,3 +165,21 @@ def test_what_initialize_says_itself_keeps_its_kind(
             return await reported(worker.call("one"))
 
     assert run(work()).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("Half\ud800", "mine"), ("Mine", "half\ud800"), ("Mine", "mine")]
+)
+def test_names_and_words_that_nobody_can_send_do_not_end_the_worker(
+    name: str, module: str, bare_python: str
+) -> None:
+    async def work() -> Any:
+        async with a_worker("odd:Odd", python=bare_python) as (worker, _):
+            asked = {"name": ascii(name), "module": ascii(module)}
+            report = await reported(worker.call("one", asked, action="raise_named"))
+            return report, await worker.call("two", {"value": 2}), worker.generation
+
+    report, after, generation = run(work())
+
+    assert report.kind in ("internal.unknown", "internal.bug")
+    assert (after, generation) == (2, 1)

@@ -208,8 +208,15 @@ def _system() -> dict[str, float]:
 
 def plain_words(error: BaseException) -> dict[str, Any]:
     """The least that can always be sent: class names, and the text with everything odd replaced."""
-    cls = type(error)
     return {
-        "classes": [[one.__module__, one.__qualname__] for one in cls.__mro__ if one is not object],
-        "text": _safe(lambda: str(error)).encode("utf-8", "replace").decode(),
+        "classes": [
+            [_sendable(one.__module__), _sendable(one.__qualname__)]
+            for one in type(error).__mro__
+            if one is not object
+        ],
+        "text": _sendable(error),
     }
+
+
+def _sendable(thing: object) -> str:
+    return _words(thing).encode("utf-8", "replace").decode()
