@@ -168,7 +168,9 @@ def test_what_initialize_says_itself_keeps_its_kind(
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("Half\ud800", "mine"), ("Mine", "half\ud800"), ("Mine", "mine")]
+    ("name", "module"),
+    [("Half\ud800", "mine"), ("Mine", "half\ud800"), ("Mine", "mine")],
+    ids=["name", "module", "words"],
 )
 def test_names_and_words_that_nobody_can_send_do_not_end_the_worker(
     name: str, module: str, bare_python: str
