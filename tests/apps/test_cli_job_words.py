@@ -57,8 +57,10 @@ def test_the_traceback_of_a_failure_and_the_last_words_of_a_death_are_shown(plac
     as_markdown = place("job", "show", "last", "--format", "markdown")
 
     assert 'raise RuntimeError("wrong on purpose")' in failed.out
-    assert "last words" in died.out
-    assert "## stderr\n\n```text\nlast words" in as_markdown.out
+    assert "stderr: about to fail" in failed.out
+    assert "stderr: last words" in died.out
+    assert "## printed\n\n```text\n" in as_markdown.out
+    assert "stderr: last words\n```" in as_markdown.out
 
 
 def test_a_tail_shows_how_far_a_job_has_got(place: Place) -> None:

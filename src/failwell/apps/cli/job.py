@@ -157,8 +157,9 @@ def _list(asked: Namespace) -> int:
                 states=asked.state or (), instance=asked.instance, limit=limit, results=False
             )
         )
+        told = [] if desk is None or asked.format != "json" else [summary(job, desk.shelf) for job in found]
     if asked.format == "json":
-        say_json([summary(job) for job in found])
+        say_json(told)
     elif asked.format == "markdown":
         from failwell.apps.cli.runs_table import markdown_table
 

@@ -9,6 +9,7 @@ from failwell.apps.cli.runs_times import clock, iso, lasted
 
 if TYPE_CHECKING:
     from failwell.jobs.job import Job
+    from failwell.jobs.shelf import Shelf
     from failwell.jobs.store import JobEvent
 
 COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
@@ -17,9 +18,8 @@ _LONG = 2_000
 """Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
 
 
-def summary(job: "Job", *, whole: bool = False) -> dict[str, Any]:
-    """One job as JSON; `whole` with its result, if it has one."""
-    from failwell.jobs.kept import kept_result
+def summary(job: "Job", shelf: "Shelf") -> dict[str, Any]:
+    """One job as JSON, without its result. Secrets of its capability are masked."""
     from failwell.report.redact import redact_value
 
     request = job.request
@@ -28,7 +28,7 @@ def summary(job: "Job", *, whole: bool = False) -> dict[str, Any]:
         "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
-        "arguments": redact_value(dict(request.arguments)),
+        "arguments": masked(redact_value(dict(request.arguments)), job, shelf),
         "priority": request.priority,
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
@@ -43,12 +43,25 @@ def summary(job: "Job", *, whole: bool = False) -> dict[str, Any]:
         "block_reason": job.block_reason,
         "error": None if job.error is None else job.error.view("operator"),
     }
-    made = {name: value for name, value in told.items() if value not in (None, "", {})}
-    if whole and job.state.value == "completed":
-        from json import loads
+    return {name: value for name, value in told.items() if value not in (None, "", {})}
 
-        made["result"] = loads(kept_result(job.result))
-    return made
+
+def result_json(job: "Job") -> dict[str, Any]:
+    """What it returned, as JSON under `result`; nothing if it has not ended well."""
+    if job.state.value != "completed":
+        return {}
+    from json import loads
+
+    from failwell.jobs.kept import kept_result
+
+    return {"result": loads(kept_result(job.result))}
+
+
+def masked(value: Any, job: "Job", shelf: "Shelf") -> Any:
+    """What a job was given or returned, for a screen: without the secrets of its capability."""
+    from failwell.jobs.shown import shown
+
+    return shown(value, shelf.secrets(shelf.capability(job.request.instance)))
 
 
 def row(job: "Job") -> tuple[str, ...]:
@@ -78,25 +91,33 @@ def what(job: "Job") -> str:
 
 
 def show(asked: Namespace) -> int:
-    """One job in full, with what happened to it."""
+    """One job in full, with what happened to it and what it printed."""
     from failwell.apps.cli.job_find import find_job, jobs_of
+    from failwell.apps.cli.job_lines import block, line_json
+    from failwell.jobs.printed import read_lines
 
     with jobs_of(asked) as desk:
         job = find_job(desk, asked.job)
         assert desk is not None
         events = desk.store.events(job=job.id)
-    told = summary(job, whole=True)
+        printed = read_lines(desk.store.folder, job.id)
+        told = summary(job, desk.shelf)
+        result = result_json(job)
+        if asked.format != "json":
+            # It is on record as it is, and programs get it so; a screen is another matter.
+            result = masked(result, job, desk.shelf)
     if asked.format == "json":
-        say_json({**told, "events": [as_json(one) for one in events]})
+        said = {"lines": [line_json(one) for one in printed]} if printed else {}
+        say_json({**told, **result, "events": [as_json(one) for one in events], **said})
         return Exit.DONE
     from failwell.delivery.plain import one_line
     from failwell.journal.event import encoded
 
-    shown = {name: value for name, value in told.items() if name not in ("error", "result", "arguments")}
+    shown = {name: value for name, value in told.items() if name not in ("error", "arguments")}
     if job.request.arguments:
         shown["arguments"] = encoded(told["arguments"])
-    if "result" in told:
-        shown["result"] = encoded(told["result"])
+    if result:
+        shown["result"] = encoded(result["result"])
     if job.error is not None:
         shown["error"] = f"{job.error.kind}: {job.error.message}"
         shown["next"] = job.error.user_action.detail
@@ -109,28 +130,36 @@ def show(asked: Namespace) -> int:
         ]
     else:
         lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
-    say("\n".join([*lines, *_blocks(job, asked.format), "", *(words(one, asked.format) for one in events)]))
+    lines += [
+        *_blocks(job, {one.text.strip() for one in printed}, asked.format),
+        *block(printed, asked.format),
+    ]
+    say("\n".join([*lines, "", *(words(one, asked.format) for one in events)]))
     return Exit.DONE
 
 
-def _blocks(job: "Job", form: str) -> list[str]:
-    """What was recorded of a failure beyond its sentence: where it happened, and the last lines before it."""
+def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
+    """What was recorded of a failure beyond its sentence: where it happened, and last words that are not in `said`."""
     error = job.error
     if error is None:
         return []
+    from failwell.delivery.plain import neutral
+
     trace = None if error.internal is None else error.internal.traceback
+    last: object = error.details.get("stderr_tail")
+    if isinstance(last, str) and all(line.strip() in said for line in last.splitlines()):
+        last = None
     made: list[str] = []
-    for title, text in (("traceback", trace), ("stderr", error.details.get("stderr_tail"))):
+    for title, text in (("traceback", trace), ("stderr", last)):
         if not isinstance(text, str) or not text.strip():
             continue
+        whole = text.strip("\n")
         if form == "markdown":
             from failwell.delivery.markdown import fenced
 
-            made += ["", f"## {title}", "", fenced(text)]
+            made += ["", f"## {title}", "", fenced(whole)]
         else:
-            from failwell.delivery.plain import neutral
-
-            made += ["", title, *(f"  {line}" for line in neutral(text.strip("\n")).split("\n"))]
+            made += ["", title, *(f"  {line}" for line in neutral(whole).split("\n"))]
     return made
 
 

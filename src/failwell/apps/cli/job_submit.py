@@ -76,7 +76,7 @@ def _handed_in(asked: Namespace, desk: "Desk", job: "Job") -> int:
     from failwell.apps.cli.job_show import summary
 
     if asked.format == "json":
-        say_json(summary(job))
+        say_json(summary(job, desk.shelf))
         return Exit.DONE
     say(f"`{job.id}`" if asked.format == "markdown" else job.id)
     if not desk.store.is_hosted():
@@ -92,7 +92,7 @@ def see_through(asked: Namespace, desk: "Desk", job: str) -> int:
         code = Exit.INTERRUPTED
     found = desk.find(job)
     if found.state.is_final:
-        return tell_end(asked, found)
+        return tell_end(asked, found, desk)
     aside(
         asked, f"job {job} is {found.state} and stays on record; `failwell job wait {job}` waits for it again"
     )
@@ -152,21 +152,21 @@ def aside(asked: Namespace, words: str) -> None:
         print(words, file=sys.stderr, flush=True)
 
 
-def tell_end(asked: Namespace, job: "Job") -> int:
+def tell_end(asked: Namespace, job: "Job", desk: "Desk") -> int:
     """Print what came of it. A failure is told as every other failure of a command is."""
     from failwell.apps.cli.errors import exit_for
-    from failwell.apps.cli.job_show import summary
+    from failwell.apps.cli.job_show import result_json, summary
     from failwell.jobs.outcome import result_of
 
-    told = summary(job, whole=True)
     is_well = job.state.value == "completed"
     if asked.format == "json":
-        say_json(told)
+        # The result is the caller's, and comes back as it is.
+        say_json({**summary(job, desk.shelf), **result_json(job)})
         return Exit.DONE if is_well else Exit.FAILED if job.error is None else exit_for(job.error)
     if not is_well:
         aside(asked, f"job {job.id} {_ended(job)}; `failwell job show {job.id}` tells all about it")
     result_of(job)
-    say_json(told["result"])
+    say_json(result_json(job)["result"])
     return Exit.DONE
 
 

@@ -1,0 +1,105 @@
+"""What a capability prints, in `job show` and `job tail`; and what of its secrets a screen shows: nothing."""
+
+import json
+from pathlib import Path
+
+from tests.apps.job_place import Place, read_until
+
+TALKER = """
+import logging, os, sys, time
+
+class Talker:
+    def execute(self, path=None):
+        print("to stdout")
+        print("to stderr", file=sys.stderr)
+        logging.getLogger("talker").warning("to the log")
+        print("\\x1b[31mred")
+        while path and not os.path.exists(path):
+            time.sleep(0.005)
+        print("the end")
+
+    def much(self, lines):
+        for number in range(lines):
+            print(f"line {number}")
+
+    def word(self, given=None):
+        return {"the word": os.environ["ITS_WORD"]}
+"""
+
+
+def _place(tmp_path: Path) -> Place:
+    made = Place(tmp_path)
+    (tmp_path / "talking.py").write_text(TALKER)
+    (tmp_path / "talker.toml").write_text(
+        'name = "talker"\nobject = "talking:Talker"\n[env]\nITS_WORD = { secret = true }\n'
+    )
+    assert made("capability", "add", str(tmp_path / "talker.toml")).code == 0
+    return made
+
+
+def test_show_ends_with_what_the_job_printed(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    place("job", "submit", "talker", "--wait")
+
+    shown = place("job", "show", "last").out
+    as_json = place("job", "show", "last", "--json").data
+    as_markdown = place("job", "show", "last", "--format", "markdown").out
+
+    printed = shown.partition("\nprinted\n")[2].split("\n\n")[0].splitlines()
+    assert [line.split("  ", 2)[2] for line in printed][:3] == [
+        "to stdout",
+        "stderr: to stderr",
+        "warning: to the log",
+    ]
+    assert printed[-1].endswith("the end")
+    assert "\x1b" not in shown
+    assert [(one["n"], one["stream"], one["text"]) for one in as_json["lines"]][:2] == [
+        (1, "stdout", "to stdout"),
+        (2, "stderr", "to stderr"),
+    ]
+    assert as_json["lines"][2]["logger"] == "talker"
+    assert "## printed\n\n```text\n" in as_markdown
+
+
+def test_of_many_lines_the_last_are_shown_with_how_many_there_were(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    place("job", "submit", "talker", "--do", "much", "lines=300", "--wait")
+
+    shown = place("job", "show", "last").out
+
+    assert "printed (the last 40 of 300 lines)" in shown
+    assert "line 299" in shown
+    assert "line 259" not in shown
+
+
+def test_tail_prints_lines_while_the_job_runs_and_before_it_is_over(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    go = place.path("go")
+    with place.start("workers", "run") as host:
+        read_until(host.stderr, "runs the jobs of")
+        job = place("job", "submit", "talker", f"path={go}", "--json").data["id"]
+        with place.start("job", "tail", job, "--json") as tail:
+            first = json.loads(read_until(tail.stdout, '"line"'))
+            go.touch()
+            rest, _ = tail.communicate(timeout=25)
+        host.terminate()
+        host.communicate(timeout=25)
+
+    told = [json.loads(line) for line in rest.splitlines()]
+    said = [one["data"]["text"] for one in [first, *told] if one["type"] == "line"]
+    assert said == ["to stdout", "to stderr", "to the log", "\x1b[31mred", "the end"]
+    assert told[-1]["type"] == "completed"
+
+
+def test_a_secret_is_masked_on_the_screen_and_stays_in_the_data(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    secret = "plain words of mine"
+    assert place("capability", "secret", "talker", "ITS_WORD", given=secret).code == 0
+    place("job", "submit", "talker", "--do", "word", f"given={secret}", "--wait")
+
+    shown = place("job", "show", "last").out
+    data = place("job", "show", "last", "--json").data
+
+    assert secret not in shown
+    assert shown.count("[redacted]") == 2
+    assert data["result"] == {"the word": secret}
