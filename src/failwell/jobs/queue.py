@@ -12,9 +12,7 @@ from time import time
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.asking import check_request, is_priority
-from failwell.jobs.here import check_here
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.queue_admission import Admission
 from failwell.jobs.queue_aftermath import FREEING, Aftermath
@@ -22,35 +20,21 @@ from failwell.jobs.queue_attempts import Attempts
 from failwell.jobs.queue_ends import Ends
 from failwell.jobs.queue_entry import Entry
 from failwell.jobs.queue_events import BUFFER, Hub, Subscription
-from failwell.jobs.queue_faults import (
-    HostDied,
-    NoStreamLeft,
-    OtherLoop,
-    QueueClosed,
-    QueueStopped,
-    UnknownJob,
-    check_same,
-)
+from failwell.jobs.queue_faults import QueueStopped, UnknownJob
+from failwell.jobs.queue_hearing import Hearing
+from failwell.jobs.queue_intake import Intake
 from failwell.jobs.queue_items import Items
+from failwell.jobs.queue_outside import Outside
 from failwell.jobs.queue_record import Record
 from failwell.jobs.queue_state import Rules, State
 from failwell.jobs.resources_book import Book
 from failwell.jobs.station import Station
-from failwell.jobs.store import JobEvent, JobStore
-from failwell.jobs.worker import (
-    CancelPhased,
-    Died,
-    Measured,
-    Progress,
-    Pulse,
-    Quarantined,
-    Started,
-    WorkerEvent,
-)
+from failwell.jobs.store import JobStore
+from failwell.jobs.worker import WorkerEvent
 from failwell.runtime.luck import draw
 
-MOST_LOSSES = 5
-"""How often the host may die under a job before the job is suspected of killing it."""
+_PAUSE = 0.02
+"""Seconds between two looks for a job that cannot be taken up yet."""
 
 
 class Queue:
@@ -77,7 +61,9 @@ class Queue:
         self._admission = Admission(self._state, self._record, self._ends)
         after = Aftermath(self._state, self._record, self._ends, self._admission)
         self._attempts = Attempts(self._state, self._record, self._ends, after)
-        self._is_closed = False
+        self._outside = Outside(self._state, self._record, self._ends, self.cancel)
+        self._intake = Intake(self._state, self._record, self._ends, self.cancel, self.over)
+        self._hearing = Hearing(self._state, self._record, self.hub, self._admission)
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -96,75 +82,15 @@ class Queue:
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
 
-    # -------------------------------------------------------------- beginning
+    # -------------------------------------------------------------- taking in
 
     def recover(self) -> None:
-        """Take up what an earlier host left: what waits goes on waiting, what was running is begun anew."""
-        # Whatever is older and has not ended is read here, and need not be looked for again.
-        self._state.newest = self._state.store.last_key()
-        for row in self._state.store.open_rows():
-            self._state.newest = max(self._state.newest, row.key or 0)
-            self._take_up(Entry.of(row, self._state.number()), began=row.state == JobState.RUNNING)
-        self._state.wake()
-
-    def _take_up(self, entry: Entry, *, began: bool) -> None:
-        entry.since = self._state.since(entry.submitted)
-        self._state.live[entry.id] = entry
-        if entry.request.key is not None:
-            self._state.once[entry.request.key] = entry
-        if entry.cancelled is not None:
-            # Somebody wanted it stopped, and it has: with the host.
-            self._ends.end(entry, JobState.CANCELLED)
-            return
-        if entry.request.stream:
-            self._ends.fail(entry, self._state.described(entry, NoStreamLeft(job=entry.id, retryable=False)))
-            return
-        if began:
-            entry.losses += 1
-            # It stays on record as an attempt, and does not count against those that the job may fail.
-            entry.charged = max(0, entry.charged - 1)
-            if entry.losses >= MOST_LOSSES:
-                self._ends.fail(
-                    entry,
-                    self._state.described(
-                        entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
-                    ),
-                )
-                return
-            entry.state, entry.started = JobState.PENDING, None
-            self._record.say(
-                entry,
-                "requeued",
-                {"reason": "the host died while it ran", "attempt": entry.attempt, "losses": entry.losses},
-            )
-        self._ends.expect(entry)
-        if entry.state is JobState.WAITING and (entry.due or 0) > self._state.now():
-            self._ends.at(entry.due or 0, "due", entry)
-        else:
-            self._state.line.add(entry)
+        """Take up what an earlier host left; see `failwell.jobs.queue_outside`."""
+        self._outside.recover()
 
     def look_outside(self) -> None:
         """Somebody else may have handed in jobs, or wants some cancelled."""
-        if self._is_over:
-            return
-        try:
-            # In this order: a job is on record before anybody can want it cancelled.
-            wishes, rows = self._state.store.wishes(), self._state.store.open_rows(self._state.newest)
-        except Fault:
-            # The store is away for a moment. The next look, a second later at the most, finds the same.
-            return
-        for row in rows:
-            self._state.newest = max(self._state.newest, row.key or 0)
-            if row.id not in self._state.live:
-                self._take_up(Entry.of(row, self._state.number()), began=False)
-        for wish in wishes:
-            if wish.wish == "cancel":
-                self.cancel(wish.job)
-            # It is forgotten with the record of what came of it, and not before.
-            self._record.granted.add(wish.key)
-        self._state.wake()
-
-    # -------------------------------------------------------------- handing in
+        self._outside.look()
 
     async def submit(self, request: JobRequest, job: str, items: Items | None = None) -> Job:
         """Take a job in; it is on record when this returns.
@@ -172,84 +98,11 @@ class Queue:
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
         """
-        return (await self.enter(request, job, items)).job()
-
-    async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
-        """`submit`, for those who will wait for the entry itself."""
-        entry = self._open(request, job, items)
-        try:
-            return await self._accepted(entry)
-        except asyncio.CancelledError:
-            if items is not None:
-                # Nobody is left who could take them.
-                self.cancel(entry.id)
-            raise
+        return (await self._intake.enter(request, job, items)).job()
 
     async def call(self, request: JobRequest, job: str) -> Entry:
-        """`enter`, and the entry once it is over.
-
-        Whoever is cancelled while he waits takes his job along, unless somebody else wants it too.
-        """
-        entry = self._open(request, job)
-        try:
-            entry = await self._accepted(entry)
-            return await self.over(entry)
-        except asyncio.CancelledError:
-            entry.wanted -= 1
-            if not entry.wanted:
-                self.cancel(entry.id)
-            raise
-
-    async def _accepted(self, entry: Entry) -> Entry:
-        """The entry once it is on record: itself, or one that was there before it under the same key."""
-        if entry.accepted is None:
-            return entry
-        # Others may wait for the same; one who goes must not take it from them.
-        found = await asyncio.shield(entry.accepted)
-        if found is not entry:
-            found.wanted += 1
-        return found
-
-    def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
-        if asyncio.get_running_loop() is not self._state.loop:
-            raise OtherLoop
-        if self._is_closed:
-            raise QueueClosed
-        check_request(request, is_taken=items is not None)
-        if self._record.is_wedged and self._record.trouble is not None:
-            raise self._record.trouble
-        station = self._state.station(request.instance)
-        if station is None or station.is_leaving:
-            raise CapabilityNotLoadedError(request.instance)
-        if not station.is_enabled:
-            raise CapabilityDisabledError(request.instance)
-        check_here(station.manifest)
-        before = None if request.key is None else self._before(request, request.key)
-        if before is not None:
-            before.wanted += 1
-            return before
-        entry = Entry(job, request, self._state.now(), self._state.number())
-        entry.wanted = 1
-        entry.since = self._state.since(entry.submitted)
-        entry.items = items
-        entry.accepted = self._state.loop.create_future()
-        self._state.live[job] = entry
-        if request.key is not None:
-            self._state.once[request.key] = entry
-        self._record.say(entry, "submitted")
-        self._state.line.add(entry)
-        self._ends.expect(entry)
-        self._state.wake()
-        return entry
-
-    def _before(self, request: JobRequest, key: str) -> Entry | None:
-        """The job that was handed in under this key before."""
-        before = self._state.once.get(key)
-        if before is not None:
-            check_same(before.id, before.request, request)
-            return before
-        known = self._state.store.find_once(key)
-        return None if known is None else self._record.known(known.id, request)
+        """`submit`, and the entry once it is over; see `failwell.jobs.queue_intake`."""
+        return await self._intake.call(request, job)
 
     # -------------------------------------------------------------- waiting, cancelling, seeing
 
@@ -262,15 +115,22 @@ class Queue:
         """
         entry = self._state.live.get(job)
         if entry is None:
-            kept = self.job(job)
-            if kept.state.is_final:
-                return kept
-            # Another process handed it in, and we were not told yet.
-            self.look_outside()
-            entry = self._state.live.get(job)
+            entry = await self._taken_up(job)
             if entry is None:
                 return self.job(job)
         return (await self.over(entry)).job()
+
+    async def _taken_up(self, job: str) -> Entry | None:
+        """A job that another process handed in a moment ago; `None` where it is over."""
+        while not (kept := self.job(job)).state.is_final:
+            if self._is_over:
+                raise QueueStopped(job=job, was=kept.state.value)
+            self.look_outside()
+            if job in self._state.live:
+                return self._state.live[job]
+            # The store is away for a moment, or somebody has just ended the job there.
+            await asyncio.sleep(_PAUSE)
+        return None
 
     async def over(self, entry: Entry) -> Entry:
         """The entry once it is over and that is on record."""
@@ -347,51 +207,7 @@ class Queue:
 
     def heard(self, station: Station, event: WorkerEvent) -> None:
         """A worker told something."""
-        if isinstance(event, Pulse):
-            self._beat(station)
-        elif isinstance(event, Measured):
-            self._state.book.measured(station, event.ram_peak_mb, event.gpu_peak_mb)
-        elif isinstance(event, Progress):
-            entry = None if event.job is None else station.entries.get(event.job)
-            if entry is not None:
-                entry.progress, entry.message = event.fraction, event.message
-                if self.hub.is_heard:
-                    told = {"fraction": event.fraction, "message": event.message}
-                    self.hub.publish([JobEvent(0, entry.id, "progress", self._state.now(), told)])
-        elif isinstance(event, CancelPhased):
-            entry = station.entries.get(event.job)
-            if entry is not None:
-                entry.phase = event.phase
-                self._record.say(entry, "cancel_phase", {"phase": event.phase.value})
-                self._state.wake()
-        elif isinstance(event, Started):
-            self._record.tell_of_worker(
-                "worker:started",
-                {"instance": event.instance, "pid": event.pid, "generation": event.generation},
-            )
-        elif isinstance(event, Died):
-            kind = None if event.report is None else event.report.kind
-            self._record.tell_of_worker(
-                "worker:died",
-                {
-                    "instance": event.instance,
-                    "pid": event.pid,
-                    "returncode": event.returncode,
-                    "expected": event.expected,
-                    "kind": kind,
-                    "jobs": list(event.in_flight),
-                },
-            )
-        elif isinstance(event, Quarantined):
-            self._record.tell_of_worker(
-                "worker:quarantined",
-                {"instance": event.instance, "deaths": event.deaths, "seconds": event.seconds},
-            )
-
-    def _beat(self, station: Station) -> None:
-        self._state.book.pulse(station)
-        if station.entries and (station.uses_gpu or self._state.alone is not None):
-            self._admission.look()
+        self._hearing.heard(station, event)
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
@@ -476,7 +292,7 @@ class Queue:
         What has not ended by then is put back, and stays on record as pending. Being cancelled means to wait
         no longer, not to leave anything undone.
         """
-        self._is_closed = True
+        self._intake.is_closed = True
         self._state.is_paused = True
         cut = await _outlast(self._drain(drain))
         self._state.is_stopping = True
@@ -496,7 +312,7 @@ class Queue:
         self._state.turn()
         if not self._is_hurried:
             cut = await _outlast(self._record.finish()) or cut
-        self._is_over = True
+        self._is_over = self._outside.is_closed = True
         self._leave_nobody_waiting()
         if cut is not None:
             raise cut
