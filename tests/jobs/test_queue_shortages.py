@@ -9,6 +9,7 @@ from failwell.jobs import resources_evict
 from failwell.jobs.job import JobState
 from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest
+from failwell.jobs.resources import Machine
 from tests.jobs.queues import OutsideWorld, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 
@@ -108,5 +109,33 @@ def test_a_need_that_a_limit_of_ones_own_forbids_is_never_met_either(tmp_path: P
 
             assert ended.error is not None
             assert (ended.error.kind, len(lines(count))) == ("resource.never_fits", 1)
+
+    run(work())
+
+
+class Broken(OutsideWorld):
+    """A machine that cannot be looked at, once it was told to be."""
+
+    is_broken = False
+
+    def read(self) -> Machine:
+        if self.is_broken:
+            raise RuntimeError("nobody foresaw this")
+        return super().read()
+
+
+def test_a_job_is_tried_again_whatever_goes_wrong_with_making_room_for_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        world, count = Broken(), tmp_path / "count"
+        async with a_runtime(tmp_path, a_short_one(), world=world) as jobs:
+            world.is_broken = True
+            job = await jobs.submit("short", {"path": str(count), "resource": "system_ram_mb"})
+            ended = await jobs.wait(job.id, timeout=10)
+            told = [
+                event.data["instance"] for event in jobs.store.events() if event.type == "worker:not_freed"
+            ]
+
+            assert (ended.state, ended.attempt) == (JobState.COMPLETED, 2)
+            assert told == ["short"]
 
     run(work())

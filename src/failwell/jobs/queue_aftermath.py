@@ -1,6 +1,5 @@
 """What follows from a failed attempt: another one after a wait or after something was freed, or the end."""
 
-from failwell.fault.base import Fault
 from failwell.jobs import ledger
 from failwell.jobs.job import JobState
 from failwell.jobs.queue_admission import Admission
@@ -83,6 +82,21 @@ class Aftermath:
 
     async def _free(self, entry: Entry, station: Station, report: ErrorReport) -> None:
         """Make room for the next attempt, and clean the worker that failed where that is needed."""
+        try:
+            await self._make_room(entry, station, report)
+        except Exception as error:  # noqa: BLE001  (whatever it was, the job must not be left waiting for it)
+            # The next attempt tells what is wrong, and is told to whoever waits.
+            self._record.tell_of_worker(
+                "worker:not_freed", {"instance": station.instance, "kind": describe(error).kind}
+            )
+        finally:
+            if entry.state is JobState.WAITING and not self._state.is_stopping:
+                entry.due = entry.reason = entry.block = None
+                self._record.dirty[entry.id] = entry
+                self._state.line.add(entry)
+                self._state.wake()
+
+    async def _make_room(self, entry: Entry, station: Station, report: ErrorReport) -> None:
         short = report.resource_shortfall
         pool = self._pool(report, station)
         if self._state.book.budget(pool) is None:
@@ -92,27 +106,15 @@ class Aftermath:
             if never is not None and entry.state is JobState.WAITING:
                 self._ends.fail(entry, never)
                 return
-        try:
-            peaks = self._state.book.peaks(station)
-            target = ledger.to_free(
-                peaks.get(pool, 0.0),
-                None if short is None else short.needed,
-                None if short is None else short.available,
-            )
-            if pool != ledger.DISK:
-                await self._admission.evict(pool, target, station.instance, spare_wanted=False)
-            if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
-                await _clean(station)
-        except (Fault, OSError) as error:
-            # The next attempt tells what is wrong, and is told to whoever waits.
-            self._record.tell_of_worker(
-                "worker:not_freed", {"instance": station.instance, "kind": describe(error).kind}
-            )
-        if entry.state is JobState.WAITING:
-            entry.due = entry.reason = entry.block = None
-            self._record.dirty[entry.id] = entry
-            self._state.line.add(entry)
-            self._state.wake()
+        target = ledger.to_free(
+            self._state.book.peaks(station).get(pool, 0.0),
+            None if short is None else short.needed,
+            None if short is None else short.available,
+        )
+        if pool != ledger.DISK:
+            await self._admission.evict(pool, target, station.instance, spare_wanted=False)
+        if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
+            await _clean(station)
 
     def _never(self, entry: Entry, station: Station, report: ErrorReport) -> ErrorReport | None:
         """The report of a job that told to need more than there is for all jobs together."""
