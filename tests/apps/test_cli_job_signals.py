@@ -110,6 +110,28 @@ def test_a_program_that_is_interrupted_twice_puts_its_running_jobs_back(place: P
     assert shown["events"][-1]["data"]["reason"] == "the queue was stopped while it ran"
 
 
+IGNORING = """
+import os, signal, sys
+
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-m", "failwell", "workers", "run", "--store", sys.argv[1]])
+"""
+
+
+def test_a_host_that_is_to_outlive_its_terminal_goes_on_without_it(place: Place) -> None:
+    go = place.path("go")
+    go.touch()
+
+    with started("-c", IGNORING, str(place.path("state"))) as host:
+        read_until(host.stderr, "runs the jobs of")
+        host.send_signal(signal.SIGHUP)
+        place("job", "submit", "slow", f"path={go}", "--wait")
+        host.send_signal(signal.SIGTERM)
+        _, words = host.communicate(timeout=25)
+
+    assert (host.returncode, "SIGHUP" in words) == (0, False)
+
+
 def test_the_command_can_be_loaded_where_there_is_no_hangup_signal() -> None:
     code = "import signal; del signal.SIGHUP; import failwell.apps.cli.job_host"
 

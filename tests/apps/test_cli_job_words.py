@@ -130,3 +130,17 @@ def test_the_picture_says_why_each_job_waits(place: Place) -> None:
         host.communicate(timeout=25)
 
     assert "`slow` is busy: it runs 1 at a time" in busy
+
+
+def test_the_picture_says_which_jobs_wait_for_the_end_of_a_quarantine(place: Place) -> None:
+    with place.start("workers", "run") as host:
+        read_until(host.stderr, "runs the jobs of")
+        for _ in range(3):
+            place("job", "submit", "dies", "--attempts", "1", "--wait")
+        place("job", "submit", "dies")
+        wait_until(lambda: "next attempt in" in place("top", "--once").out)
+        told = place("top", "--once").out
+        host.terminate()
+        host.communicate(timeout=25)
+
+    assert "`dies` is quarantined, because it died too often; next attempt in" in told

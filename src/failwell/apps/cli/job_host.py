@@ -78,7 +78,7 @@ async def _host(
 @contextmanager
 def _listening(loop: "AbstractEventLoop", told: "Callable[[str], None]") -> Generator[None]:
     """Have `told` called with the name of each signal, also while the workers are being stopped."""
-    names = [name for name in _CODES if hasattr(signal, name)]
+    names = [name for name in _CODES if hasattr(signal, name) and not _is_ignored(name)]
     try:
         for name in names:
             loop.add_signal_handler(getattr(signal, name), told, name)
@@ -90,6 +90,11 @@ def _listening(loop: "AbstractEventLoop", told: "Callable[[str], None]") -> Gene
     finally:
         for name in names:
             loop.remove_signal_handler(getattr(signal, name))
+
+
+def _is_ignored(name: str) -> bool:
+    """Whether whoever started this process wants it to go on, as `nohup` does."""
+    return signal.getsignal(getattr(signal, name)) is signal.SIG_IGN
 
 
 def _tell(words: str) -> None:

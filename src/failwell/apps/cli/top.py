@@ -118,14 +118,16 @@ def _why(job: dict[str, Any], seen: dict[str, Any]) -> str:
     """Why it does not run: what the queue says, or else what can be seen."""
     if not seen["hosted"]:
         return job["reason"] or ""
-    left = (job["not_before"] or 0.0) - _now(seen)
-    if left > 0:
-        return f"next attempt in {lasted(left)}"
     worker: dict[str, Any] | None = next(
         (one for one in seen["workers"] if one["id"] == job["instance"]), None
     )
+    left = (job["not_before"] or 0.0) - _now(seen)
+    again = f"next attempt in {lasted(left)}" if left > 0 else ""
     if worker is not None and worker["state"] == "quarantined":
-        return f"`{job['instance']}` is quarantined after too many deaths"
+        died = f"`{job['instance']}` is quarantined, because it died too often"
+        return f"{died}; {again}" if again else died
+    if again:
+        return again
     if job["reason"]:
         return job["reason"]
     if seen.get("paused"):
