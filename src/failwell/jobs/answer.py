@@ -91,16 +91,24 @@ def opened(value: Any, folder: str | None, depth: int = 0) -> Any:
     Raises:
         TooDeep: there are more levels in it than `DEEPEST`.
     """
-    kind = cast("type[object]", type(value))
-    if kind is not dict and kind is not list:
+    if type(value) in _PLAIN:
         return value
     if depth >= DEEPEST:
         raise TooDeep(f"it is nested more than {DEEPEST} levels deep")
-    if kind is list:
-        return [opened(one, folder, depth + 1) for one in cast("list[Any]", value)]
+    below = depth + 1
+    # Most of what is in it holds nothing, and is not worth a call.
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [one if type(one) in _PLAIN else opened(one, folder, below) for one in items]
     held = cast("dict[str, Any]", value)
     file = _file(held["$file"], folder) if len(held) == 1 and "$file" in held else None
-    return file or {key: opened(one, folder, depth + 1) for key, one in held.items()}
+    return file or {
+        key: one if type(one) in _PLAIN else opened(one, folder, below) for key, one in held.items()
+    }
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What JSON is made of, beside lists and tables."""
 
 
 def _file(told: Any, folder: str | None) -> FileHandle | None:

@@ -21,14 +21,11 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._pieces: list[bytes] = []
         self.is_lost = False
-        self.arrivals = 0
-        """How often anything arrived."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self.arrivals += 1
         try:
             for frame in self._feed(data):
                 self._on_frame(frame)

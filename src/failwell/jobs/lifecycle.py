@@ -22,7 +22,6 @@ from failwell.jobs.look import load_frame
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
 from failwell.jobs.startup import Startup
-from failwell.jobs.stillness import Stillness
 from failwell.jobs.supervision import Supervision
 from failwell.jobs.telling import Telling
 from failwell.jobs.worker import Died, Quarantined, Ready, Started, WorkerState
@@ -62,7 +61,6 @@ class Lifecycle:
         self._process: Process | None = None
         self._announced: Process | None = None
         self._startup: Startup | None = None
-        self._stillness: Stillness | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._reviving: asyncio.Task[None] | None = None
@@ -160,7 +158,7 @@ class Lifecycle:
             self._startup = None
             startup.close()
         self._state = WorkerState.READY
-        self._stillness = Stillness(process, self._care.stopped, lambda: process.kill("frozen"))
+        process.watch(self._care.stopped)
         self.on_ready(config)
         self._tell(Ready(instance=self._instance, generation=self.generation, pid=process.pid or 0))
 
@@ -276,9 +274,6 @@ class Lifecycle:
         if process is not self._process:
             return
         was, self._state = self._state, WorkerState.COLD
-        if self._stillness is not None:
-            self._stillness.close()
-            self._stillness = None
         fault = self._own_fault(process, ending)
         if self._announced is process:
             self._tell_of_death(process, ending, fault)

@@ -124,11 +124,6 @@ class Process:
         self._on_output("stderr", line)
 
     @property
-    def heard(self) -> int:
-        """How often anything came from the worker; it grows as long as there is a pulse."""
-        return self._line.arrivals
-
-    @property
     def is_started(self) -> bool:
         """Whether there is, or was, a process."""
         return self._guardian is not None
@@ -146,6 +141,10 @@ class Process:
     def flush(self) -> None:
         """Let go what was said in this turn of the loop."""
         self._line.flush()
+
+    def watch(self, stopped: float) -> None:
+        """End it as `frozen` once a signal has stopped it for so many seconds."""
+        self._leash.send({"type": "watch", "stopped": stopped})
 
     def signal(self, number: int) -> None:
         """Send a signal to the worker's process group."""
@@ -171,6 +170,8 @@ class Process:
             self.pid = frame["pid"]
             self._counters = oom_kill_counter(frame["pid"])
             self._kills_before = oom_kills(self._counters)
+        elif frame["type"] == "still":
+            self.kill("frozen")
         elif frame["type"] == "exit":
             self._code, self._is_told = frame["code"], True
             # A descendant that shares the pipe could keep it open for a moment longer.

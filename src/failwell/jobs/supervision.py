@@ -27,6 +27,6 @@ class Supervision:
     respawn: bool = True
     """Whether a worker that died is started again before anybody calls it."""
     stopped: float = 20.0
-    """Seconds for which a process that a signal has stopped (`SIGSTOP`) may say nothing before it is ended."""
+    """Seconds for which a signal (`SIGSTOP`) may keep the process stopped before it is ended."""
     environment: Mapping[str, str] = field(default_factory=_host_environment)
     """The host's variables, of which a worker sees a few."""

@@ -21,6 +21,8 @@ _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_REAPING = 5.0
 _LOOK_UP = 1000
 """Milliseconds between two looks whether the host still lives, should its end not be seen at once."""
+_LOOKS = 4
+"""How often a worker must have been seen stopped before it is told."""
 _LOOK_DOWN = 50
 """The same for the worker, where the system cannot tell of its end."""
 
@@ -70,23 +72,63 @@ def _watch(pid: int, leash: Line) -> None:
     poll.register(leash, select.POLLIN)
     if gone is not None:
         poll.register(gone, select.POLLIN)
-    host = os.getppid()
+    host, still = os.getppid(), Still()
     while True:
-        ready = [fd for fd, _ in poll.poll(_LOOK_UP if gone is not None else _LOOK_DOWN)]
+        pause = min(_LOOK_UP if gone is not None else _LOOK_DOWN, still.pause)
+        ready = [fd for fd, _ in poll.poll(pause)]
         if os.getppid() != host:
             # It is gone, and something that it forked keeps its end of the leash open.
             _finish(pid, leash)
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            _tell(leash, os.waitstatus_to_exitcode(status))
+        found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        if found and not still.changed(status):
+            _tell(leash, {"type": "exit", "code": os.waitstatus_to_exitcode(status)})
             _clear(pid)
             os._exit(0)
+        if still.is_too_long():
+            _tell(leash, {"type": "still"})
         _reap_adopted(pid)
         if leash.fileno() in ready:
-            _obey(pid, leash)
+            _obey(pid, leash, still)
 
 
-def _obey(pid: int, leash: Line) -> None:
+class Still:
+    """Whether a signal has stopped the worker, and for how long.
+
+    The kernel tells its parent of every stop and every continuation, and of no stop by a debugger. Silence alone
+    would prove nothing: the host may have been held up. So may we, or the machine asleep; hence the looks.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._looks = 0
+        self.patience: float | None = None
+        """Seconds that it may last; no limit until the host sets one."""
+
+    @property
+    def pause(self) -> float:
+        """Milliseconds until the next look, at most."""
+        return _LOOK_UP if self.patience is None else max(1.0, self.patience * 1000 / _LOOKS)
+
+    def changed(self, status: int) -> bool:
+        """Note a stop or a continuation; `False` where `status` tells of an end."""
+        if not os.WIFSTOPPED(status) and not os.WIFCONTINUED(status):
+            return False
+        self._since = time.monotonic() if os.WIFSTOPPED(status) else None
+        self._looks = 0
+        return True
+
+    def is_too_long(self) -> bool:
+        """Look once more; whether it has been stopped for too long, which is said once for each stop."""
+        if self._since is None or self.patience is None:
+            return False
+        self._looks += 1
+        if self._looks < _LOOKS or time.monotonic() - self._since < self.patience:
+            return False
+        self._since = None
+        return True
+
+
+def _obey(pid: int, leash: Line, still: Still) -> None:
     """Do everything that the host has ordered. Orders may come together, and waking is once for all of them."""
     is_more = True
     while is_more:
@@ -95,6 +137,8 @@ def _obey(pid: int, leash: Line) -> None:
             _finish(pid, leash)
         elif order["type"] == "signal":
             _signal_group(pid, order["number"])
+        elif order["type"] == "watch":
+            still.patience = order["stopped"]
         is_more = leash.has_more
 
 
@@ -103,16 +147,16 @@ def _finish(pid: int, leash: Line) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-        _tell(leash, os.waitstatus_to_exitcode(status))
+        _tell(leash, {"type": "exit", "code": os.waitstatus_to_exitcode(status)})
     except (ChildProcessError, ProcessLookupError):
         pass
     _clear(pid)
     os._exit(0)
 
 
-def _tell(leash: Line, code: int) -> None:
+def _tell(leash: Line, frame: dict[str, object]) -> None:
     try:
-        leash.send({"type": "exit", "code": code})
+        leash.send(frame)
     except OSError:
         # The host is gone. There is nobody to tell, and the clearing goes on.
         pass
