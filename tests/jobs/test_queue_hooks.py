@@ -9,11 +9,13 @@ from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import a_runtime, began, types
-from tests.jobs.workers import SAMPLES, run, until
+from tests.jobs.workers import SAMPLES, failure, run, until
 
 
-def a_hanging_one() -> Manifest:
-    return Manifest(name="slow", object="timing:Slow", path=(SAMPLES,), stop_grace=0.2)
+def a_hanging_one(stall_after: float = 60.0) -> Manifest:
+    return Manifest(
+        name="slow", object="timing:Slow", path=(SAMPLES,), stop_grace=0.2, stall_after=stall_after
+    )
 
 
 def failed_hooks(jobs: Runtime) -> list[str]:
@@ -76,5 +78,34 @@ def test_a_hook_that_hangs_after_the_last_job_keeps_no_lane(tmp_path: Path) -> N
             await jobs.enable("slow")
 
             assert await jobs.call("slow", {"value": 1}) == 1
+
+    run(work())
+
+
+def test_a_change_of_configuration_that_hangs_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path) as jobs:
+            jobs.register(a_hanging_one(stall_after=0.4), config={"hangs": ""})
+            before = await jobs.call("slow", action="pid")
+            fault = await failure(jobs.configure("slow", {"hangs": "configure"}))
+
+            assert str(fault.kind) == "worker.stalled"
+            assert jobs.worker("slow").config == {"hangs": ""}
+            assert await jobs.call("slow", action="pid") != before
+
+    run(work())
+
+
+def test_a_change_of_configuration_waits_for_a_job_that_shows_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_hanging_one(stall_after=0.4)) as jobs:
+            before = await jobs.call("slow", action="pid")
+            job = await jobs.submit("slow", {"seconds": 1.2}, action="nap")
+            await until(lambda: bool(jobs.worker("slow").in_flight))
+            await jobs.configure("slow", {"hangs": "never"})
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.result) == (JobState.COMPLETED, before)
+            assert await jobs.call("slow", action="pid") == before
 
     run(work())

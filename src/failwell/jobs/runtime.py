@@ -331,7 +331,8 @@ class Runtime:
         )
         if check and manifest.config is not None:
             worker.settle()
-        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance))
+        host = os.environ if self._care is None else self._care.environment
+        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance), host=host)
 
     def _make_anew(self) -> None:
         """Make the workers of what was registered: before this, or within an earlier `async with`."""

@@ -6,14 +6,14 @@ bytes moved, processor time used). A cold start of ten minutes that shows them i
 
 import asyncio
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from failwell.fault.capability import CapabilityError
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.described import report_of
-from failwell.jobs.ending import failed_start
+from failwell.jobs.ending import Ending, failed_start
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.frames import PROTOCOL, ProtocolMismatch
 from failwell.jobs.here import check_here
@@ -33,7 +33,16 @@ _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 class Startup:
     """Watches one process while it does something that may take long, and ends it when it falls silent."""
 
-    def __init__(self, manifest: Manifest, process: Process, policy: TracebackPolicy) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        process: Process,
+        policy: TracebackPolicy,
+        *,
+        is_busy: Callable[[], bool] | None = None,
+    ) -> None:
+        """Make it; while `is_busy` the process may be silent, for it is not its turn to show anything."""
+        self._is_busy = is_busy
         self._loop = asyncio.get_running_loop()
         self._manifest = manifest
         self._process = process
@@ -116,21 +125,28 @@ class Startup:
             ) from fault
 
     async def during(self, doing: str, work: Awaitable[_T]) -> _T:
-        """Wait for `work` as long as there are signs of progress.
+        """Wait for `work`, which belongs to the start, as long as there are signs of progress.
 
         Raises:
             WorkerStalled: there were none for too long; the process is being ended.
             Fault: the process died.
         """
+        return await self._watched(doing, work, self._process.ended)
+
+    async def later(self, doing: str, work: Awaitable[_T]) -> _T:
+        """The same for a call to a process that is ready: where that dies, the call tells it."""
+        return await self._watched(doing, work, None)
+
+    async def _watched(self, doing: str, work: Awaitable[_T], ended: "asyncio.Future[Ending] | None") -> _T:
         self.sign()
         task = asyncio.ensure_future(work)
         watch = asyncio.ensure_future(self._watch(doing))
-        ended = self._process.ended
+        awaited = [task, watch] if ended is None else [task, watch, ended]
         try:
-            await asyncio.wait([task, watch, ended], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             if watch.done():
                 raise cast("BaseException", watch.exception())
-            if ended.done() and not (task.done() and task.exception() is None):
+            if ended is not None and ended.done() and not (task.done() and task.exception() is None):
                 raise failed_start(self._manifest.name, ended.result())
             return task.result()
         finally:
@@ -149,7 +165,7 @@ class Startup:
             # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
             # waits for a process of its own does nothing itself.
             now = _cpu_seconds(self._process.pid)
-            if now - used > _BUSY * pause:
+            if now - used > _BUSY * pause or (self._is_busy is not None and self._is_busy()):
                 self.sign()
             used = now
         silence = self._loop.time() - self._last_sign

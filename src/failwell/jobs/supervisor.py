@@ -254,13 +254,18 @@ class SupervisedWorker:
     async def prefetch(self) -> None:
         """Let it fetch what it will need; see `Worker.prefetch`."""
         await self.start()
+        if self._has("prefetch"):
+            await self._watched("prefetching", "prefetch")
+
+    async def _watched(self, doing: str, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> None:
+        """Have something done that may take long, as long as it shows progress. Jobs before it may be silent."""
         process = self._life.process
-        if process is None or not self._has("prefetch"):
+        if process is None:
             return
-        watch = Startup(self.manifest, process, self._care.policy)
+        watch = Startup(self.manifest, process, self._care.policy, is_busy=lambda: bool(self._calls.jobs()))
         self._telling.on_sign = watch.sign
         try:
-            await watch.during("prefetching", self._calls.lifecycle("prefetch"))
+            await watch.later(doing, self._calls.lifecycle(phase, arguments))
         finally:
             watch.close()
 
@@ -285,7 +290,7 @@ class SupervisedWorker:
             self._life.about = await look(self.manifest, host=self._care.environment, secrets=self._secrets)
         made = self._settings.settle(config, self.about.get("schema"))
         if self._life.is_ready:
-            await self._calls.lifecycle("reconfigure", made.whole)
+            await self._watched("being reconfigured", "reconfigure", made.whole)
         self._asked_config, self._config = made.asked, made.whole
         return made.asked
 

@@ -1,4 +1,4 @@
-# pyright: basic, reportAttributeAccessIssue=false
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
 # ruff: noqa: PTH110, PTH123
 """Capabilities for tests of time: they take as long as a file says, to start or to answer."""
 
@@ -34,6 +34,16 @@ class Slow:
         while not os.path.exists(path):
             self.check_cancel()
             time.sleep(0.002)
+
+    def nap(self, seconds):
+        """Show nothing for so long."""
+        time.sleep(seconds)
+        return os.getpid()
+
+    def reconfigure(self, old, config):
+        if config.get("hangs") == "configure":
+            time.sleep(3600)
+        self.hangs = config.get("hangs")
 
     def count_to(self, number):
         yield from range(number)
