@@ -113,6 +113,23 @@ def test_checking_what_cannot_be_imported_says_why(home: Path) -> None:
     assert "No module named 'nothing_like_it'" in done.err
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import syntax error here\n", "SyntaxError: invalid syntax (greeting.py, line 1)"),
+        ("b'\\xff'.decode()\n", "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff"),
+        ("{}['missing']\n", "KeyError: 'missing'"),
+    ],
+)
+def test_what_an_import_raised_is_told_in_its_own_words(home: Path, code: str, words: str) -> None:
+    (home / "greeting.py").write_text(code)
+
+    done = run(home, "check", str(home / "greeter.toml"))
+
+    assert done.code == 2
+    assert words in done.err
+
+
 def test_a_setting_is_checked_before_it_is_kept(home: Path) -> None:
     added(home)
 
@@ -365,6 +382,7 @@ def test_settings_without_a_default_can_be_given_to_the_check(home: Path) -> Non
     wrong = run(home, "check", str(home / "greeter.toml"), "language=fr", "--json")
 
     assert without.error["mistakes"] == ["`language` is missing"]
+    assert f"`failwell capability check {home / 'greeter.toml'} language=VALUE`" in without.error["hint"]
     assert with_one.data["config"] == {"language": "de", "loudness": 3}
     assert wrong.error["mistakes"] == ["`language` must be one of 'en', 'de', not 'fr'"]
     assert not (home / "state" / "instances.json").exists()
@@ -396,6 +414,7 @@ def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -
 
     assert checked.error["kind"] == job.error["kind"] == "tool.unavailable"
     assert f"this machine is `{here().platform}`" in checked.error["message"]
+    assert "correct `[resources]` in its manifest" in checked.error["hint"]
     assert (new.code, "warning: it cannot run here: it runs on" in new.out) == (0, True)
     assert "(not here)" in listed.out
     assert [f"this machine is `{here().platform}`" in one for one in as_json.data[0]["missing_here"]] == [

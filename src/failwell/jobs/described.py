@@ -210,6 +210,8 @@ def _foreign(facts: Mapping[str, Any]) -> BaseException:
     elif issubclass(cls, OSError) and isinstance(attributes.get("errno"), int):
         error = new(cls, attributes["errno"], attributes.get("strerror") or text)
     else:
+        if issubclass(cls, _COMPOSED) and cls.__dict__.get("__str__") is not _said:
+            cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "__str__": _said})
         error = new(cls)
         error.args = (text,)
     response = attributes.pop("response", None)
@@ -222,6 +224,10 @@ def _foreign(facts: Mapping[str, Any]) -> BaseException:
             # A slot of the built-in class that refuses; the rest is enough to judge by.
             continue
     return error
+
+
+_COMPOSED = (SyntaxError, UnicodeError, KeyError)
+"""Built-in classes that make their words of their parts, which are not known here; the words are."""
 
 
 class _Reply:

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityFatalError
+from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.mistaken import mistaken
@@ -96,6 +98,10 @@ def check_here(manifest: Manifest) -> None:
             message=f"capability {manifest.name!r} cannot run here: {'; '.join(missing)}",
             capability_name=manifest.name,
             missing=tuple(missing),
+            user_action=UserAction(
+                ActionKind.FIX_CONFIGURATION,
+                "run it on a machine that has it, or correct `[resources]` in its manifest",
+            ),
         )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityError
+from failwell.fault.facts import UserAction
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.described import report_of
 from failwell.jobs.ending import Ending, failed_start
@@ -89,6 +91,9 @@ class Startup:
                 message=f"capability {name!r} has nothing that could be called: `{target}` must be a function,"
                 " or a class or an instance with `execute` or other public methods",
                 capability_name=name,
+                user_action=UserAction(
+                    ActionKind.FIX_CONFIGURATION, "correct `object` in its manifest, or give it such a method"
+                ),
             )
         return about
 

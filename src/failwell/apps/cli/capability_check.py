@@ -12,6 +12,8 @@ from failwell.apps.cli.output import say, say_json
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
+    from failwell.fault.capability import CapabilityConfigError
+    from failwell.fault.facts import UserAction
     from failwell.jobs.manifest import Manifest
     from failwell.jobs.shelf import Shelf
 
@@ -20,6 +22,7 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
     """Load it in its own environment and say what it is; whatever is wrong is raised."""
     import asyncio
 
+    from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.here import check_here, here
     from failwell.jobs.look import drift, look
     from failwell.jobs.schema_unknown import left_out
@@ -30,7 +33,11 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
     about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
     given = {**shelf.config(manifest.name), **dict(pair(one) for one in asked.values)}
-    settled = settle(manifest, schema, given)
+    try:
+        settled = settle(manifest, schema, given)
+    except CapabilityConfigError as error:
+        error.user_action = _cure(error, asked.name, is_kept=asked.name in shelf.names())
+        raise
     config = dict(settled.whole)
     dropped = sorted({*settled.left_out, *settled.defaults_left_out})
     told: dict[str, Any] = {
@@ -60,6 +67,20 @@ def check(shelf: "Shelf", asked: Namespace) -> int:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
     say("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
     return Exit.DONE
+
+
+def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserAction | None":
+    """How settings are given, where it is settings that are wrong."""
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    field = next((one for one in error.fields_invalid or () if not one.startswith("config.")), None)
+    if field is None:
+        return error.user_action
+    keep = f", or keep it with `failwell capability config {name} {field}=VALUE`" if is_kept else ""
+    return UserAction(
+        ActionKind.CHANGE_INPUT, f"give it behind: `failwell capability check {name} {field}=VALUE`{keep}"
+    )
 
 
 def _manifest(shelf: "Shelf", name: str) -> "Manifest":
