@@ -6,31 +6,25 @@ was running is begun anew, and its record says so.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
-from pathlib import Path
-from time import time
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from failwell.decision.policy import Policy
-from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.jobs.heeding import NOTHING_NEW, Heeding, News, renew
-from failwell.jobs.here import check_here
-from failwell.jobs.importable import manifest_of
+from failwell.jobs.hosting import DRAIN, Hosting, Terms
+from failwell.jobs.instances import Instances, What
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
 from failwell.jobs.kept import read_result
 from failwell.jobs.ledger import HEADROOM
-from failwell.jobs.manifest import Manifest, check_instance, new_instance, read_manifest
-from failwell.jobs.opening import folder_beside, new_job_id, open_store, system_probe
+from failwell.jobs.manifest import new_instance
+from failwell.jobs.opening import folder_beside, new_job_id
 from failwell.jobs.outcome import result_of
-from failwell.jobs.printed import Lines
 from failwell.jobs.queue import Queue
 from failwell.jobs.queue_events import BUFFER, Subscription
-from failwell.jobs.queue_faults import EnteredTwice, NotEntered, NotReadable
+from failwell.jobs.queue_faults import EnteredTwice, NotEntered
 from failwell.jobs.queue_items import Items
+from failwell.jobs.queue_retry import DEFAULT
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.resources import Limits, Probe
 from failwell.jobs.resources_book import NO_LIMITS, Book
@@ -38,10 +32,6 @@ from failwell.jobs.shelf import Shelf
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker import Died, Logged, Measured, Ready, WorkerEvent
-from failwell.runtime.suppress import suppress
-
-DRAIN = 5.0
 
 
 class Runtime:
@@ -80,28 +70,11 @@ class Runtime:
         """
         self._given = store
         self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf or folder_beside(store))
-        known = (
-            Rules(lanes=lanes, history=history)
-            if policy is None
-            else Rules(lanes=lanes, history=history, policy=policy)
-        )
-        self._rules = rules or known
-        self._headroom = headroom
-        self._limits = limits
-        self._probe = probe
-        self._care = supervision
-        self._drain = drain
-        self._stations: dict[str, Station] = {}
-        self._manifests: dict[str, Manifest] = {}
-        self._unloaded: set[str] = set()
-        self._leave: dict[str, Callable[[], None]] = {}
-        self._stack = AsyncExitStack()
-        self._queue: Queue | None = None
-        self._store: JobStore | None = None
-        self._book: Book | None = None
-        self._lines: Lines | None = None
-        self._heeding: Heeding | None = None
-        self._picture: asyncio.TimerHandle | None = None
+        if rules is None:
+            rules = Rules(lanes=lanes, history=history, policy=policy or DEFAULT)
+        self._terms = Terms(rules=rules, headroom=headroom, limits=limits, probe=probe, drain=drain)
+        self._instances = Instances(self.shelf, supervision)
+        self._hosting: Hosting | None = None
         self._hurry = asyncio.Event()
 
     # -------------------------------------------------------------- beginning and end
@@ -113,100 +86,37 @@ class Runtime:
             HostElsewhere: another process runs the jobs of this store.
             EnteredTwice: it runs already.
         """
-        if self._store is not None:
+        if self._hosting is not None:
             raise EnteredTwice
-        self._store = open_store(self._given)
+        hosting = self._hosting = Hosting(self._given, self._instances, self._terms, self._hurry)
         try:
-            await self._begin(self._store)
+            await hosting.begin()
         except BaseException:
             # Also a cancellation: whatever keeps it from starting, it can be started later.
-            self._store = self._queue = None
+            self._hosting = None
             raise
-        self._draw()
         return self
-
-    async def _begin(self, store: JobStore) -> None:
-        async with AsyncExitStack() as stack:
-            if store is not self._given:
-                stack.callback(store.close)
-            stack.enter_context(store.hosting())
-            stack.enter_context(store.hurried())
-            self._book = Book(self._probe or system_probe(store.folder), self._headroom, time, self._limits)
-            stack.push_async_callback(self._book.close)
-            self._lines = Lines(store.folder)
-            stack.callback(self._lines.flush)
-            self._book.load(store.profiles())
-            self._make_anew()
-            self._heeding = Heeding(self.shelf)
-            self._queue = Queue(store, self._book, self._rules, self._stations, finder=self._find)
-            stack.push_async_callback(self._stop_workers)
-            stack.push_async_callback(self._stop_queue)
-            self._listen(stack, store)
-            self._queue.recover()
-            self._stack = stack.pop_all()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._stack.__aexit__(kind, error, trace)
+            await self._here.end()
         finally:
-            self._store = self._queue = None
+            self._hosting = None
             self._hurry = asyncio.Event()
-
-    def _listen(self, stack: AsyncExitStack, store: JobStore) -> None:
-        """Be woken by others who hand in jobs."""
-        watch = stack.enter_context(store.door())
-        loop = asyncio.get_running_loop()
-        number = watch.fileno()
-        queue = self.queue
-
-        def woken() -> None:
-            watch.drain()
-            self._heed()
-            queue.look_outside()
-
-        if number is not None:
-            loop.add_reader(number, woken)
-            stack.callback(loop.remove_reader, number)
 
     def hurry(self) -> None:
         """Be quick about the end, now or when it comes: running jobs are put back, and their workers killed."""
         self._hurry.set()
-        if self._queue is not None:
-            self._queue.hurry()
+        if self._hosting is not None:
+            self._hosting.hurry()
 
-    async def _stop_queue(self) -> None:
-        if self._picture is not None:
-            self._picture.cancel()
-        try:
-            await self.queue.stop(self._drain)
-        except asyncio.CancelledError:
-            # Whoever asks a second time is in a hurry.
-            self._hurry.set()
-            raise
-        finally:
-            self._picture_file().unlink(missing_ok=True)
-
-    async def _stop_workers(self) -> None:
-        cut: asyncio.CancelledError | None = None
-        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._stations.values()]
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        try:
-            await asyncio.wait(
-                [asyncio.gather(*ending, return_exceptions=True), hurry], return_when=asyncio.FIRST_COMPLETED
-            )
-        except asyncio.CancelledError as error:
-            cut = error
-        hurry.cancel()
-        if cut is not None or self._hurry.is_set():
-            ending = [asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._stations.values()]
-        told = await asyncio.gather(*ending, return_exceptions=True)
-        for leave in self._leave.values():
-            leave()
-        for error in (*told, cut):
-            if error is not None:
-                raise error
+    @property
+    def _here(self) -> Hosting:
+        if self._hosting is None:
+            raise NotEntered
+        return self._hosting
 
     @property
     def queue(self) -> Queue:
@@ -215,9 +125,7 @@ class Runtime:
         Raises:
             NotEntered: outside of `async with`.
         """
-        if self._queue is None:
-            raise NotEntered
-        return self._queue
+        return self._here.queue
 
     @property
     def store(self) -> JobStore:
@@ -226,15 +134,13 @@ class Runtime:
         Raises:
             NotEntered: outside of `async with`.
         """
-        if self._store is None:
-            raise NotEntered
-        return self._store
+        return self._here.store
 
     # -------------------------------------------------------------- capabilities
 
     def register(
         self,
-        what: Manifest | str | os.PathLike[str] | type | Callable[..., Any],
+        what: What,
         *,
         instance: str | None = None,
         config: Mapping[str, Any] | None = None,
@@ -254,30 +160,7 @@ class Runtime:
             CapabilityInputError: the id is not one, or is taken.
             NotHere: this machine is not one that it can run on.
         """
-        if isinstance(what, Manifest):
-            manifest = what
-        elif isinstance(what, str | os.PathLike):
-            manifest = read_manifest(os.fspath(cast("str | os.PathLike[str]", what)))
-        elif callable(what):
-            manifest = manifest_of(what, **fields)
-        else:
-            raise _unfit("what", what, "a manifest, the path of one, a class or a function")
-        check_here(manifest)
-        if instance is not None and not _is(str, instance):
-            raise _unfit("instance", instance, "a text")
-        _check_config(config)
-        name = check_instance(manifest.name if instance is None else instance)
-        if name in self._stations:
-            raise CapabilityInputError(
-                f"an instance `{name}` is registered already; give this one another id",
-                fields_invalid=["instance"],
-            )
-        self._manifests.setdefault(manifest.name, manifest)
-        self._unloaded.discard(name)
-        kept = self.shelf.config(name)
-        station = self._make(manifest, name, {**kept, **(config or {})}, self.shelf.secrets(manifest.name))
-        self._add(station)
-        return name
+        return self._instances.register(what, instance, config, fields)
 
     def new_instance(self, name: str, config: Mapping[str, Any] | None = None) -> str:
         """A further instance of a known capability, under an id of its own that ends with this runtime."""
@@ -289,155 +172,33 @@ class Runtime:
         Raises:
             CapabilityNotLoadedError: the capability is not known.
         """
-        manifest = self._manifests.get(name)
-        if manifest is None:
-            manifest = self.shelf.manifest(name)
-        return self.register(manifest, instance=instance, config=config)
+        return self.register(self._instances.manifest(name), instance=instance, config=config)
 
     async def unload(self, instance: str) -> None:
-        """Stop an instance and forget it. Its jobs that wait stay on record until it is known again."""
-        station = self._station(instance)
-        # Nothing is started in it any more; what runs is put back.
-        station.is_leaving = True
-        await station.worker.stop()
-        await station.emptied()
-        # A job that had been given to it a moment before may have started it once more.
-        await station.worker.stop()
-        if self._stations.get(instance) is not station:
-            # Somebody else unloaded it meanwhile.
-            return
-        self._leave.pop(instance)()
-        del self._stations[instance]
-        self._unloaded.add(instance)
-        self.queue.look_outside()
+        """Stop an instance and forget it. What runs in it is put back.
 
-    def _make(
-        self,
-        manifest: Manifest,
-        instance: str,
-        config: Mapping[str, Any],
-        secrets: Mapping[str, str],
-        *,
-        check: bool = True,
-    ) -> Station:
-        results = None if self._store is None else self._results()
-        worker = SupervisedWorker(
-            manifest,
-            instance=instance,
-            config=config,
-            secrets=secrets,
-            folder=results,
-            supervision=self._care,
-        )
-        if check and manifest.config is not None:
-            worker.settle()
-        host = os.environ if self._care is None else self._care.environment
-        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance), host=host)
-
-    def _make_anew(self) -> None:
-        """Make the workers of what was registered: before this, or within an earlier `async with`."""
-        known = list(self._stations.values())
-        self._stations.clear()
-        self._leave.clear()
-        for one in known:
-            secrets = self.shelf.secrets(one.manifest.name)
-            self._add(self._make(one.manifest, one.instance, one.asked, secrets, check=False))
-
-    def _add(self, station: Station) -> None:
-        self._stations[station.instance] = station
-        self._leave[station.instance] = station.worker.listen(lambda event: self._heard(station, event))
-        if self._queue is not None:
-            self._queue.look_outside()
-
-    def _heard(self, station: Station, event: WorkerEvent) -> None:
-        if isinstance(event, Logged):
-            self._keep_line(station, event)
-            return
-        if self._lines is not None and isinstance(event, Measured | Died):
-            # Its result follows, and whoever reads that may want to read what was said.
-            self._lines.flush(event.job if isinstance(event, Measured) else None)
-        self.queue.heard(station, event)
-        if isinstance(event, Ready | Died):
-            self._draw()
-
-    def _keep_line(self, station: Station, event: Logged) -> None:
-        if self._lines is None:
-            return
-        # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
-        only = next(iter(station.entries)) if len(station.entries) == 1 else None
-        self._lines.add(event, event.job or only)
-
-    def _results(self) -> str:
-        from failwell.journal.folder import make_private
-
-        return str(make_private(self.store.folder / "results"))
-
-    def _find(self, instance: str, *, check: bool = True) -> Station | None:
-        """An instance that was registered on the shelf, taken from there the first time it is named.
-
-        Raises:
-            NotReadable: what is kept of it cannot be read. Somebody may mend that.
-            CapabilityConfigError: its configuration is not valid any more; every bad field is named.
+        Its jobs that wait stay on record until it is known again.
         """
-        if instance in self._unloaded:
-            return None
-        try:
-            capability = self.shelf.capability(instance)
-            manifest = self._manifests.get(capability) or self.shelf.manifest(capability)
-            config, secrets = self.shelf.config(instance), self.shelf.secrets(manifest.name)
-        except CapabilityNotLoadedError:
-            return None
-        except CapabilityConfigError as error:
-            raise NotReadable(str(error)) from error
-        except (OSError, ValueError, AttributeError, TypeError) as error:
-            # A file that somebody else broke: not TOML any more, or a number where an object was.
-            raise NotReadable(f"what is kept of `{instance}` cannot be read: {error}") from error
-        station = self._make(manifest, instance, config, secrets, check=check)
-        self._add(station)
-        return station
-
-    def _station(self, instance: str) -> Station:
-        # Its configuration may be the very thing that somebody is about to mend.
-        self.queue  # noqa: B018  (raises outside of `async with`)
-        station = self._stations.get(instance) or self._find(instance, check=False)
-        if station is None:
-            raise CapabilityNotLoadedError(instance)
-        return station
+        await self._instances.unload(instance)
 
     def worker(self, instance: str) -> SupervisedWorker:
         """The worker of an instance."""
-        worker = self._station(instance).worker
+        worker = self._instances.station(instance).worker
         assert isinstance(worker, SupervisedWorker)
         return worker
 
     @property
     def instances(self) -> list[str]:
         """Every instance that is known here."""
-        return sorted(self._stations)
+        return sorted(self._instances.stations)
 
     async def enable(self, instance: str) -> bool:
         """Let it take work again; whether that changed anything."""
-        station = self._station(instance)
-        if station.is_enabled:
-            return False
-        station.is_enabled, station.hook_is_due = True, False
-        self.shelf.set_enabled(instance, on=True, capability=station.manifest.name)
-        await self.queue.fire_hook(station, on=True)
-        self.queue.look_outside()
-        return True
+        return await self._instances.enable(instance)
 
     async def disable(self, instance: str) -> bool:
         """Let it take no more work. What it has it finishes; then its hook is told, once."""
-        station = self._station(instance)
-        if not station.is_enabled:
-            return False
-        station.is_enabled = False
-        self.shelf.set_enabled(instance, on=False, capability=station.manifest.name)
-        if station.entries:
-            station.hook_is_due = True
-        else:
-            await self.queue.fire_hook(station, on=False)
-        return True
+        return await self._instances.disable(instance)
 
     async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
         """Give it another configuration, in place. It is measured anew.
@@ -448,32 +209,7 @@ class Runtime:
         Raises:
             CapabilityConfigError: it is not valid; every bad field is named, nothing was changed.
         """
-        _check_config(config)
-        station = self._station(instance)
-        taken = await station.worker.reconfigure(config)
-        station.configure(taken)
-        self.shelf.set_config(instance, taken, capability=station.manifest.name)
-
-    def _heed(self) -> None:
-        """Let what somebody else changed on the shelf hold for whatever is not begun yet."""
-        if self._heeding is None or not self._heeding.look():
-            return
-        for station in list(self._stations.values()):
-            news = self._heeding.news(station.instance, station.manifest.name, station.asked)
-            if news != NOTHING_NEW:
-                self.queue.spawn(self._take(station, news))
-
-    async def _take(self, station: Station, news: News) -> None:
-        with suppress(
-            Fault, reason="whoever changed it was told what is wrong with it, and its next start says so"
-        ):
-            if news.is_enabled is not None:
-                await (self.enable if news.is_enabled else self.disable)(station.instance)
-            if news.config is not None and news.config != station.asked:
-                station.configure(await station.worker.reconfigure(news.config))
-            if news.secrets is not None:
-                await renew(station, news.secrets)
-        self.queue.look_outside()
+        await self._instances.configure(instance, config)
 
     # -------------------------------------------------------------- jobs
 
@@ -642,44 +378,12 @@ class Runtime:
 
     def stats(self) -> dict[str, Any]:
         """One picture of everything: totals, workers, what is reserved, who waits and why."""
-        from failwell.jobs.picture import picture
+        return self._here.stats()
 
-        if self._book is None:
-            raise NotEntered
-        return picture(self.store, self.queue, self._book, self._stations)
+    @property
+    def _book(self) -> Book | None:
+        return None if self._hosting is None else self._hosting.book
 
-    def _draw(self) -> None:
-        """Leave a picture where other processes can look at it."""
-        from failwell.jobs.picture import leave_picture
-
-        if self._picture is not None:
-            self._picture.cancel()
-        if self._queue is None or self._queue.is_stopping:
-            return
-        leave_picture(self._picture_file(), self.stats)
-        self._picture = asyncio.get_running_loop().call_later(1.0, self._tick)
-
-    def _tick(self) -> None:
-        # Nobody has to wake us for this: a waking that went astray is made up for here.
-        self._heed()
-        self.queue.look_outside()
-        self._draw()
-
-    def _picture_file(self) -> Path:
-        return self.store.folder / "host.json"
-
-
-def _is(kind: type, value: object) -> bool:
-    """Whether a value is what its annotation says; not every caller has a type checker."""
-    return isinstance(value, kind)
-
-
-def _check_config(config: object) -> None:
-    if config is not None and not isinstance(config, Mapping):
-        raise _unfit("config", config, "a mapping")
-
-
-def _unfit(name: str, value: object, what: str) -> CapabilityInputError:
-    return CapabilityInputError(
-        f"`{name}` is {what}, and not of type {type(value).__name__}", fields_invalid=[name]
-    )
+    @property
+    def _stations(self) -> Mapping[str, Station]:
+        return self._instances.stations

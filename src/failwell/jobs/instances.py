@@ -1,0 +1,274 @@
+"""The instances that a runtime knows: registered by its program, or found on the shelf when they are named."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.heeding import NOTHING_NEW, Heeding, News, renew
+from failwell.jobs.here import check_here
+from failwell.jobs.importable import manifest_of
+from failwell.jobs.manifest import Manifest, check_instance, read_manifest
+from failwell.jobs.queue import Queue
+from failwell.jobs.queue_faults import NotEntered, NotReadable
+from failwell.jobs.shelf import Shelf
+from failwell.jobs.station import Station
+from failwell.jobs.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker import WorkerEvent
+from failwell.runtime.suppress import suppress
+
+What = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
+"""A manifest, the path of one, a class or a function."""
+Heard = Callable[[Station, WorkerEvent], None]
+
+
+class Instances:
+    """What is registered outlives one stay in `async with`; the workers do not."""
+
+    def __init__(self, shelf: Shelf, care: Supervision | None) -> None:
+        self.shelf = shelf
+        self.stations: dict[str, Station] = {}
+        self._care = care
+        self._manifests: dict[str, Manifest] = {}
+        self._found: set[str] = set()
+        """Those from the shelf; the next stay finds them anew."""
+        self._unloaded: set[str] = set()
+        self._leave: dict[str, Callable[[], None]] = {}
+        self._queue: Queue | None = None
+        self._heeding: Heeding | None = None
+        self._heard: Heard | None = None
+        self._results: str | None = None
+
+    # -------------------------------------------------------------- one stay in `async with`
+
+    def prepare(self, results: str, heard: Heard) -> None:
+        """Make the workers of what was registered before, with a folder for what they return."""
+        self._results, self._heard = results, heard
+        known = [one for one in self.stations.values() if one.instance not in self._found]
+        self.stations.clear()
+        self._leave.clear()
+        self._found.clear()
+        for one in known:
+            secrets = self.shelf.secrets(one.manifest.name)
+            self._add(self._make(one.manifest, one.instance, one.asked, secrets, check=False))
+        self._heeding = Heeding(self.shelf)
+
+    def serve(self, queue: Queue) -> None:
+        """From now on jobs are done."""
+        self._queue = queue
+
+    def leave(self) -> None:
+        """Listen to nobody any more."""
+        for leave in self._leave.values():
+            leave()
+        self._queue = self._heard = self._results = self._heeding = None
+
+    @property
+    def queue(self) -> Queue:
+        """The queue.
+
+        Raises:
+            NotEntered: outside of `async with`.
+        """
+        if self._queue is None:
+            raise NotEntered
+        return self._queue
+
+    # -------------------------------------------------------------- knowing them
+
+    def register(
+        self, what: What, instance: str | None, config: Mapping[str, Any] | None, fields: Mapping[str, Any]
+    ) -> str:
+        """See `Runtime.register`."""
+        manifest = _manifest(what, fields)
+        check_here(manifest)
+        if instance is not None and not _is(str, instance):
+            raise _unfit("instance", instance, "a text")
+        _check_config(config)
+        name = check_instance(manifest.name if instance is None else instance)
+        if name in self.stations:
+            raise CapabilityInputError(
+                f"an instance `{name}` is registered already; give this one another id",
+                fields_invalid=["instance"],
+            )
+        kept = self.shelf.config(name)
+        station = self._make(manifest, name, {**kept, **(config or {})}, self.shelf.secrets(manifest.name))
+        self._manifests.setdefault(manifest.name, manifest)
+        self._unloaded.discard(name)
+        self._add(station)
+        return name
+
+    def manifest(self, capability: str) -> Manifest:
+        """The manifest of a known capability.
+
+        Raises:
+            CapabilityNotLoadedError: it is not known.
+        """
+        return self._manifests.get(capability) or self.shelf.manifest(capability)
+
+    def find(self, instance: str, *, check: bool = True) -> Station | None:
+        """An instance that was registered on the shelf, taken from there the first time it is named.
+
+        Raises:
+            NotReadable: what is kept of it cannot be read. Somebody may mend that.
+            CapabilityConfigError: its configuration is not valid any more; every bad field is named.
+        """
+        if instance in self._unloaded:
+            return None
+        try:
+            capability = self.shelf.capability(instance)
+            manifest = self.manifest(capability)
+            config, secrets = self.shelf.config(instance), self.shelf.secrets(manifest.name)
+        except CapabilityNotLoadedError:
+            return None
+        except CapabilityConfigError as error:
+            raise NotReadable(str(error)) from error
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            # A file that somebody else broke: not TOML any more, or a number where an object was.
+            raise NotReadable(f"what is kept of `{instance}` cannot be read: {error}") from error
+        station = self._make(manifest, instance, config, secrets, check=check)
+        self._found.add(instance)
+        self._add(station)
+        return station
+
+    def station(self, instance: str) -> Station:
+        """Where the jobs of an instance are done, also if its configuration is the very thing to be mended.
+
+        Raises:
+            CapabilityNotLoadedError: it is not known.
+        """
+        self.queue  # noqa: B018  (raises outside of `async with`)
+        station = self.stations.get(instance) or self.find(instance, check=False)
+        if station is None:
+            raise CapabilityNotLoadedError(instance)
+        return station
+
+    def _make(
+        self,
+        manifest: Manifest,
+        instance: str,
+        config: Mapping[str, Any],
+        secrets: Mapping[str, str],
+        *,
+        check: bool = True,
+    ) -> Station:
+        worker = SupervisedWorker(
+            manifest,
+            instance=instance,
+            config=config,
+            secrets=secrets,
+            folder=self._results,
+            supervision=self._care,
+        )
+        if check and manifest.config is not None:
+            worker.settle()
+        host = os.environ if self._care is None else self._care.environment
+        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance), host=host)
+
+    def _add(self, station: Station) -> None:
+        heard = self._heard
+        self.stations[station.instance] = station
+        if heard is not None:
+            self._leave[station.instance] = station.worker.listen(lambda event: heard(station, event))
+        if self._queue is not None:
+            self._queue.look_outside()
+
+    # -------------------------------------------------------------- changing them
+
+    async def unload(self, instance: str) -> None:
+        """See `Runtime.unload`."""
+        station = self.station(instance)
+        # Nothing is started in it any more; what runs is put back.
+        station.is_leaving = True
+        await station.worker.stop()
+        await station.emptied()
+        # A job that had been given to it a moment before may have started it once more.
+        await station.worker.stop()
+        if self.stations.get(instance) is not station:
+            # Somebody else unloaded it meanwhile.
+            return
+        self._leave.pop(instance)()
+        del self.stations[instance]
+        self._found.discard(instance)
+        self._unloaded.add(instance)
+        self.queue.look_outside()
+
+    async def enable(self, instance: str) -> bool:
+        """See `Runtime.enable`."""
+        station = self.station(instance)
+        if station.is_enabled:
+            return False
+        station.is_enabled, station.hook_is_due = True, False
+        self.shelf.set_enabled(instance, on=True, capability=station.manifest.name)
+        await self.queue.fire_hook(station, on=True)
+        self.queue.look_outside()
+        return True
+
+    async def disable(self, instance: str) -> bool:
+        """See `Runtime.disable`."""
+        station = self.station(instance)
+        if not station.is_enabled:
+            return False
+        station.is_enabled = False
+        self.shelf.set_enabled(instance, on=False, capability=station.manifest.name)
+        if station.entries:
+            station.hook_is_due = True
+        else:
+            await self.queue.fire_hook(station, on=False)
+        return True
+
+    async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
+        """See `Runtime.configure`."""
+        _check_config(config)
+        station = self.station(instance)
+        taken = await station.worker.reconfigure(config)
+        station.configure(taken)
+        self.shelf.set_config(instance, taken, capability=station.manifest.name)
+
+    def heed(self) -> None:
+        """Let what somebody else changed on the shelf hold for whatever is not begun yet."""
+        if self._heeding is None or not self._heeding.look():
+            return
+        for station in list(self.stations.values()):
+            news = self._heeding.news(station.instance, station.manifest.name, station.asked)
+            if news != NOTHING_NEW:
+                self.queue.spawn(self._take(station, news))
+
+    async def _take(self, station: Station, news: News) -> None:
+        with suppress(
+            Fault, reason="whoever changed it was told what is wrong with it, and its next start says so"
+        ):
+            if news.is_enabled is not None:
+                await (self.enable if news.is_enabled else self.disable)(station.instance)
+            if news.config is not None and news.config != station.asked:
+                station.configure(await station.worker.reconfigure(news.config))
+            if news.secrets is not None:
+                await renew(station, news.secrets)
+        self.queue.look_outside()
+
+
+def _manifest(what: What, fields: Mapping[str, Any]) -> Manifest:
+    if isinstance(what, Manifest):
+        return what
+    if isinstance(what, str | os.PathLike):
+        return read_manifest(os.fspath(cast("str | os.PathLike[str]", what)))
+    if callable(what):
+        return manifest_of(what, **fields)
+    raise _unfit("what", what, "a manifest, the path of one, a class or a function")
+
+
+def _is(kind: type, value: object) -> bool:
+    """Whether a value is what its annotation says; not every caller has a type checker."""
+    return isinstance(value, kind)
+
+
+def _check_config(config: object) -> None:
+    if config is not None and not isinstance(config, Mapping):
+        raise _unfit("config", config, "a mapping")
+
+
+def _unfit(name: str, value: object, what: str) -> CapabilityInputError:
+    return CapabilityInputError(
+        f"`{name}` is {what}, and not of type {type(value).__name__}", fields_invalid=[name]
+    )
