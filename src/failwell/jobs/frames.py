@@ -77,7 +77,7 @@ class Decoder:
     def __init__(self) -> None:
         self._held = bytearray()
 
-    def feed(self, piece: bytes) -> list[dict[str, Any]]:
+    def feed(self, piece: bytes | memoryview) -> list[dict[str, Any]]:
         """The frames that are complete now.
 
         Raises:

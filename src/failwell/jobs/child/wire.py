@@ -9,6 +9,7 @@ from typing import Any
 PROTOCOL = 1
 LARGEST = 64 * 1024 * 1024
 HEADER = 4
+_AT_ONCE = 1 << 16
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 _decode = json.JSONDecoder().decode
@@ -36,6 +37,8 @@ class Line:
         """Frames that are not written yet, each with how many bytes of it were."""
         self._is_writing = False
         self._held = bytearray()
+        # Kept, because one made for each read may be asked of the system and given back every time.
+        self._buffer = memoryview(bytearray(_AT_ONCE))
         self._is_abandoned = False
 
     def fileno(self) -> int:
@@ -55,8 +58,20 @@ class Line:
         """
         if self._is_abandoned:
             return
+        written: list[int] = []
+        size, entry = len(piece), (memoryview(piece), written)
         with self._lock:
-            self._waiting.append((memoryview(piece), []))
+            if self._is_writing or self._waiting:
+                self._waiting.append(entry)
+            else:
+                self._is_writing = True
+                try:
+                    # Sent and counted in one call of C code: no handler can raise between the two.
+                    written.extend(map(self._sock.send, (piece,)))
+                finally:
+                    if not written or written[0] != size:
+                        self._waiting.appendleft(entry)
+                    self._is_writing = False
             # Looked at again after the writing: a handler may have added to it at the very end.
             while self._waiting and not self._is_writing:
                 self._is_writing = True
@@ -73,7 +88,6 @@ class Line:
             if done == len(piece):
                 waiting.popleft()
             else:
-                # Sent and counted in one call of C code: no handler can raise between the two.
                 written.extend(map(send, (piece[done:],)))
 
     def abandon(self) -> None:
@@ -98,9 +112,9 @@ class Line:
                     del held[:end]
                     return frame
             try:
-                piece = self._sock.recv(65536)
+                count = self._sock.recv_into(self._buffer)
             except (ConnectionError, OSError):
                 return None
-            if not piece:
+            if not count:
                 return None
-            held += piece
+            held += self._buffer[:count]
