@@ -236,15 +236,13 @@ class Instances:
                 self.queue.spawn(self._take(station, news))
 
     async def _take(self, station: Station, news: News) -> None:
-        with suppress(
-            Fault, reason="whoever changed it was told what is wrong with it, and its next start says so"
-        ):
-            if news.is_enabled is not None:
-                await (self.enable if news.is_enabled else self.disable)(station.instance)
-            if news.config is not None and news.config != station.asked:
+        if news.is_enabled is not None:
+            await (self.enable if news.is_enabled else self.disable)(station.instance)
+        if news.config is not None and news.config != station.asked:
+            with suppress(Fault, reason="whoever set it was told what is wrong with it; it goes on as it is"):
                 station.configure(await station.worker.reconfigure(news.config))
-            if news.secrets is not None:
-                await renew(station, news.secrets)
+        if news.secrets is not None:
+            await renew(station, news.secrets)
         self.queue.look_outside()
 
 
