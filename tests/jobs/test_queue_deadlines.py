@@ -163,3 +163,20 @@ def test_a_stream_that_nobody_takes_can_be_cancelled(tmp_path: Path) -> None:
             assert ended.state is JobState.CANCELLED
 
     run(work())
+
+
+def test_a_stream_may_be_left_after_its_runtime_has_ended(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_slow_one(), drain=0.0) as jobs:
+            items = jobs.stream("slow", {"number": 1000}, action="count_to")
+            await anext(items)
+            job = next(iter(jobs.queue.live))
+        await items.aclose()
+
+        async with a_runtime(tmp_path) as later:
+            ended = await later.wait(job)
+
+        assert ended.error is not None
+        assert (ended.state, ended.cancel_requested_at) == (JobState.FAILED, None)
+
+    run(work())

@@ -288,15 +288,17 @@ class Runtime:
         Raises:
             Fault: the job failed or was cancelled.
         """
-        items = Items()
+        items, queue = Items(), self.queue
         request = JobRequest(instance=instance, arguments=arguments, stream=True, **wishes)
-        job = await self.queue.submit(request, new_job_id(), items)
+        job = await queue.submit(request, new_job_id(), items)
         try:
             async for item in items:
                 yield item
         finally:
             items.leave()
-            self.queue.cancel(job.id)
+            if not queue.is_stopping:
+                # Whoever leaves it later, when the runtime has ended, has nothing to stop any more.
+                queue.cancel(job.id)
         result_of(await self.wait(job.id))
 
     async def wait(self, job: str, timeout: float | None = None) -> Job:  # noqa: ASYNC109  (a bound on the wait alone)
