@@ -18,6 +18,14 @@ def stumbling():
 """
 
 
+def broken(folder: Path, name: str) -> Place:
+    place = Place(folder)
+    place.path("broken.py").write_text(BROKEN)
+    place.path("broken.toml").write_text(f'name = "broken"\nobject = "broken:{name}"\n')
+    place("capability", "add", str(place.path("broken.toml")))
+    return place
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     [("recursing", "RecursionError"), ("raising", "RuntimeError"), ("stumbling", "AttributeError")],
@@ -25,10 +33,7 @@ def stumbling():
 def test_what_a_capability_was_not_written_for_is_its_authors_to_correct(
     tmp_path: Path, name: str, error: str
 ) -> None:
-    place = Place(tmp_path)
-    place.path("broken.py").write_text(BROKEN)
-    place.path("broken.toml").write_text(f'name = "broken"\nobject = "broken:{name}"\n')
-    place("capability", "add", str(place.path("broken.toml")))
+    place = broken(tmp_path, name)
 
     done = place("job", "submit", "broken", "--wait")
 
@@ -36,3 +41,29 @@ def test_what_a_capability_was_not_written_for_is_its_authors_to_correct(
     assert first == f"error: capability `broken` has a defect: it raised {error}"
     assert last.startswith("hint: see where with `failwell job show ")
     assert last.endswith(", and correct it, or tell whoever wrote `broken`")
+
+
+def test_a_job_that_is_shown_says_the_same_beside_its_traceback(tmp_path: Path) -> None:
+    place = broken(tmp_path, "raising")
+    place("job", "submit", "broken", "--wait")
+
+    shown = place("job", "show", "last")
+
+    [told] = [line for line in shown.out.splitlines() if line.startswith("next ")]
+    assert told.split(maxsplit=1)[1] == "correct it, or tell whoever wrote `broken`"
+
+
+WORKFLOW = """
+workflow: {name: w, entry_point: a}
+agents:
+  - {name: a, type: job, job: broken, routes: [{to: $end}]}
+"""
+
+
+def test_a_workflow_blames_the_capability_of_its_job(tmp_path: Path) -> None:
+    place = broken(tmp_path, "raising")
+    place.path("w.yaml").write_text(WORKFLOW)
+
+    done = place("run", str(place.path("w.yaml")), "--quiet")
+
+    assert "error: capability `broken` has a defect: it raised RuntimeError" in done.err

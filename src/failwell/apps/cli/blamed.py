@@ -9,12 +9,17 @@ from failwell.report.record import ErrorReport
 _DEFECT = "internal.bug"
 
 
-def blamed(report: ErrorReport) -> ErrorReport:
-    """`report`; where a capability broke, with words that say so and lead to its author."""
+def blamed(report: ErrorReport, *, is_shown: bool = False) -> ErrorReport:
+    """`report`; where a capability broke, with words that say so and lead to its author.
+
+    Args:
+        report: What went wrong.
+        is_shown: Whether the traceback stands beside it, so that nobody has to be told where it is.
+    """
     scene = report.scene
     if report.kind != _DEFECT or scene.capability is None:
         return report
-    where = f"see where with `failwell job show {scene.job}`, and " if scene.job is not None else ""
+    where = f"see where with `failwell job show {scene.job}`, and " if scene.job and not is_shown else ""
     return replace(
         report,
         blame=Blame.WORKER,
