@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -110,6 +111,19 @@ def started(*arguments: str) -> "Generator[subprocess.Popen[str]]":
             yield process
         finally:
             process.kill()
+
+
+def finish(process: "subprocess.Popen[str]", seconds: float = 25) -> tuple[str, str]:
+    """The rest of what it says, once it has ended. `communicate` would miss what was read ahead."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with ThreadPoolExecutor(2) as readers:
+        out, err = readers.submit(process.stdout.read), readers.submit(process.stderr.read)
+        try:
+            process.wait(seconds)
+        finally:
+            process.kill()
+        return out.result(), err.result()
 
 
 def read_until(stream: IO[str] | None, words: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.apps.job_place import Place, read_until
+from tests.apps.job_place import Place, finish, read_until
 
 TALKER = """
 import logging, os, sys, time
@@ -81,9 +81,9 @@ def test_tail_prints_lines_while_the_job_runs_and_before_it_is_over(tmp_path: Pa
         with place.start("job", "tail", job, "--json") as tail:
             first = json.loads(read_until(tail.stdout, '"line"'))
             go.touch()
-            rest, _ = tail.communicate(timeout=25)
+            rest, _ = finish(tail)
         host.terminate()
-        host.communicate(timeout=25)
+        finish(host)
 
     told = [json.loads(line) for line in rest.splitlines()]
     said = [one["data"]["text"] for one in [first, *told] if one["type"] == "line"]

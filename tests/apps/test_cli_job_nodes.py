@@ -9,7 +9,7 @@ import pytest
 
 from failwell.apps.cli.job_nodes import JobNodes
 from failwell.journal.faults import StoreCorrupt
-from tests.apps.job_place import Place, read_until, wait_until
+from tests.apps.job_place import Place, finish, read_until, wait_until
 
 
 def _workflow(place: Place, nodes: Iterable[str], path: Path) -> str:
@@ -46,9 +46,9 @@ def test_a_workflow_goes_on_when_the_process_that_ran_its_jobs_ends(place: Place
             host.send_signal(signal.SIGTERM)
             read_until(host.stderr, "running jobs have")
             host.send_signal(signal.SIGTERM)
-            host.communicate(timeout=25)
+            finish(host)
             go.touch()
-            _, words = running.communicate(timeout=25)
+            _, words = finish(running)
 
     assert (running.returncode, words) == (0, "")
     assert _states(place) == ["completed", "completed"]
@@ -62,9 +62,9 @@ def test_many_waiting_nodes_are_all_stopped_at_once(place: Place) -> None:
         with place.start("run", file, "--quiet") as running:
             wait_until(lambda: len(_states(place)) == 14)
             running.send_signal(signal.SIGINT)
-            running.communicate(timeout=25)
+            finish(running)
         host.send_signal(signal.SIGTERM)
-        host.communicate(timeout=25)
+        finish(host)
 
     assert running.returncode == 130
     assert _states(place) == ["cancelled"] * 14

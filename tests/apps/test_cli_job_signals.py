@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.job_place import Place, read_until, started
+from tests.apps.job_place import Place, finish, read_until, started
 from tests.apps.running import environment, failwell
 
 SECONDS = 4
@@ -23,7 +23,7 @@ def _twice(host: "subprocess.Popen[str]", number: signal.Signals) -> str:
     host.send_signal(number)
     read_until(host.stderr, "running jobs have 5 s to end")
     host.send_signal(number)
-    return host.communicate(timeout=SECONDS)[1]
+    return finish(host, SECONDS)[1]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_one_signal_lets_running_jobs_end(place: Place) -> None:
         host.send_signal(signal.SIGTERM)
         read_until(host.stderr, "running jobs have 5 s to end")
         go.touch()
-        host.communicate(timeout=25)
+        finish(host)
 
     assert host.returncode == 0
     assert place("job", "show", "last", "--json").data["state"] == "completed"
@@ -103,7 +103,7 @@ def test_a_program_that_is_interrupted_twice_puts_its_running_jobs_back(place: P
         program.send_signal(signal.SIGINT)
         read_until(program.stdout, "leaving")
         program.send_signal(signal.SIGINT)
-        program.communicate(timeout=SECONDS)
+        finish(program, SECONDS)
 
     shown = place("job", "show", "last", "--json").data
     assert shown["state"] == "pending"
@@ -127,7 +127,7 @@ def test_a_host_that_is_to_outlive_its_terminal_goes_on_without_it(place: Place)
         host.send_signal(signal.SIGHUP)
         place("job", "submit", "slow", f"path={go}", "--wait")
         host.send_signal(signal.SIGTERM)
-        _, words = host.communicate(timeout=25)
+        _, words = finish(host)
 
     assert (host.returncode, "SIGHUP" in words) == (0, False)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.job_place import Place
+from tests.apps.job_place import Place, finish
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_items_are_printed_as_they_are_made(place: Place) -> None:
         for number in range(3):
             told.append(json.loads(running.stdout.readline())["number"])
             Path(f"{seen}{number}").touch()
-        rest, _ = running.communicate(timeout=25)
+        rest, _ = finish(running)
 
     assert (told, rest, running.returncode) == ([0, 1, 2], "", 0)
 
@@ -48,7 +48,7 @@ def test_a_stream_is_refused_where_another_process_runs_the_jobs(place: Place) -
         place.until(place.path("state") / "jobs" / "host.json")
         done = place("job", "submit", "many", "--stream")
         host.send_signal(signal.SIGTERM)
-        host.communicate(timeout=25)
+        finish(host)
 
     assert done.code == 2
     assert f"process {host.pid} runs the jobs of this store" in done.err

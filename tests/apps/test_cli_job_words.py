@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.job_place import Place, read_until, wait_until
+from tests.apps.job_place import Place, finish, read_until, wait_until
 from tests.apps.running import failwell
 
 
@@ -71,9 +71,9 @@ def test_a_tail_shows_how_far_a_job_has_got(place: Place) -> None:
         with place.start("job", "tail", job, "--json") as tail:
             told = json.loads(read_until(tail.stdout, '"progress"'))
             go.touch()
-            rest, _ = tail.communicate(timeout=25)
+            rest, _ = finish(tail)
         host.terminate()
-        host.communicate(timeout=25)
+        finish(host)
 
     assert told["data"] == {"fraction": 0.25, "message": "a quarter"}
     assert json.loads(rest.splitlines()[-1])["type"] == "completed"
@@ -127,7 +127,7 @@ def test_the_picture_says_why_each_job_waits(place: Place) -> None:
         go.touch()
         place("job", "wait", second)
         host.terminate()
-        host.communicate(timeout=25)
+        finish(host)
 
     assert "`slow` is busy: it runs 1 at a time" in busy
 
@@ -141,6 +141,6 @@ def test_the_picture_says_which_jobs_wait_for_the_end_of_a_quarantine(place: Pla
         wait_until(lambda: "next attempt in" in place("top", "--once").out)
         told = place("top", "--once").out
         host.terminate()
-        host.communicate(timeout=25)
+        finish(host)
 
     assert "`dies` is quarantined, because it died too often; next attempt in" in told

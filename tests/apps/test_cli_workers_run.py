@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.job_place import Place, read_until
+from tests.apps.job_place import Place, finish, read_until
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def test_it_says_who_it_is_what_it_can_do_and_how_it_ends(place: Place) -> None:
         greeting = read_until(host.stderr, "runs the jobs of")
         able = read_until(host.stderr, "capabilities:")
         host.send_signal(signal.SIGTERM)
-        host.communicate(timeout=25)
+        finish(host)
 
     assert f"process {host.pid} runs the jobs of {place.path('state')}, 2 at a time" in greeting
     assert "Ctrl-C" in greeting
@@ -55,7 +55,7 @@ def test_waiting_for_a_job_that_cannot_run_says_why(place: Place) -> None:
     with place.start("job", "wait", job) as waiting:
         told = read_until(waiting.stderr, "does not run yet")
         waiting.send_signal(signal.SIGINT)
-        _, rest = waiting.communicate(timeout=25)
+        _, rest = finish(waiting)
 
     assert "`slow` is disabled" in told
     assert f"`failwell job wait {job}`" in rest
