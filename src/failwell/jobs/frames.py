@@ -20,7 +20,16 @@ because it runs where failwell may not be installed; a test holds the two togeth
         log         job, stream, level, logger, text
         pulse       at, signs, memory, calls                pushed, several times a second
         bye         reason                                  a clean end follows
-        exit        code                                    from the guardian: how the worker process ended
+
+    host → guardian
+        watch       stopped                                 tell when a signal has stopped the worker for so long
+        signal      number                                  send it to the worker's process group
+        kill                                                end the worker and everything below it
+
+    guardian → host
+        forked      pid                                     the worker's process exists
+        still                                               it has been stopped for too long
+        exit        code                                    how it ended
 """
 
 import re

@@ -8,24 +8,22 @@ for that is told so by a fault; nobody is cancelled who did not ask for it.
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError
 from failwell.jobs.calls import Calls
-from failwell.jobs.crashes import Crashes
-from failwell.jobs.ending import Ending, death
+from failwell.jobs.deaths import Deaths, rehearse
+from failwell.jobs.ending import Ending
 from failwell.jobs.environment import worker_environment
-from failwell.jobs.faults import WorkerStalled, ended_by_us
+from failwell.jobs.faults import ended_by_us
 from failwell.jobs.look import load_frame
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.process import Process
 from failwell.jobs.startup import Startup
 from failwell.jobs.supervision import Supervision
 from failwell.jobs.telling import Telling
-from failwell.jobs.worker import Died, Quarantined, Ready, Started, WorkerState
-from failwell.report.describe import describe
+from failwell.jobs.worker import Ready, Started, WorkerState
 from failwell.report.record import Scene
 
 _TERM_GRACE = 2.0
@@ -48,7 +46,6 @@ class Lifecycle:
         folder: str | None,
     ) -> None:
         self._manifest = manifest
-        self._scene = scene
         self._instance = scene.instance or manifest.name
         self._care = care
         self._calls = calls
@@ -56,7 +53,7 @@ class Lifecycle:
         self._tell = telling.tell
         self._secrets = secrets
         self._folder = folder
-        self._crashes = Crashes(manifest.name, care.deaths, care.cooldown)
+        self._deaths = Deaths(scene, care, calls, telling)
         self._state = WorkerState.COLD
         self._process: Process | None = None
         self._announced: Process | None = None
@@ -78,7 +75,7 @@ class Lifecycle:
     @property
     def state(self) -> WorkerState:
         """Where the process stands."""
-        if self._state is WorkerState.COLD and self._crashes.left() > 0:
+        if self._state is WorkerState.COLD and self._deaths.left() > 0:
             return WorkerState.QUARANTINED
         return self._state
 
@@ -94,7 +91,7 @@ class Lifecycle:
 
     def forgive(self) -> None:
         """Leave quarantine."""
-        self._crashes.forgive()
+        self._deaths.forgive()
 
     # -------------------------------------------------------------- starting
 
@@ -105,7 +102,7 @@ class Lifecycle:
                 await asyncio.wait([self._stopping])
                 continue
             if self._starting is None:
-                self._crashes.refuse()
+                self._deaths.refuse()
                 self._is_unwanted = False
                 self._starting = asyncio.ensure_future(self._start())
                 self._starting.add_done_callback(self._start_over)
@@ -152,7 +149,7 @@ class Lifecycle:
                 # What it died of was our own doing.
                 raise self._stopped_early() from None
             if isinstance(error, Fault) and error.kind in _DEATHS:
-                self._count_death(error)
+                self._deaths.add(error)
             raise
         finally:
             self._startup = None
@@ -166,7 +163,7 @@ class Lifecycle:
         self.generation += 1
         session = self._telling.renew(self.generation)
         # While we wait for the interpreter there is time for it.
-        asyncio.get_running_loop().call_soon(_rehearse)
+        asyncio.get_running_loop().call_soon(rehearse)
         await startup.spawn(env)
         self._announced = process
         pid = process.pid or 0
@@ -274,42 +271,18 @@ class Lifecycle:
         if process is not self._process:
             return
         was, self._state = self._state, WorkerState.COLD
-        fault = self._own_fault(process, ending)
+        fault = self._deaths.fault_of(process.doomed, ending)
         if self._announced is process:
-            self._tell_of_death(process, ending, fault)
+            self._deaths.tell(process.pid or 0, self.generation, ending, fault)
         self._calls.attach(None)
-        self._calls.fail_all(lambda: self._why(process, ending))
+        self._calls.fail_all(lambda: self._deaths.why(process.doomed, ending))
         process.cleared.add_done_callback(lambda _done: self._forget(process))
         if was is not WorkerState.READY or self._stopping is not None:
             return
         if fault is not None:
-            self._count_death(fault)
+            self._deaths.add(fault)
         if self._care.respawn and (fault is not None or process.doomed == "replaced"):
             self._reviving = asyncio.ensure_future(self._revive())
-
-    def _own_fault(self, process: Process, ending: Ending) -> CapabilityError | None:
-        """What is wrong with a worker that ended by itself, or had to be ended; `None` where we wanted it so."""
-        if process.doomed == "frozen":
-            tail = "\n".join(ending.stderr[-5:])
-            return WorkerStalled(self._manifest.name, self._care.stopped, "stopped by a signal", tail)
-        return None if process.doomed is not None else death(self._manifest.name, ending)
-
-    def _why(self, process: Process, ending: Ending) -> CapabilityError:
-        own = self._own_fault(process, ending)
-        return own or ended_by_us(self._manifest.name, process.doomed, code=ending.code)
-
-    def _tell_of_death(self, process: Process, ending: Ending, fault: CapabilityError | None) -> None:
-        self._tell(
-            Died(
-                instance=self._instance,
-                generation=self.generation,
-                pid=process.pid or 0,
-                returncode=ending.code,
-                expected=fault is None,
-                report=None if fault is None else describe(fault, scene=self._scene),
-                in_flight=self._calls.jobs(),
-            )
-        )
 
     async def _revive(self) -> None:
         try:
@@ -317,23 +290,6 @@ class Lifecycle:
         except (Fault, OSError):
             # The next call starts it again, and is told why it cannot be.
             return
-
-    def _count_death(self, fault: Fault) -> None:
-        if self._crashes.count(fault, self._calls.finished):
-            self._tell(
-                Quarantined(
-                    instance=self._instance,
-                    deaths=self._crashes.deaths,
-                    seconds=self._care.cooldown,
-                    report=describe(fault, scene=self._scene),
-                )
-            )
-
-
-@cache
-def _rehearse() -> None:
-    """Tell nobody of a death that was none, once: what that takes is loaded when a real one has to be told."""
-    describe(death("", Ending(code=-signal.SIGKILL)))
 
 
 def _nothing(_config: Config) -> None:
