@@ -346,6 +346,21 @@ def test_a_worker_whose_guardian_is_killed_dies_too_and_is_replaced() -> None:
     assert not deaths[0].expected
 
 
+def test_a_guardian_that_is_killed_during_a_start_is_a_crash_and_nobodys_mistake(tmp_path: Path) -> None:
+    async def work() -> Any:
+        marker = tmp_path / "started"
+        async with a_worker("rough:Rough", config={"slow": 60, "started": str(marker)}) as (worker, _):
+            starting = asyncio.ensure_future(reported(worker.start()))
+            await until(exists(marker))
+            assert worker.pid is not None
+            os.kill(parent_of(worker.pid), signal.SIGKILL)
+            return await starting
+
+    report = run(work())
+
+    assert (report.kind, report.category.job) == ("worker.crashed", "transient")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells whose a process was")
 def test_a_descendant_in_a_session_of_its_own_does_not_survive_a_guardian_that_is_killed() -> None:
     async def work() -> Any:

@@ -74,7 +74,8 @@ def death(capability: str, ending: Ending) -> CapabilityError:
 
 def failed_start(capability: str, ending: Ending) -> CapabilityError:
     """The fault of a worker that died before it was ready."""
-    if ending.code is not None and ending.code < 0:
+    if ending.code is None or ending.code < 0:
+        # Somebody ended it, or its guardian; nothing that was given to it is to blame.
         return death(capability, ending)
     old = ending.code == _TOO_OLD and ending.tail
     return WorkerStartFailed(
