@@ -51,7 +51,7 @@ class Reader:
         """One item of a stream."""
         try:
             return Answer(opened(frame["value"], self._folder))
-        except Exception as error:  # noqa: BLE001  (as above)
+        except Exception as error:  # noqa: BLE001  (an item is answered with something too, whatever is in it)
             return Answer(error=self._unreadable(frame, error))
 
     def _told(self, job: str, error: Mapping[str, Any]) -> CapabilityError:

@@ -85,7 +85,7 @@ class Lifecycle:
         return self._state is WorkerState.READY
 
     @property
-    def process(self) -> Process | None:
+    def current(self) -> Process | None:
         """The process, until nothing is left of it."""
         return self._process
 

@@ -78,7 +78,7 @@ class SupervisedWorker:
     @property
     def pid(self) -> int | None:
         """The process that does the work."""
-        process = self._life.process
+        process = self._life.current
         return None if process is None else process.pid
 
     @property
@@ -103,7 +103,7 @@ class SupervisedWorker:
 
     def memory(self) -> Memory | None:
         """What its processes hold, as of the last pulse."""
-        return None if self._life.process is None else self._telling.memory
+        return None if self._life.current is None else self._telling.memory
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every event from now on."""
@@ -178,7 +178,7 @@ class SupervisedWorker:
 
     def flush(self) -> None:
         """Let go what was begun; see `Worker.flush`."""
-        process = self._life.process
+        process = self._life.current
         if process is not None:
             process.flush()
 
@@ -229,7 +229,7 @@ class SupervisedWorker:
         flight = self._calls.running(job)
         if flight is None:
             return None
-        process = self._life.process
+        process = self._life.current
         self._calls.ask_to_stop(flight, "cancel")
         flight.set_timer(None)
         self._phase(job, CancelPhase.COOPERATIVE)
@@ -259,7 +259,7 @@ class SupervisedWorker:
 
     async def _watched(self, doing: str, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> None:
         """Have something done that may take long, as long as it shows progress. Jobs before it may be silent."""
-        process = self._life.process
+        process = self._life.current
         if process is None:
             return
         watch = Startup(self.manifest, process, self._care.policy, is_busy=lambda: bool(self._calls.jobs()))
