@@ -61,6 +61,18 @@ def test_a_worker_is_put_down_to_the_card_that_it_sees(
     )
 
 
+def test_cuda_counts_the_cards_as_the_ledger_does_unless_somebody_says_otherwise() -> None:
+    model = Manifest(name="m", object="m:M", resources=Resources(gpu=True))
+    plain = Manifest(name="p", object="p:P")
+
+    assert worker_environment(model, {}, {})["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert (
+        worker_environment(model, {"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, {})["CUDA_DEVICE_ORDER"]
+        == "FASTEST_FIRST"
+    )
+    assert "CUDA_DEVICE_ORDER" not in worker_environment(plain, {}, {})
+
+
 def test_a_card_that_is_named_by_its_id_is_the_one_whose_memory_decides(tmp_path: Path) -> None:
     async def work() -> None:
         gpu = a_gpu(tmp_path)

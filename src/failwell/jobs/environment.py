@@ -52,4 +52,7 @@ def worker_environment(
             f" set it with `failwell capability secret {manifest.name} {missing[0]}` or in the manifest's [env]",
             fields_invalid=missing,
         )
+    if manifest.resources.gpu:
+        # CUDA numbers cards by their speed unless told so, and the ledger, like NVML, by their place on the bus.
+        made.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     return made
