@@ -1,5 +1,6 @@
 """A defect of a capability is told as its author's, and one of this program as ours."""
 
+from json import loads
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,16 @@ def test_a_job_that_is_shown_says_the_same_beside_its_traceback(tmp_path: Path) 
     shown = place("job", "show", "last")
 
     [told] = [line for line in shown.out.splitlines() if line.startswith("next ")]
-    assert told.split(maxsplit=1)[1] == "correct it, or tell whoever wrote `broken`"
+    assert told.endswith("correct it, or tell whoever wrote `broken`")
+
+
+def test_the_record_itself_blames_the_capability(tmp_path: Path) -> None:
+    place = broken(tmp_path, "raising")
+    place("job", "submit", "broken", "--wait")
+
+    error = loads(place("job", "show", "last", "--format", "json").out)["error"]
+
+    assert (error["kind"], error["blame"]) == ("internal.bug", "worker")
 
 
 WORKFLOW = """

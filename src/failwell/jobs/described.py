@@ -14,9 +14,10 @@ from typing import Any, cast, get_args
 
 import failwell.fault.capability as tree
 from failwell.adapters.shortfall import needed_mb
+from failwell.fault.axes import ActionKind, Blame
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, CapabilityFatalError, CapabilityInputError
-from failwell.fault.facts import ResourceName, ResourceShortfall
+from failwell.fault.facts import ResourceName, ResourceShortfall, UserAction
 from failwell.report.describe import describe
 from failwell.report.fingerprint import fingerprint
 from failwell.report.policy import TracebackPolicy
@@ -27,6 +28,8 @@ from failwell.report.scene import merge
 _LONGEST_NAME = 200
 _TRACEBACK_CAP = 16_000
 _RESOURCES = get_args(ResourceName)
+DEFECT = "internal.bug"
+"""The kind of what a program was not written for."""
 _RAM_KINDS = frozenset({"resource.system_memory"})
 
 
@@ -63,7 +66,25 @@ def _report_of(
         facts = cast("Mapping[str, Any]", told["exception"])
         report = _judged(facts, scene, policy, at)
         said = str(facts.get("text") or "")
-    return _with_measures(report, told.get("measured") or {}, said)
+    return _with_measures(_blamed(report), told.get("measured") or {}, said)
+
+
+def _blamed(report: ErrorReport) -> ErrorReport:
+    """A program error, put down to the capability that raised it: it is not failwell's defect, nor the host's."""
+    name = report.scene.capability
+    if report.kind != DEFECT or name is None:
+        return report
+    job = report.scene.job
+    where = f"see where with `failwell job show {job}`, and " if job else ""
+    return replace(
+        report,
+        blame=Blame.WORKER,
+        message=f"capability `{name}` has a defect: it raised {report.error_type}",
+        caller_facing=True,
+        user_action=UserAction(
+            ActionKind.CONTACT_SUPPORT, f"{where}correct it, or tell whoever wrote `{name}`"
+        ),
+    )
 
 
 def _masked(value: Any) -> Any:
