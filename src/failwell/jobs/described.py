@@ -28,8 +28,6 @@ from failwell.report.scene import merge
 _LONGEST_NAME = 200
 _TRACEBACK_CAP = 16_000
 _RESOURCES = get_args(ResourceName)
-DEFECT = "internal.bug"
-"""The kind of what a program was not written for."""
 _RAM_KINDS = frozenset({"resource.system_memory"})
 
 
@@ -70,19 +68,16 @@ def _report_of(
 
 
 def _blamed(report: ErrorReport) -> ErrorReport:
-    """A program error, put down to the capability that raised it: it is not failwell's defect, nor the host's."""
-    name = report.scene.capability
-    if report.kind != DEFECT or name is None:
+    """A program error in a job, put down to the capability that raised it: it is not a defect of ours."""
+    name, job = report.scene.capability, report.scene.job
+    if report.kind != "internal.bug" or name is None or job is None:
         return report
-    job = report.scene.job
-    where = f"see where with `failwell job show {job}`, and " if job else ""
     return replace(
         report,
         blame=Blame.WORKER,
-        message=f"capability `{name}` has a defect: it raised {report.error_type}",
-        caller_facing=True,
         user_action=UserAction(
-            ActionKind.CONTACT_SUPPORT, f"{where}correct it, or tell whoever wrote `{name}`"
+            ActionKind.CONTACT_SUPPORT,
+            f"see where with `failwell job show {job}`, and correct it, or tell whoever wrote `{name}`",
         ),
     )
 

@@ -14,7 +14,7 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import UserAction
 from failwell.jobs.child.tree import descendants
-from failwell.jobs.described import DEFECT, report_of
+from failwell.jobs.described import report_of
 from failwell.jobs.ending import Ending, failed_start
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.frames import PROTOCOL, ProtocolMismatch
@@ -121,8 +121,7 @@ class Startup:
         except CapabilityError as fault:
             cause = describe(fault)
             # An error of the author's own says what is wrong; and a repeat may help with whatever passes by.
-            is_told = cause.caller_facing and cause.kind != DEFECT
-            if is_told or cause.category.job in ("resource", "transient"):
+            if cause.caller_facing or cause.category.job in ("resource", "transient"):
                 raise
             name = self._manifest.name
             raise WorkerStartFailed(

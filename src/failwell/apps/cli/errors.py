@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
+from failwell.apps.cli.blamed import blamed
 from failwell.apps.cli.exits import Exit
 from failwell.apps.cli.formats import Wishes, wishes
 from failwell.apps.cli.mistakes import OwnDefect
@@ -28,7 +29,7 @@ def tell(error: BaseException, arguments: Sequence[str]) -> int:
         return Exit.PIPE_CLOSED
     wished = wishes(arguments)
     shown = _explained(error)
-    report = describe(shown, policy="full" if wished.traceback else None)
+    report = blamed(describe(shown, policy="full" if wished.traceback else None))
     code = exit_for(report)
     try:
         print(_words(report, wished), file=sys.stderr, flush=True)

@@ -110,6 +110,7 @@ def show(asked: Namespace) -> int:
         said = {"lines": [line_json(one) for one in printed]} if printed else {}
         say_json({**told, **result, "events": [as_json(one) for one in events], **said})
         return Exit.DONE
+    from failwell.apps.cli.blamed import blamed
     from failwell.delivery.plain import one_line
     from failwell.journal.event import encoded
 
@@ -120,7 +121,7 @@ def show(asked: Namespace) -> int:
         shown["result"] = encoded(result["result"])
     if job.error is not None:
         shown["error"] = f"{job.error.kind}: {job.error.message}"
-        shown["next"] = job.error.user_action.detail
+        shown["next"] = blamed(job.error, is_shown=True).user_action.detail
     if asked.format == "markdown":
         from failwell.delivery.markdown import code, escaped
 

@@ -56,10 +56,11 @@ def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
 
 
 def _failed(ended: "Ended", run: str, asked: Namespace) -> int:
+    from failwell.apps.cli.blamed import blamed
     from failwell.workflow.failure import report_of
 
     assert ended.failure is not None
-    report = report_of(ended.failure)
+    report = blamed(report_of(ended.failure))
     frames = ended.failure["frames"]
     node = frames[0]["node"] if frames else report.scene.node
     extras: dict[str, Any] = {"run": run, "node": node, "error_type": ended.error_type}
