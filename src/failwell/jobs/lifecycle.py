@@ -27,7 +27,6 @@ from failwell.jobs.worker import Ready, Started, WorkerState
 from failwell.report.record import Scene
 
 _TERM_GRACE = 2.0
-_BREATH = 0.005
 _DEATHS = frozenset({"worker.oom", "worker.crashed", "worker.stalled"})
 Config = Mapping[str, Any]
 
@@ -286,8 +285,6 @@ class Lifecycle:
             self._reviving = asyncio.ensure_future(self._revive())
 
     async def _revive(self) -> None:
-        # Making a process holds the loop up for milliseconds. Those whose calls it cost are told first.
-        await asyncio.sleep(_BREATH)
         try:
             await self.start()
         except (Fault, OSError):
