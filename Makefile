@@ -11,7 +11,8 @@ SHELL := bash
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq
-WORKERS ?= 2
+# Half of the tests wait for processes, so one more than there are cores of a small machine; whoever is done helps out.
+WORKERS ?= 3
 # Those tests mostly wait for time-outs, so more of them may wait at once.
 SDK_WORKERS ?= 4
 # The environments of SDKs, one for each file in requirements/sdks: make SDKS=older test-sdks
@@ -30,7 +31,7 @@ demo: $(VENV)/.project ## a release that fails twice, live: once foreseen, once 
 	@$(PY) examples/demo.py
 
 test: $(VENV)/.test ## run the tests
-	@$(PY) -m pytest -n $(WORKERS)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal
 
 test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each requirements/sdks/*.txt
 	@for name in $(SDKS); do \
