@@ -79,3 +79,18 @@ def test_every_header_in_a_list_of_names_is_read() -> None:
     listed = {*vars(sdk)["_REQUEST_IDS"], *vars(sdk)["_CODE_HEADERS"], *vars(waits)["_OUTRIGHT"]}
 
     assert [name for name in sorted(listed) if not is_read_header(name)] == []
+
+
+def test_names_and_values_that_are_bytes_are_read_and_spoil_nothing_for_others() -> None:
+    sent = {b"Retry-After": b"7", b"retry-after": b"7", b"x-odd": b"1"}
+
+    assert lower_headers(sent) == {"retry-after": "7"}
+    # What was learned of a name must hold for every library that comes after.
+    assert lower_headers(_Lines([(b"Retry-After", b"retry-after", b"9")])) == {"retry-after": "9"}
+
+
+class _Lines:
+    """Headers as httpx keeps them."""
+
+    def __init__(self, lines: list[tuple[bytes, bytes, bytes]]) -> None:
+        self._list = lines

@@ -100,10 +100,15 @@ def _items(headers: object) -> dict[str, str]:
     for sent, value in list(cast("Any", headers).items())[:_MOST_LINES]:
         name = _names.get(sent) if type(sent) is str else None
         if name is None:
-            name = _learn(sent, str(sent))
+            name = _learn(sent, _text(sent))
         if name:
-            found[name] = str(value)[:_LONGEST_READ]
+            found[name] = _text(value)[:_LONGEST_READ]
     return found
+
+
+def _text(sent: object) -> str:
+    """A name or a value as text; some libraries keep the bytes that were sent."""
+    return sent.decode("latin-1") if type(sent) is bytes else str(sent)
 
 
 def _learn(sent: object, text: str) -> str:
