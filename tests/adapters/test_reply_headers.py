@@ -81,6 +81,10 @@ def test_every_header_in_a_list_of_names_is_read() -> None:
     assert [name for name in sorted(listed) if not is_read_header(name)] == []
 
 
+def test_of_no_headers_none_are_kept() -> None:
+    assert kept_headers({}) == {}
+
+
 def test_names_and_values_that_are_bytes_are_read_and_spoil_nothing_for_others() -> None:
     sent = {b"Retry-After": b"7", b"retry-after": b"7", b"x-odd": b"1"}
 

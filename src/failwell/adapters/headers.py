@@ -60,7 +60,8 @@ def is_read_header(name: str) -> bool:
 
 def kept_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The allow-listed ones among lower-cased headers; the same object where they all are."""
-    if _safe.issuperset(headers) and len(headers) <= _MOST and max(map(len, headers.values())) <= _LONGEST:
+    longest = max(map(len, headers.values()), default=0)
+    if longest <= _LONGEST and len(headers) <= _MOST and _safe.issuperset(headers):
         return headers
     kept = {
         name: value if len(value) <= _LONGEST else value[:_LONGEST]
