@@ -190,3 +190,11 @@ def test_a_violation_that_says_nothing_about_itself_is_still_one() -> None:
 
     assert report.kind == "validation.shape_invalid"
     assert report.message == "The data does not fit its schema: `(whole)` is not valid."
+
+
+def test_a_schema_in_rust_that_refers_to_what_is_not_there_is_a_configuration() -> None:
+    import jsonschema_rs
+
+    report = report_of(lambda: jsonschema_rs.Registry([("urn:a", {})]).resolver("urn:a").lookup("urn:b"))
+
+    assert (report.error_type, report.kind) == ("ReferencingError", "validation.config_invalid")

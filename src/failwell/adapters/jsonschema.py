@@ -47,5 +47,9 @@ TABLES: dict[str, Table] = {
         # A schema that is none, or that names a type which its checker was not taught.
         **_is("validation.config_invalid", "SchemaError", "UnknownType", "UndefinedTypeCheck"),
     },
-    "jsonschema_rs": {"ValidationError": _read},
+    "jsonschema_rs": {
+        "ValidationError": _read,
+        # A schema that refers to another which is not there.
+        **_is("validation.config_invalid", "ReferencingError"),
+    },
 }

@@ -1,11 +1,11 @@
 """`failwell runs prune`: delete old runs, after saying which and asking."""
 
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.output import is_terminal, say, say_json
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.pruning import agreed, many, told
 from failwell.apps.cli.runs_find import journal
 from failwell.apps.cli.runs_times import span
 from failwell.apps.cli.usage import wrong
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from failwell.journal.store import Pruned
 
 _SEE = "failwell runs --help"
-_SHOWN = 20
 
 
 def prune(asked: Namespace) -> int:
@@ -35,20 +34,10 @@ def prune(asked: Namespace) -> int:
         would = Pruned() if store is None else store.prune(**which, dry_run=True)
         if store is None or asked.dry_run or not would.runs:
             return _tell(would, asked, is_done=not asked.dry_run)
-        if not asked.yes and not _agreed(would):
+        if not asked.yes and not agreed(_count(would), _SEE):
             say("nothing was deleted")
             return Exit.DONE
         return _tell(store.prune(**which), asked, is_done=True)
-
-
-def _agreed(would: "Pruned") -> bool:
-    if not is_terminal(sys.stdin):
-        raise wrong(
-            f"{_count(would)} would be deleted; say `--yes` to delete without being asked, or `--dry-run`",
-            see=_SEE,
-        )
-    print(f"delete {_count(would)}? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _tell(pruned: "Pruned", asked: Namespace, *, is_done: bool) -> int:
@@ -62,12 +51,7 @@ def _tell(pruned: "Pruned", asked: Namespace, *, is_done: bool) -> int:
             }
         )
         return Exit.DONE
-    mark = "- " if asked.format == "markdown" else "  "
-    verb = "deleted" if is_done else "would delete"
-    lines = [f"{verb} {_count(pruned)}"]
-    lines += [f"{mark}{run}" for run in pruned.runs[:_SHOWN]]
-    if len(pruned.runs) > _SHOWN:
-        lines.append(f"{mark}and {len(pruned.runs) - _SHOWN} more")
+    lines = told(_count(pruned), pruned.runs, asked.format, is_done=is_done)
     if pruned.kept_live:
         lines.append(f"left alone, because they are running: {', '.join(pruned.kept_live)}")
     say("\n".join(lines))
@@ -75,5 +59,4 @@ def _tell(pruned: "Pruned", asked: Namespace, *, is_done: bool) -> int:
 
 
 def _count(pruned: "Pruned") -> str:
-    runs, events = len(pruned.runs), pruned.events
-    return f"{runs} run{'' if runs == 1 else 's'} with {events} event{'' if events == 1 else 's'}"
+    return f"{many(len(pruned.runs), 'run')} with {many(pruned.events, 'event')}"
