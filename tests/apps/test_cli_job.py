@@ -5,61 +5,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.apps.running import Done, environment, failwell
-
-MODULE = """
-import os, time
-
-def echo(value=None):
-    return value
-
-class Slow:
-    def execute(self, path):
-        open(path + ".began", "a").close()
-        while not os.path.exists(path):
-            self.check_cancel()
-            time.sleep(0.005)
-        return {"pid": os.getpid()}
-"""
-
-
-class Place:
-    """A state folder with two capabilities in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "tools.py").write_text(MODULE)
-        for name, target in (("echo", "tools:echo"), ("slow", "tools:Slow")):
-            (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "{target}"\n')
-            assert self("capability", "add", str(folder / f"{name}.toml")).code == 0
-
-    def __call__(self, *arguments: str) -> Done:
-        return failwell(*arguments, "--store", str(self.folder / "state"))
-
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "failwell", *arguments, "--store", str(self.folder / "state")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-        )
-
-    def until(self, path: Path) -> None:
-        end = time.monotonic() + 25
-        while not path.exists():
-            assert time.monotonic() < end, f"{path} never came"
-            time.sleep(0.01)
+from tests.apps.job_place import Place, finish
+from tests.apps.running import environment, failwell
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+    return Place(tmp_path, "echo", "slow")
 
 
 def test_a_job_is_kept_until_somebody_runs_it(place: Place) -> None:
@@ -92,21 +49,19 @@ def test_a_failed_job_fails_the_command_that_waited_for_it(place: Place) -> None
 
 def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place: Place) -> None:
     go = place.folder / "go"
-    host = place.start("workers", "run", "--lanes", "2")
-    try:
+    with place.start("workers", "run", "--lanes", "2") as host:
         place.until(place.folder / "state" / "jobs" / "host.json")
         slow = place("job", "submit", "slow", f"path={go}", "--json").data["id"]
         place.until(Path(f"{go}.began"))
-        tail = place.start("job", "tail", slow, "--json")
-        cancelled = place("job", "cancel", slow[:18], "--json")
-        told = [json.loads(line) for line in tail.communicate(timeout=25)[0].splitlines()]
+        with place.start("job", "tail", slow, "--json") as tail:
+            cancelled = place("job", "cancel", slow[:18], "--json")
+            told = [json.loads(line) for line in finish(tail)[0].splitlines()]
         echoed = place("job", "submit", "echo", "value=7", "--wait", "--json").data
         second_host = place("workers", "run", "--error-format", "json")
         seen = place("workers", "--json").data
         top = place("top", "--once")
-    finally:
         host.send_signal(signal.SIGTERM)
-        _, words = host.communicate(timeout=25)
+        _, words = finish(host)
 
     assert cancelled.data == {"id": slow, "state": "cancelled"}
     assert told[-1]["type"] == "cancelled"
@@ -119,7 +74,7 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
     assert {one["id"] for one in seen} == {"slow", "echo"}
     assert "1 completed" in top.out
     assert "1 cancelled" in top.out
-    assert b"SIGTERM: running jobs have 5 s to end" in words
+    assert "SIGTERM: running jobs have 5 s to end" in words
 
 
 def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) -> None:
@@ -217,14 +172,12 @@ def test_a_job_that_fails_is_routed_by_its_kind(place: Place) -> None:
 def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
     file = place.folder / "w.yaml"
     file.write_text(WORKFLOW.format(job="echo", kind="worker.crashed"))
-    host = place.start("workers", "run")
-    try:
+    with place.start("workers", "run") as host:
         place.until(place.folder / "state" / "jobs" / "host.json")
         done = place("run", str(file), "--quiet")
         seen = place("workers", "--json").data
-    finally:
         host.send_signal(signal.SIGTERM)
-        host.communicate(timeout=25)
+        finish(host)
 
     assert done.code == 0, done.err
     assert [one["id"] for one in seen] == ["echo"]
