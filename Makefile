@@ -22,7 +22,7 @@ SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-sdks providers check bench docs clean
+.PHONY: help demo test test-all test-sdks providers check bench docs clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,10 @@ help: ## say what each target does
 demo: $(VENV)/.project ## a release that fails twice, live: once foreseen, once not
 	@$(PY) examples/demo.py
 
-test: $(VENV)/.test ## run the tests
+test: $(VENV)/.test ## run the tests that answer in minutes
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-all: $(VENV)/.test ## run the slow tests too: campaigns, storms, real memory, the SDK matrix
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal
 
 test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each requirements/sdks/*.txt

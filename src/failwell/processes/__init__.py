@@ -1,0 +1,1 @@
+"""Starts, supervises and ends process trees, for scripts and workers alike."""
