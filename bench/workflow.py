@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from failwell.backends.sqlite.journal import SqliteStore
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.workflow.check.files import check_file
 from failwell.workflow.local.driver import Driver
 from failwell.workflow.local.launch import Settings, start

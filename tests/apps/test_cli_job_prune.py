@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from failwell.backends.sqlite.jobs import SqliteJobs
-from failwell.backends.sqlite.journal import SqliteStore
+from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.journal.sqlite.store import SqliteStore
 from tests.apps.running import Done, environment, failwell
 
 MODULE = """

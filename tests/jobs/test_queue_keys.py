@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from failwell.backends.sqlite.jobs import SqliteJobs
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.desk import Desk
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.outcome import result_of
 from failwell.jobs.queue_faults import KeyTaken, NotOver
 from failwell.jobs.shelf import Shelf
+from failwell.jobs.sqlite_store import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from failwell.backends.sqlite.jobs import SqliteJobs
 from failwell.jobs.job import JobState
+from failwell.jobs.sqlite_store import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, lines, types
 from tests.jobs.workers import run
 

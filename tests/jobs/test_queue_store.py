@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from failwell.backends.sqlite.jobs import SqliteJobs
 from failwell.jobs.desk import Desk
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue_state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.shelf import Shelf
+from failwell.jobs.sqlite_store import SqliteJobs
 from failwell.jobs.store import Row
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from failwell.backends.sqlite.journal import SqliteStore
 from failwell.journal.event import Fact
 from failwell.journal.memory import MemoryStore
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.journal.store import Store
 
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.backends.sqlite.journal import SqliteStore
 from failwell.journal.follow import follow
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.journal.watch import POLL_EVERY, Bell, Watch
 from tests.journal.building import a_fact, a_run, completed
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from failwell.backends.sqlite.journal import SqliteStore
 from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreUnavailable, UnknownRun
 from failwell.journal.memory import MemoryStore
 from failwell.journal.reconcile import can_resume, interrupted, reconcile, reconcile_all, standing
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.journal.store import Run, Store
 from failwell.report.record import ErrorReport
-from tests.backends.children import kill, next_line, start
 from tests.journal.building import STORES, a_fact, a_run, completed
+from tests.journal.children import kill, next_line, start
 
 DYING = """
 import sys
-from failwell.backends.sqlite.journal import SqliteStore
+from failwell.journal.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1])
 with store.lock("r1"):
     store.create("r1", at=1.0, facts=[("run:started", 1.0, {}), ("node:started", 2.0, {"path": "build"})])

@@ -13,7 +13,7 @@ import pytest
 from failwell.journal.faults import BadRunId, StoreFull, StoreUnavailable
 from failwell.journal.folder import make_private, new_run_id, run_folder, state_folder
 from failwell.journal.lines import append_line, write_error, write_notification
-from tests.backends.children import ROOT
+from tests.journal.children import ROOT
 
 FAILURE: dict[str, Any] = {
     "envelope": {"kind": "external.git.drift", "message": "moved", "details": {}},

@@ -1,16 +1,15 @@
 """What a runtime stands on unless it is told otherwise: the store, the folder beside it, the probe."""
 
 import os
-from importlib import import_module
 from pathlib import Path
 from time import time
 
 from failwell.jobs.resources import Probe
 from failwell.jobs.resources_system import SystemProbe
+from failwell.jobs.sqlite_store import open_jobs
 from failwell.jobs.store import JobStore
 from failwell.journal.folder import state_folder
 
-_DEFAULT_STORE = "failwell.backends.sqlite.jobs"
 Given = JobStore | str | os.PathLike[str] | None
 """A store, the state folder of one, or nothing: the user's own."""
 
@@ -31,8 +30,7 @@ def open_store(given: Given) -> JobStore:
     """The store that was given, or the one of that folder."""
     if given is not None and not isinstance(given, str | os.PathLike):
         return given
-    # Found by name: nothing on this floor knows a backend, and this is the one that comes along.
-    return import_module(_DEFAULT_STORE).open_store(given)
+    return open_jobs(given)
 
 
 def system_probe(folder: Path) -> Probe:

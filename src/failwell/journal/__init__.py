@@ -1,5 +1,5 @@
-"""What happened, in order: append-only events, and the states that are folded from them.
+"""The event log of runs, jobs and sessions, with its SQLite home in `failwell.journal.sqlite`.
 
-An event is written before it is delivered. Imports `failwell.runtime`, `failwell.delivery`
-and below; where events are stored is the business of `failwell.backends`.
+An event is written before it is delivered; states are folded from events. Imports `failwell.runtime`,
+`failwell.delivery` and below.
 """

@@ -69,7 +69,7 @@ def run(asked: Namespace) -> int:
         return _act(shelf, asked)
     finally:
         if shelf.stamp() != before:
-            from failwell.backends.sqlite.jobs import ring_host
+            from failwell.jobs.sqlite_store import ring_host
 
             # Whoever runs jobs there need not wait for his next look.
             ring_host(shelf.folder)

@@ -66,8 +66,8 @@ class Conductor:
 
     def _settings(self, shown: Any) -> "Settings":
         from failwell.apps.cli.job_nodes import JobNodes
-        from failwell.backends.sqlite.journal import SqliteStore
         from failwell.journal.folder import state_folder
+        from failwell.journal.sqlite.store import SqliteStore
         from failwell.workflow.local.launch import Settings
         from failwell.workflow.local.script import ScriptExecutor
 

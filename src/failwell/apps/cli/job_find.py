@@ -45,9 +45,9 @@ def jobs_of(asked: Namespace, *, make: bool = False) -> "Generator[Desk | None]"
     if not make and not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.backends.sqlite.jobs import SqliteJobs
     from failwell.jobs.desk import Desk
     from failwell.jobs.shelf import Shelf
+    from failwell.jobs.sqlite_store import SqliteJobs
 
     store = SqliteJobs(folder)
     try:

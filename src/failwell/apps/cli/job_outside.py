@@ -6,12 +6,12 @@ The process that runs them may end before they do. Whoever waits is told so and 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from failwell.backends.sqlite.jobs import SqliteJobs
 from failwell.fault.base import Fault
 from failwell.jobs.desk import Desk
 from failwell.jobs.job import Job, JobRequest
 from failwell.jobs.queue_faults import UnknownJob
 from failwell.jobs.shelf import Shelf
+from failwell.jobs.sqlite_store import SqliteJobs
 
 if TYPE_CHECKING:
     from asyncio import Future

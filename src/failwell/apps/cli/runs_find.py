@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
-    from failwell.backends.sqlite.journal import SqliteStore
     from failwell.journal.faults import UnknownRun
+    from failwell.journal.sqlite.store import SqliteStore
     from failwell.journal.store import Run, Store
 
 LAST = "last"
@@ -35,7 +35,7 @@ def journal(asked: Namespace) -> "Generator[SqliteStore | None]":
     if not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.backends.sqlite.journal import SqliteStore
+    from failwell.journal.sqlite.store import SqliteStore
 
     store = SqliteStore(folder)
     try:

@@ -11,8 +11,8 @@ from failwell.apps.cli.runs_find import find_run, journal
 from failwell.apps.cli.usage import wrong
 
 if TYPE_CHECKING:
-    from failwell.backends.sqlite.journal import SqliteStore
     from failwell.journal.event import Event
+    from failwell.journal.sqlite.store import SqliteStore
     from failwell.journal.store import Run
 
 _PAGE = 500

@@ -5,11 +5,11 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
-from failwell.backends.sqlite.checkpoint import SECOND_NET
-from failwell.backends.sqlite.migrate import migrate, migrations, newer, version_of
-from failwell.backends.sqlite.trouble import outdated, typed
 from failwell.journal.folder import make_private, refused
 from failwell.journal.lock import alone
+from failwell.journal.sqlite.checkpoint import SECOND_NET
+from failwell.journal.sqlite.errors import outdated, typed
+from failwell.journal.sqlite.migrate import migrate, migrations, newer, version_of
 
 Durability = Literal["normal", "full"]
 """`normal` outlives the death of the process; `full` outlives the loss of power too, for a disk flush a commit."""

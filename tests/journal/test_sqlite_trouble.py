@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from failwell.backends.sqlite.checkpoint import EVERY, Checkpointer
-from failwell.backends.sqlite.journal import SqliteStore
-from failwell.backends.sqlite.migrate import Migration, migrate, migrations, statements, version_of
-from failwell.backends.sqlite.trouble import trouble
 from failwell.fault.base import Fault
 from failwell.fault.registry import kind
 from failwell.journal.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
+from failwell.journal.sqlite.checkpoint import EVERY, Checkpointer
+from failwell.journal.sqlite.errors import trouble
+from failwell.journal.sqlite.migrate import Migration, migrate, migrations, statements, version_of
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.report.describe import describe
-from tests.backends.children import ROOT, finish, start
 from tests.journal.building import a_fact, a_run, completed
+from tests.journal.children import ROOT, finish, start
 
 FILLER = """
 import sys
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
-from failwell.backends.sqlite.checkpoint import EVERY, Checkpointer
-from failwell.backends.sqlite.journal import SqliteStore
+from failwell.journal.sqlite.checkpoint import EVERY, Checkpointer
+from failwell.journal.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1])
 store.create("r1", at=1.0, facts=[("run:started", 1.0, {})])
 most, hard = getrlimit(RLIMIT_FSIZE)
@@ -236,7 +236,7 @@ def test_the_files_of_sql_are_numbered_from_one_without_gaps() -> None:
 
 def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom failwell.backends.sqlite.journal import SqliteStore\n"
+        "import sys\nfrom failwell.journal.sqlite.store import SqliteStore\n"
         "SqliteStore(sys.argv[1]).close()\nprint({'asyncio', 'rich', 'yaml'} & set(sys.modules))"
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from failwell.apps.cli.main import main
-from failwell.backends.sqlite.journal import SqliteStore
+from failwell.journal.sqlite.store import SqliteStore
 from failwell.workflow.local.launch import Settings, start
 from failwell.workflow.local.script import ScriptExecutor
 

@@ -17,7 +17,7 @@ from failwell.journal.store import Pruned
 from failwell.runtime.suppress import suppress
 
 if TYPE_CHECKING:
-    from failwell.backends.sqlite.journal import SqliteStore
+    from failwell.journal.sqlite.store import SqliteStore
 
 
 def prune(

@@ -14,16 +14,16 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, cast
 
-from failwell.backends.sqlite.checkpoint import Checkpointer
-from failwell.backends.sqlite.compact import compact
-from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
-from failwell.backends.sqlite.listing import COLUMNS, listed, read_run, storable
-from failwell.backends.sqlite.prune import prune
-from failwell.backends.sqlite.trouble import damaged, trouble, typed
 from failwell.journal.event import Event, Fact, decoded, encoded
 from failwell.journal.faults import RunExists, UnknownRun
 from failwell.journal.folder import JOURNAL, checked_id, run_folder
 from failwell.journal.lock import held, is_held
+from failwell.journal.sqlite.checkpoint import Checkpointer
+from failwell.journal.sqlite.compact import compact
+from failwell.journal.sqlite.connection import BUSY_SECONDS, Durability, connect
+from failwell.journal.sqlite.errors import damaged, trouble, typed
+from failwell.journal.sqlite.listing import COLUMNS, listed, read_run, storable
+from failwell.journal.sqlite.prune import prune
 from failwell.journal.status import Standing, fold
 from failwell.journal.store import Pruned, Run, Snapshot, Subject
 from failwell.journal.watch import Bell, Watch

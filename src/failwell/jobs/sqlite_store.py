@@ -13,10 +13,12 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from failwell.backends.sqlite.checkpoint import Checkpointer
-from failwell.backends.sqlite.compact import compact
-from failwell.backends.sqlite.connect import BUSY_SECONDS, Durability, connect
-from failwell.backends.sqlite.jobs_forget import (
+from failwell.fault.base import Fault
+from failwell.jobs.job import Job
+from failwell.jobs.kept import read_job
+from failwell.jobs.printed import LINES
+from failwell.jobs.queue_faults import HostElsewhere
+from failwell.jobs.sqlite_prune import (
     FEW,
     RESULTS,
     delete_jobs,
@@ -24,18 +26,16 @@ from failwell.backends.sqlite.jobs_forget import (
     old_jobs,
     together,
 )
-from failwell.backends.sqlite.jobs_sweep import sweep, sweep_lines
-from failwell.backends.sqlite.trouble import damaged, typed
-from failwell.fault.base import Fault
-from failwell.jobs.job import Job
-from failwell.jobs.kept import read_job
-from failwell.jobs.printed import LINES
-from failwell.jobs.queue_faults import HostElsewhere
+from failwell.jobs.sqlite_sweep import sweep, sweep_lines
 from failwell.jobs.store import Committed, Draft, Forgotten, JobEvent, Profile, Row, Wish
 from failwell.journal.event import decoded
 from failwell.journal.faults import Locked
 from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import is_held, release, take
+from failwell.journal.sqlite.checkpoint import Checkpointer
+from failwell.journal.sqlite.compact import compact
+from failwell.journal.sqlite.connection import BUSY_SECONDS, Durability, connect
+from failwell.journal.sqlite.errors import damaged, typed
 from failwell.journal.watch import Bell, Watch
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
@@ -382,7 +382,7 @@ def _profile(one: Profile) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def open_store(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
+def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
     """The jobs of a state folder; the user's own by default."""
     from failwell.journal.folder import state_folder
 

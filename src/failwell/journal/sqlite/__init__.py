@@ -1,0 +1,5 @@
+"""One SQLite file for everything that is recorded: events of runs, jobs, and what else needs to last.
+
+The numbered files in `migrations` create its tables. No `sqlite3` error leaves this package: each is
+translated into a fault.
+"""
