@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from failwell.apps.cli.intake import Given, recognise
+from failwell.apps.cli.errors.pasted_input import Given, recognise
 from failwell.delivery.mcp import from_tool_result
 from failwell.delivery.problem import from_problem
 from failwell.fault.classes import Validation

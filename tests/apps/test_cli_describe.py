@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.intake import MOST_BYTES
+from failwell.apps.cli.errors.pasted_input import MOST_BYTES
+from failwell.apps.cli.exit_codes import Exit
 from failwell.delivery.problem import problem
 from failwell.fault.base import Fault
 from failwell.report.describe import describe

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from failwell.fault.axes import Category
 from failwell.fault.explanations import explanation
 from failwell.fault.registry import kinds

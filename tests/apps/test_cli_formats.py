@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.main import main
 from tests.apps.running import failwell
 

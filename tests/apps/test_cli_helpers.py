@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.exits import Exit
-from failwell.apps.cli.raisers import LANGUAGES
+from failwell.apps.cli.errors.helpers import LANGUAGES
+from failwell.apps.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 

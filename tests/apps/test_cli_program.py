@@ -12,8 +12,8 @@ import pytest
 
 from failwell._version import __version__
 from failwell.apps.cli.commands import COMMANDS, Command
-from failwell.apps.cli.errors import exit_for
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.error_output import exit_for
+from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.main import main, parser
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
@@ -51,10 +51,10 @@ def test_help_loads_no_room_and_no_command() -> None:
 def test_a_command_loads_no_other_command() -> None:
     loaded = modules_after("kinds")
 
-    assert "failwell.apps.cli.kinds" in loaded
+    assert "failwell.apps.cli.errors.kinds" in loaded
     assert not loaded & {
-        "failwell.apps.cli.explain",
-        "failwell.apps.cli.describe",
+        "failwell.apps.cli.errors.explain",
+        "failwell.apps.cli.errors.describe",
         "failwell.report.describe",
     }
 
@@ -309,7 +309,7 @@ def test_what_the_tests_run_is_this_tree() -> None:
 def test_a_part_of_ours_that_is_missing_is_a_defect_and_not_the_callers_mistake(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from failwell.apps.cli import schema
+    from failwell.apps.cli.errors import schema
 
     monkeypatch.setitem(schema.FILES, "report", "no-such-file.json")
 

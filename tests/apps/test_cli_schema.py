@@ -6,7 +6,7 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from failwell.delivery.problem import problem
 from failwell.fault.axes import Category, Certainty, Domain
 from failwell.fault.base import Fault

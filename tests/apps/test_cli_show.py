@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 FLOW = """\

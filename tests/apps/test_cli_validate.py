@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
 GOOD = """\

@@ -30,9 +30,9 @@ class Command(NamedTuple):
         """Declare what this command takes."""
         cast("Callable[[ArgumentParser], None]", self._part("add_options"))(parser)
 
-    def run(self, asked: Namespace) -> int:
+    def run(self, args: Namespace) -> int:
         """Do it; the exit code comes back, and anything that goes wrong is raised."""
-        return cast("Callable[[Namespace], int]", self._part("run"))(asked)
+        return cast("Callable[[Namespace], int]", self._part("run"))(args)
 
     def _part(self, name: str) -> object:
         return getattr(import_module(f"failwell.apps.cli.{self.module}"), name)
@@ -41,27 +41,32 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
-        Command("validate", "say everything that is wrong with workflow files", "validate"),
-        Command("show", "draw the graph of a workflow", "show"),
-        Command("run", "run a workflow file", "run"),
-        Command("resume", "take a run up where it was left", "resume"),
-        Command("gate", "list and answer the questions that runs wait with", "gate"),
-        Command("stop", "ask a run that is going on to end", "stop"),
-        Command("capability", "register tools that run in processes of their own", "capability"),
-        Command("describe", "say what a traceback, a reply or a saved report means", "describe"),
-        Command("classify", "judge saved failures, one JSON object a line", "classify", (JSON,)),
-        Command("explain", "explain a kind: cause, remedy, example", "explain"),
-        Command("kinds", "list the kinds of failure and what follows from each", "kinds"),
-        Command("runs", "list and show recorded runs, follow, export and prune them", "runs"),
-        Command("job", "hand in jobs, see how they stand, stop and repeat them", "job"),
-        Command("workers", "run the jobs that were handed in, or see who does", "workers"),
-        Command("top", "show workers, memory and the queue as they are now", "top"),
-        Command("doctor", "say whether the errors of the installed SDKs are known", "doctor"),
+        Command("validate", "say everything that is wrong with workflow files", "workflows.validate"),
+        Command("show", "draw the graph of a workflow", "workflows.show"),
+        Command("run", "run a workflow file", "workflows.run"),
+        Command("resume", "take a run up where it was left", "workflows.resume"),
+        Command("gate", "list and answer the questions that runs wait with", "workflows.gates"),
+        Command("stop", "ask a run that is going on to end", "workflows.stop"),
+        Command("capability", "register tools that run in processes of their own", "jobs.capabilities"),
+        Command("describe", "say what a traceback, a reply or a saved report means", "errors.describe"),
+        Command("classify", "judge saved failures, one JSON object a line", "errors.classify", (JSON,)),
+        Command("explain", "explain a kind: cause, remedy, example", "errors.explain"),
+        Command("kinds", "list the kinds of failure and what follows from each", "errors.kinds"),
+        Command("runs", "list and show recorded runs, follow, export and prune them", "workflows.runs"),
+        Command("job", "hand in jobs, see how they stand, stop and repeat them", "jobs.jobs"),
+        Command("workers", "run the jobs that were handed in, or see who does", "jobs.workers"),
+        Command("top", "show workers, memory and the queue as they are now", "jobs.top"),
+        Command("doctor", "say whether the errors of the installed SDKs are known", "errors.doctor"),
         Command(
-            "schema", "print the JSON Schema of a report, a problem or a workflow file", "schema", (JSON,)
+            "schema",
+            "print the JSON Schema of a report, a problem or a workflow file",
+            "errors.schema",
+            (JSON,),
         ),
-        Command("helpers", "find the files with which scripts raise typed errors", "raisers", (TEXT, JSON)),
-        Command("lab", "run a local server that fails the way providers fail", "lab"),
+        Command(
+            "helpers", "find the files with which scripts raise typed errors", "errors.helpers", (TEXT, JSON)
+        ),
+        Command("lab", "run a local server that fails the way providers fail", "errors.lab"),
         Command("completion", "print a completion script for a shell", "completion", (TEXT,)),
     )
 }

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import cast
 
 from failwell.apps.cli.completion_scripts import SCRIPTS, Option, Words
-from failwell.apps.cli.exits import Exit
+from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import say
-from failwell.apps.cli.usage import Parser
+from failwell.apps.cli.parser import Parser
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -20,11 +20,11 @@ def add_options(parser: ArgumentParser) -> None:
     parser.epilog = 'try it: eval "$(failwell completion bash)"'
 
 
-def run(asked: Namespace) -> int:
+def run(args: Namespace) -> int:
     """Print the script."""
     from failwell.apps.cli.main import parser
 
-    say(SCRIPTS[asked.shell](grammar(parser())))
+    say(SCRIPTS[args.shell](grammar(parser())))
     return Exit.DONE
 
 

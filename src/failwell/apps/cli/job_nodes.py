@@ -105,7 +105,7 @@ class JobNodes:
         return opening
 
     async def _open(self) -> "Runtime | Outside":
-        from failwell.apps.cli.warned import warnings_as_lines
+        from failwell.apps.cli.warning_lines import warnings_as_lines
         from failwell.jobs.queue_faults import HostElsewhere
         from failwell.jobs.runtime import Runtime
 

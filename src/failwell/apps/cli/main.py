@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from failwell.apps.cli.usage import Parser
+    from failwell.apps.cli.parser import Parser
 
 
 def entry() -> int:
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         # How argparse says that it has shown the help.
         return ended.code if isinstance(ended.code, int) else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the program's edge: all is told, none escapes)
-        from failwell.apps.cli.errors import tell
+        from failwell.apps.cli.error_output import tell
 
         return tell(error, arguments)
 
@@ -71,18 +71,18 @@ def _run(arguments: list[str]) -> int:
 
     made = parser([name for name in arguments if name in COMMANDS])
     if not arguments:
-        from failwell.apps.cli.exits import Exit
+        from failwell.apps.cli.exit_codes import Exit
 
         made.print_help(sys.stderr)
         return Exit.ASKED_WRONGLY
-    asked = made.understand(arguments)
-    command = COMMANDS.get(asked.command or "")
+    args = made.understand(arguments)
+    command = COMMANDS.get(args.command or "")
     if command is None:
-        from failwell.apps.cli.usage import wrong
+        from failwell.apps.cli.parser import wrong
 
         raise wrong("no command was given", valid=COMMANDS, see="failwell --help")
-    settle(asked, command)
-    return command.run(asked)
+    settle(args, command)
+    return command.run(args)
 
 
 def _let_go() -> None:

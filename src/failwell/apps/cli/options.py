@@ -4,7 +4,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpForm
 
 from failwell._version import __version__
 from failwell.apps.cli.commands import FORMATS, Command
-from failwell.apps.cli.usage import Parser, wrong
+from failwell.apps.cli.parser import Parser, wrong
 
 COLORS = ("auto", "always", "never")
 
@@ -74,15 +74,15 @@ def add_shared(parser: ArgumentParser, formats: tuple[str, ...] = FORMATS) -> No
     )
 
 
-def settle(asked: Namespace, command: Command) -> None:
+def settle(args: Namespace, command: Command) -> None:
     """Fill in what was left open: the format, and whether there may be colour."""
-    agent: bool = getattr(asked, "agent", False)
+    agent: bool = getattr(args, "agent", False)
     default = command.for_agents if agent and command.for_agents in command.formats else command.formats[0]
-    asked.format = getattr(asked, "format", default)
-    asked.color = getattr(asked, "color", "auto")
-    if asked.format not in command.formats:
+    args.format = getattr(args, "format", default)
+    args.color = getattr(args, "color", "auto")
+    if args.format not in command.formats:
         raise wrong(
-            f"`{command.name}` has no {asked.format} format",
+            f"`{command.name}` has no {args.format} format",
             valid=command.formats,
             see=f"failwell {command.name} --help",
         )

@@ -22,7 +22,7 @@ def say(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        from failwell.apps.cli.mistakes import Unwritable, reason
+        from failwell.apps.cli.faults import Unwritable, reason
 
         raise Unwritable.wrap(
             error, f"cannot write the output: {reason(error)}", caller_facing=True
@@ -34,10 +34,10 @@ def say_json(value: Any) -> None:
     say(dumps(value, indent=2, ensure_ascii=False))
 
 
-def wants_color(asked: Namespace) -> bool:
+def wants_color(args: Namespace) -> bool:
     """Whether stdout may be coloured: as asked, else on a terminal unless `NO_COLOR` is set."""
-    if asked.color != "auto":
-        return asked.color == "always"
+    if args.color != "auto":
+        return args.color == "always"
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and is_terminal(sys.stdout)
 
 
@@ -50,9 +50,9 @@ def is_terminal(stream: Any) -> bool:
         return False
 
 
-def bold(text: str, asked: Namespace) -> str:
+def bold(text: str, args: Namespace) -> str:
     """`text` in bold where colour is wanted; the words carry the meaning alone."""
-    return f"\x1b[1m{text}\x1b[0m" if wants_color(asked) else text
+    return f"\x1b[1m{text}\x1b[0m" if wants_color(args) else text
 
 
 def wrapped(text: str, indent: str = "") -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from failwell.apps.cli.output import is_terminal
-from failwell.apps.cli.usage import wrong
+from failwell.apps.cli.parser import wrong
 
 _SHOWN = 20
 

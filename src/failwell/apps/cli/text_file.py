@@ -2,7 +2,7 @@
 
 import sys
 
-from failwell.apps.cli.usage import wrong
+from failwell.apps.cli.parser import wrong
 
 MOST_BYTES = 16 * 1024 * 1024
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -24,7 +24,7 @@ def text_of(path: str, what: str, see: str) -> str:
     try:
         content = _bytes(path)
     except OSError as error:
-        from failwell.apps.cli.mistakes import Unreadable, reason
+        from failwell.apps.cli.faults import Unreadable, reason
 
         raise Unreadable.wrap(
             error, f"cannot read {name} for {what}: {reason(error)}", caller_facing=True

@@ -1,0 +1,1 @@
+"""Commands about errors: describe, classify and explain them, and test against them."""

@@ -1,0 +1,141 @@
+"""`failwell classify`: judge saved failures, one JSON object a line in, one a line out.
+
+Rows are read one at a time, however many there are. A line that cannot be read is named on stderr
+and passed over.
+"""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from json import JSONDecodeError, dumps, loads
+from typing import Any, BinaryIO, cast
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.faults import Unreadable, reason
+from failwell.apps.cli.output import say
+from failwell.fault.axes import ActionKind
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
+from failwell.report.record import ErrorReport
+
+LONGEST_LINE = 4 * 1024 * 1024
+_EPILOG = """\
+a row may have: id, provider, sdk, transport, http_status, headers, body, exception_class, message,
+cause_chain. Nothing else in it is looked at.
+
+exit codes: 0 every line was read, 2 some were not. Each of those is named on stderr, in one line; with
+--strict the first one ends it.
+
+try it: echo '{"http_status": 429, "headers": {"retry-after": "7"}}' | failwell classify --jsonl -"""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare the input."""
+    parser.usage = "%(prog)s --jsonl FILE [--strict] [options]"
+    parser.add_argument(
+        "--jsonl",
+        metavar="FILE",
+        required=True,
+        help="failures to judge, one JSON object a line (- is stdin)",
+    )
+    parser.add_argument("--strict", action="store_true", help="stop at the first line that cannot be read")
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+
+
+def run(args: Namespace) -> int:
+    """Judge every line; what could not be read is told as it comes, and counted at the end."""
+    from failwell.report.saved import classify
+
+    lines = bad = 0
+    for number, line in _lines(args.jsonl):
+        lines += 1
+        try:
+            row = _row(line, number)
+        except Validation as problem:
+            if args.strict:
+                raise
+            bad += 1
+            _tell(number, str(problem), args)
+            continue
+        say(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
+    if bad:
+        raise _refused(f"{bad} of {lines} lines could not be read", "correct the lines named above")
+    return Exit.DONE
+
+
+def _tell(number: int, message: str, args: Namespace) -> None:
+    as_json = getattr(args, "error_format", None) == "json" or getattr(args, "agent", False)
+    told = dumps({"line": number, "message": message}) if as_json else message
+    print(told, file=sys.stderr, flush=True)
+
+
+def judged(row_id: object, report: ErrorReport) -> dict[str, Any]:
+    """What is said about one row."""
+    wait = report.not_before
+    return {
+        "id": row_id if isinstance(row_id, str | int) else None,
+        "kind": report.kind,
+        "category": report.category.value,
+        "certainty": report.certainty.value,
+        "retryable": report.retryable,
+        "retry_after_s": None if wait is None else round(wait.after, 3),
+        "model_not_found": report.kind == "provider.model_not_found",
+        "evidence": [{"rule": one.rule, "basis": one.basis, "saw": one.saw} for one in report.evidence],
+    }
+
+
+def _row(line: bytes, number: int) -> Mapping[str, Any]:
+    if len(line) > LONGEST_LINE:
+        raise _bad(number, f"longer than {LONGEST_LINE // 1024**2} MiB")
+    try:
+        row = loads(line)
+    except JSONDecodeError as error:
+        raise _bad(number, f"not valid JSON: {error.msg.lower()} at column {error.colno}") from None
+    except (ValueError, RecursionError):
+        # Bytes of no encoding, or bounds of Python's reader.
+        raise _bad(number, "not JSON that can be read") from None
+    if not isinstance(row, dict):
+        raise _bad(number, "not a JSON object")
+    return cast("dict[str, Any]", row)
+
+
+def _lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """Number and content of every line that is not blank; of one that is too long, only the beginning."""
+    name = "the standard input" if path == "-" else f"`{path}`"
+    try:
+        with _opened(path) as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE + 1):
+                number += 1
+                rest = line
+                while not rest.endswith(b"\n") and len(rest) > LONGEST_LINE:
+                    rest = file.readline(LONGEST_LINE + 1)
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise Unreadable.wrap(error, f"cannot read {name}: {reason(error)}", caller_facing=True) from error
+
+
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+    if path == "-":
+        return nullcontext(sys.stdin.buffer)
+    return open(path, "rb")  # noqa: PTH123  (`pathlib` costs more to load than this command)
+
+
+def _bad(number: int, what: str) -> Validation:
+    return _refused(
+        f"line {number} is {what}", "give one JSON object a line, without line breaks inside it", line=number
+    )
+
+
+def _refused(message: str, hint: str, **details: Any) -> Validation:
+    return Validation(
+        kind="validation.shape_invalid",
+        message=message,
+        details=details or None,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, hint),
+    )

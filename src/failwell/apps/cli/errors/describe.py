@@ -1,0 +1,82 @@
+"""`failwell describe`: say what a traceback, a reply, a problem document or a saved report means."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from json import dumps
+from typing import Any
+
+from failwell.apps.cli.errors.pasted_input import FORMS, Given, read_input, recognise
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import WIDTH, say, say_json, wants_color
+from failwell.report.record import ErrorReport
+
+_VIEWS = ("user", "model", "operator", "audit")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare the input and how it is shown."""
+    parser.usage = "%(prog)s [FILE] [--as FORM] [--view VIEW] [options]"
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="what to describe (default: stdin)"
+    )
+    parser.add_argument("--as", dest="form", choices=FORMS, help="what the input is (default: found out)")
+    parser.add_argument("--view", choices=_VIEWS, default="operator", help="for whom (default: operator)")
+    parser.add_argument("--provider", help="who sent the reply")
+    parser.add_argument("--model", help="which model was called")
+
+
+def run(args: Namespace) -> int:
+    """Read, recognise, show."""
+    report = recognise(Given(read_input(args.file), args.provider, args.model), args.form)
+    if args.format == "json":
+        say_json(report.view(args.view))
+    elif args.format == "markdown":
+        say(_markdown(report, args.view))
+    elif args.view not in ("user", "operator"):
+        say("\n".join(f"{name}: {_plain(value)}" for name, value in report.view(args.view).items()))
+    elif _for_a_person(args):
+        _panel(report, args)
+    else:
+        from failwell.delivery.text import render_text
+
+        say(render_text(report, args.view))
+    return Exit.DONE
+
+
+def _for_a_person(args: Namespace) -> bool:
+    import sys
+
+    from failwell.apps.cli.output import is_terminal
+
+    return is_terminal(sys.stdout) or args.color == "always"
+
+
+def _panel(report: ErrorReport, args: Namespace) -> None:
+    from rich.console import Console
+
+    from failwell.delivery.panel import panel
+
+    color = wants_color(args)
+    console = Console(no_color=not color, force_terminal=color or None, highlight=False)
+    console.width = min(console.width, WIDTH)
+    with console.capture() as drawn:
+        console.print(panel(report, args.view))
+    say(drawn.get())
+
+
+def _markdown(report: ErrorReport, view: str) -> str:
+    if view == "operator":
+        from failwell.delivery.agent import agent_markdown
+
+        return agent_markdown(report)
+    from failwell.delivery.markdown import code, escaped
+
+    shown: Mapping[str, Any] = report.view(view)  # pyright: ignore[reportArgumentType]
+    lines = [f"- {escaped(name)}: {code(_plain(value))}" for name, value in shown.items()]
+    return "\n".join([f"# {escaped(report.title)}", "", *lines])
+
+
+def _plain(value: object) -> str:
+    from failwell.delivery.plain import neutral
+
+    return neutral(value if isinstance(value, str) else dumps(value, ensure_ascii=False))

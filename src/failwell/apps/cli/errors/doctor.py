@@ -1,0 +1,92 @@
+"""`failwell doctor`: say whether the errors of the SDKs that are installed here are known."""
+
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import bold, say, say_json
+
+if TYPE_CHECKING:
+    from failwell.apps.doctor.sdks import Sdk
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what to look at."""
+    parser.usage = "%(prog)s sdks [--sdk MODULE ...] [--all] [--strict] [options]"
+    parser.add_argument("subject", choices=["sdks"], help="what to look at")
+    parser.add_argument(
+        "--sdk", metavar="MODULE", action="append", help="only this top-level module (may be repeated)"
+    )
+    parser.add_argument("--all", action="store_true", help="list every class, not only the unknown ones")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with 1 if a class is unknown or a package cannot be loaded",
+    )
+    parser.epilog = "try it: failwell doctor sdks --all"
+
+
+def run(args: Namespace) -> int:
+    """Look, and print what was found."""
+    from failwell.apps.doctor.sdks import installed
+
+    found = installed(args.sdk)
+    if args.format == "json":
+        say_json([summary(sdk) for sdk in found])
+    elif args.format == "markdown":
+        say("\n".join(_markdown(found, everything=args.all)))
+    else:
+        say("\n".join(_text(found, args)))
+    bad = any(sdk.unknown or sdk.broken for sdk in found)
+    return Exit.FAILED if args.strict and bad else Exit.DONE
+
+
+def summary(sdk: "Sdk") -> dict[str, Any]:
+    """One package as JSON."""
+    return {**asdict(sdk), "counts": dict(Counter(one.standing for one in sdk.classes))}
+
+
+def _head(sdk: "Sdk") -> str:
+    name = ", ".join(sdk.releases) or sdk.top
+    return f"{name} ({', '.join(sdk.http)})" if sdk.http else name
+
+
+def _count(sdk: "Sdk") -> str:
+    if sdk.broken:
+        return f"cannot be loaded here ({sdk.broken})"
+    counts = Counter(one.standing for one in sdk.classes)
+    told = ", ".join(
+        f"{counts[name]} {name}" for name in ("mapped", "inherited", "beside", "unknown") if counts[name]
+    )
+    return told or "no exception classes"
+
+
+def _rows(sdk: "Sdk", *, everything: bool) -> Iterator[tuple[str, str, str]]:
+    for one in sdk.classes:
+        if one.standing == "unknown":
+            yield one.standing, one.name, one.proposal or ""
+        elif everything:
+            yield one.standing, one.name, str(one.by) if one.standing == "beside" else f"by {one.by}"
+
+
+def _text(found: "list[Sdk]", args: Namespace) -> Iterator[str]:
+    for sdk in found:
+        yield f"{bold(_head(sdk), args)}: {_count(sdk)}"
+        for standing, name, more in _rows(sdk, everything=args.all):
+            yield f"  {standing:<9}  {name}  {more}"
+    unknown = sum(len(sdk.unknown) for sdk in found)
+    packages = "1 package" if len(found) == 1 else f"{len(found)} packages"
+    yield f"{packages}, {sum(len(sdk.classes) for sdk in found)} exception classes, {unknown} unknown"
+
+
+def _markdown(found: "list[Sdk]", *, everything: bool) -> Iterator[str]:
+    for sdk in found:
+        yield f"## {_head(sdk)}\n\n{_count(sdk)}\n"
+        yield from (
+            f"- {standing}: `{name}` {f'`{more}`' if standing == 'unknown' else more}"
+            for standing, name, more in _rows(sdk, everything=everything)
+        )
+        yield ""

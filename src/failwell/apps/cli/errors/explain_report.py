@@ -1,0 +1,158 @@
+"""`failwell explain REPORT`: why a saved failure was called what it is, and what a policy makes of it.
+
+The decision is worked out again from the report alone, so another policy can be tried on a failure
+that is long past.
+"""
+
+from argparse import Namespace
+from typing import Any, NamedTuple
+
+from failwell.apps.cli.errors.pasted_input import Given, read_input, recognise
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.faults import Unreadable, reason
+from failwell.apps.cli.output import bold, say, say_json
+from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.policy import reason as why
+from failwell.decision.verdict import Retry
+from failwell.decision.verdict import say as said
+from failwell.report.ledger import Ledger
+from failwell.report.record import ErrorReport, Evidence
+
+_MOST_CALLS = 20
+
+
+class _Judged(NamedTuple):
+    """What one policy makes of a report."""
+
+    policy: str
+    rule: str
+    others: tuple[str, ...]
+    decision: str
+    calls: int
+    """How many calls it would make in all, if every one failed like this."""
+    waits: tuple[float, ...]
+
+
+def run(args: Namespace) -> int:
+    """Read the report, judge it, show it."""
+    report = recognise(Given(read_input(args.kind)))
+    judged = [_judge(Policy(), report, args)]
+    if args.policy is not None:
+        judged.append(_judge(_policy(args.policy), report, args))
+    if args.format == "json":
+        say_json(_object(report, judged))
+    elif args.format == "markdown":
+        say(_markdown(report, judged))
+    else:
+        say(_text(report, judged, args))
+    return Exit.DONE
+
+
+def _policy(path: str) -> Policy:
+    try:
+        return Policy.from_file(path)
+    except OSError as error:
+        raise Unreadable.wrap(error, f"cannot read `{path}`: {reason(error)}", caller_facing=True) from error
+
+
+def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _Judged:
+    spent = max(1, len(report.attempts))
+    idempotent: bool | None = args.idempotent
+    reasoned = why(policy, report, Tries(spent, idempotent=idempotent))
+    waits: list[float] = []
+    while len(waits) < _MOST_CALLS:
+        step = decide(policy, report, Tries(len(waits) + 1, idempotent=idempotent))
+        if not isinstance(step, Retry):
+            break
+        waits.append(step.after)
+    return _Judged(
+        policy.name, reasoned.rule, reasoned.others, said(reasoned.decision), len(waits) + 1, tuple(waits)
+    )
+
+
+def _evidence(report: ErrorReport) -> tuple[list[Evidence], list[Evidence]]:
+    """What the classification rests on, and the rules that fitted as well."""
+    spoke = [one for one in report.evidence if one.basis != "runner_up"]
+    return spoke, [one for one in report.evidence if one.basis == "runner_up"]
+
+
+def _object(report: ErrorReport, judged: list[_Judged]) -> dict[str, Any]:
+    spoke, near = _evidence(report)
+    return {
+        "id": report.id,
+        "kind": report.kind,
+        "category": report.category.value,
+        "certainty": report.certainty.value,
+        "evidence": [{"rule": one.rule, "basis": one.basis, "saw": one.saw} for one in spoke],
+        "runners_up": [{"rule": one.rule, "kind": one.saw} for one in near],
+        "attempts": len(report.attempts),
+        "decisions": [
+            {
+                "policy": one.policy,
+                "rule": one.rule,
+                "others": list(one.others),
+                "decision": one.decision,
+                "calls": one.calls,
+                "waits": list(one.waits),
+            }
+            for one in judged
+        ],
+    }
+
+
+def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
+    """Headings with the facts below each."""
+    spoke, near = _evidence(report)
+    found = [f"{one.rule}, by its {one.basis}{f': {one.saw}' if one.saw else ''}" for one in spoke]
+    told = [f"{one.rule} would have said {one.saw}" for one in near]
+    facts = [f"category {report.category}", f"certainty {report.certainty}", f"blame {report.blame}"]
+    if report.not_before is not None:
+        facts.append(f"not before {report.not_before.after:g} s, says {report.not_before.source}")
+    sections = [
+        ("What it is", facts),
+        ("Why it is called that", found or ["nothing was recorded"]),
+        ("What it nearly was", told),
+    ]
+    return [(heading, facts) for heading, facts in sections if facts]
+
+
+def _verdicts(report: ErrorReport, judged: list[_Judged]) -> list[tuple[str, list[str]]]:
+    spent = len(report.attempts)
+    after = f" after {spent} attempts" if spent > 1 else ""
+    made: list[tuple[str, list[str]]] = []
+    for one in judged:
+        lines = [f"decision{after}: {one.decision}", f"rule: {one.rule}"]
+        if one.others:
+            lines.append(f"next in line: {', '.join(one.others)}")
+        lines.append(_plan(one))
+        made.append((f"Under the policy `{one.policy}`", lines))
+    return made
+
+
+def _plan(one: _Judged) -> str:
+    if not one.waits:
+        return "if it always failed like this: one call"
+    waits = ", ".join(f"{wait:g}" for wait in one.waits)
+    return f"if it always failed like this: {one.calls} calls, {waits} s apart"
+
+
+def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> str:
+    from failwell.delivery.plain import neutral
+
+    parts = [bold(neutral(f"{report.kind}: {report.title}"), args), neutral(report.message)]
+    for heading, lines in [*_lines(report), *_verdicts(report, judged)]:
+        parts.append("\n".join([bold(heading, args), *(neutral(f"  {line}") for line in lines)]))
+    if report.attempts:
+        table = Ledger(layer="", attempts=report.attempts).table()
+        rows = [neutral(f"  {line}") for line in table.splitlines()]
+        parts.append("\n".join([bold("What was tried", args), *rows]))
+    return "\n\n".join(parts)
+
+
+def _markdown(report: ErrorReport, judged: list[_Judged]) -> str:
+    from failwell.delivery.markdown import escaped
+
+    parts = [f"# {escaped(f'{report.kind}: {report.title}')}", escaped(report.message)]
+    for heading, lines in [*_lines(report), *_verdicts(report, judged)]:
+        parts += [f"## {escaped(heading)}", "\n".join(f"- {escaped(line)}" for line in lines)]
+    return "\n\n".join(parts)

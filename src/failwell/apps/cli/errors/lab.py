@@ -1,0 +1,187 @@
+"""`failwell lab`: run the fault laboratory, or list what it can show."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import bold, say, say_json
+from failwell.apps.cli.parser import wrong
+from failwell.apps.lab.dialects.table import dialect_names
+
+if TYPE_CHECKING:
+    from failwell.apps.lab.matrix import Cell
+    from failwell.apps.lab.server import Heard, Lab
+
+_TICK = 0.5
+"""Seconds after which a wait for calls is begun again; some systems let no key interrupt a wait."""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare what to do and with what."""
+    parser.usage = "%(prog)s serve|list [options]"
+    parser.add_argument("action", choices=["serve", "list"], help="run the server, or list what it shows")
+    parser.add_argument("--port", type=_port, help="serve: the port (default: a free one)")
+    parser.add_argument(
+        "--stall", type=_seconds, help="serve: seconds that slow replies take (default: 3600)"
+    )
+    parser.add_argument(
+        "--dialect", choices=dialect_names(), metavar="DIALECT", help="list: only this dialect"
+    )
+    parser.epilog = "try it: failwell lab list --dialect openai"
+
+
+def run(args: Namespace) -> int:
+    """Do what was asked for."""
+    foreign = ("dialect",) if args.action == "serve" else ("port", "stall")
+    for name in foreign:
+        if getattr(args, name) is not None:
+            raise wrong(f"`lab {args.action}` takes no --{name}", see="failwell lab --help")
+    return _serve(args) if args.action == "serve" else _list(args)
+
+
+def _serve(args: Namespace) -> int:
+    from queue import Empty, SimpleQueue
+
+    from failwell.apps.cli.faults import reason
+    from failwell.apps.lab.server import LONG, Heard, Lab
+
+    calls: SimpleQueue[Heard] = SimpleQueue()
+    stall = LONG if args.stall is None else args.stall
+    lab = Lab(port=args.port or 0, stall=stall, heard=calls.put)
+    try:
+        lab.start()
+    except OSError as error:
+        raise wrong(
+            f"cannot listen on port {args.port}: {reason(error)}", see="failwell lab serve"
+        ) from error
+    with lab:
+        _say_addresses(lab, args)
+        # Calls are told from here, so that a reader who leaves ends the program and not a thread of it.
+        while True:
+            try:
+                heard = calls.get(timeout=_TICK)
+            except Empty:
+                continue
+            _say_call(heard, args)
+
+
+def _say_addresses(lab: "Lab", args: Namespace) -> None:
+    closed = lab.url("plain", "refused").partition("/plain")[0]
+    if args.format == "json":
+        from json import dumps
+
+        urls = {name: f"{lab.address}/{name}/SCENARIO" for name in dialect_names()}
+        say(dumps({"event": "listening", "url": lab.address, "refused": closed, "dialects": urls}))
+        return
+    lines = [
+        f"the laboratory listens on {lab.address}; nobody listens on {closed}",
+        "base URLs, with a scenario of `failwell lab list` in place of SCENARIO:",
+        *(f"  {lab.address}/{name}/SCENARIO" for name in dialect_names()),
+        "Ctrl-C ends it",
+    ]
+    say("\n".join(lines))
+
+
+def _say_call(heard: "Heard", args: Namespace) -> None:
+    form = "" if heard.form is None else f"@{heard.form}"
+    if args.format == "json":
+        from json import dumps
+
+        told = {"event": "call", "dialect": heard.dialect, "scenario": f"{heard.scenario}{form}"}
+        sent = {"method": heard.method, "path": heard.path, "stream": heard.stream, "status": heard.status}
+        say(dumps({**told, **sent}))
+        return
+    request = f"{heard.method} {heard.path}" if heard.method else "unread"
+    shown = "no reply" if heard.status is None else heard.status
+    say(f"{heard.dialect}/{heard.scenario}{form}  {request}  {shown}{' stream' if heard.stream else ''}")
+
+
+def _list(args: Namespace) -> int:
+    from failwell.apps.lab.matrix import cells
+
+    found = list(cells(None if args.dialect is None else [args.dialect]))
+    if args.format == "json":
+        say_json([cell.as_dict() for cell in found])
+    elif args.format == "markdown":
+        say("\n".join(_markdown(found)))
+    else:
+        rows = _one(found) if args.dialect is not None else _all(found)
+        say("\n".join(_table(rows, args)))
+    return Exit.DONE
+
+
+def _one(found: "list[Cell]") -> list[tuple[str, ...]]:
+    """The scenarios of one dialect."""
+    rows = [
+        (
+            cell.scenario.name,
+            cell.shown,
+            cell.truth.kind or "-",
+            "-" if cell.truth.wait is None else f"{cell.truth.wait:g} s",
+            cell.scenario.summary,
+        )
+        for cell in found
+    ]
+    return [("scenario", "reply", "kind", "wait", "what happens"), *rows]
+
+
+def _all(found: "list[Cell]") -> list[tuple[str, ...]]:
+    """Every scenario once, with the dialects that reply otherwise than most."""
+    rows: list[tuple[str, ...]] = [("scenario", "kind", "reply")]
+    for name, group in _by_scenario(found).items():
+        replies: defaultdict[str, list[str]] = defaultdict(list)
+        for cell in group:
+            replies[cell.shown].append(cell.dialect)
+        most, *others = sorted(replies, key=lambda shown: -len(replies[shown]))
+        told = [most, *(f"{shown} {', '.join(replies[shown])}" for shown in others)]
+        kinds = dict.fromkeys(cell.truth.kind or "-" for cell in group)
+        rows.append((name, " or ".join(kinds), "; ".join(told)))
+    return rows
+
+
+def _table(rows: list[tuple[str, ...]], args: Namespace) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return [bold(lines[0], args), *lines[1:]]
+
+
+def _markdown(found: "list[Cell]") -> list[str]:
+    names = tuple(dict.fromkeys(cell.dialect for cell in found))
+    columns = ("scenario", "kind", *names)
+    lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    for scenario, group in _by_scenario(found).items():
+        told = " or ".join(
+            dict.fromkeys(f"`{cell.truth.kind}`" if cell.truth.kind else "–" for cell in group)
+        )
+        shown = {cell.dialect: cell.shown for cell in group}
+        lines.append(f"| `{scenario}` | {told} | {' | '.join(shown.get(name, '–') for name in names)} |")
+    return lines
+
+
+def _by_scenario(found: "list[Cell]") -> "dict[str, list[Cell]]":
+    """The cells of each scenario, the scenarios in their own order."""
+    from failwell.apps.lab.scenario import SCENARIOS
+
+    grouped: dict[str, list[Cell]] = {name: [] for name in SCENARIOS}
+    for cell in found:
+        grouped[cell.scenario.name].append(cell)
+    return {name: group for name, group in grouped.items() if group}
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text) <= 65_535:
+        raise ArgumentTypeError(f"`{text}` is no port; write a number from 0 to 65535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise ArgumentTypeError(f"`{text}` is no time; write seconds, such as 2.5")
+    return seconds

@@ -1,0 +1,199 @@
+"""What somebody hands to `failwell describe`: read whole, within bounds, and recognised.
+
+A traceback, a report, a problem document or an HTTP reply. When nothing fits, the error says
+what was tried.
+"""
+
+import sys
+from collections.abc import Mapping
+from json import JSONDecodeError, loads
+from typing import Any, NamedTuple, cast
+
+from failwell.apps.cli.faults import Unreadable, reason
+from failwell.apps.cli.output import is_terminal
+from failwell.fault.axes import ActionKind
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
+from failwell.report.pasted import describe_pasted
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import ErrorReport
+from failwell.report.reply import describe_reply, parse_reply
+
+FORMS = ("report", "problem", "reply", "traceback")
+MOST_BYTES = 16 * 1024 * 1024
+_BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_PROBLEM_KEYS = frozenset({"title", "detail", "instance"})
+_INVITATION = """\
+Paste a traceback, an HTTP reply with its headers, a problem document or a saved report,
+then end the input with Ctrl-D (on Windows Ctrl-Z and Enter)."""
+
+
+class Given(NamedTuple):
+    """The input, and what the command line says about it."""
+
+    text: str
+    provider: str | None = None
+    model: str | None = None
+    policy: TracebackPolicy = TracebackPolicy.REPR_ONLY
+    """The person pasted the words, so an operator may see them, redacted."""
+
+
+def read_input(path: str) -> str:
+    """The text of a file, or of stdin for `-`.
+
+    Raises:
+        Unreadable: it cannot be read.
+        Validation: it is empty, or larger than `MOST_BYTES`.
+    """
+    if path == "-" and is_terminal(sys.stdin):
+        print(_INVITATION, file=sys.stderr, flush=True)
+    name = "the standard input" if path == "-" else f"`{path}`"
+    try:
+        content = _bytes(path)
+    except OSError as error:
+        raise Unreadable.wrap(error, f"cannot read {name}: {reason(error)}", caller_facing=True) from error
+    if len(content) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024**2} MiB"
+        raise _refused(f"{name} is larger than {limit}", "cut out the part around the failure")
+    encoding = next((encoding for mark, encoding in _BOMS if content.startswith(mark)), "utf-8")
+    text = content.decode(encoding, "replace")
+    if not text.strip():
+        raise _refused(f"{name} is empty", "pipe a failure in: `python job.py 2>&1 | failwell describe`")
+    return text
+
+
+def recognise(given: Given, form: str | None = None) -> ErrorReport:
+    """The report behind the input; `form` says what it is, else that is found out.
+
+    Raises:
+        Validation: it is not what it was said to be, or nothing fits.
+    """
+    text = given.text
+    if form == "traceback":
+        return describe_pasted(text, policy=given.policy)
+    if form == "reply" or (form is None and _looks_like_reply(text)):
+        return _reply(given)
+    if form in ("report", "problem"):
+        document = _document(text)
+        return ErrorReport.read(document) if form == "report" else _problem(document)
+    if not text.lstrip().startswith(("{", "[")):
+        return _traceback(given, ["a report: not JSON", "a problem document: not JSON"])
+    return _json(given)
+
+
+def _json(given: Given) -> ErrorReport:
+    """A report, a problem, a reply, or a log record with a traceback in it."""
+    try:
+        document = _document(given.text)
+    except Validation as not_json:
+        try:
+            return describe_pasted(given.text, policy=given.policy)
+        except Validation:
+            raise not_json from None
+    if str(document.get("schema", "")).startswith("failwell.error/"):
+        # A problem document of ours names the schema too, and says `detail` where a report says `message`.
+        return _problem(document) if "detail" in document else ErrorReport.read(document)
+    kept: object = document.get("report")
+    if isinstance(kept, dict) and str(kept.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        # A line of a run's errors.jsonl.
+        return ErrorReport.read(cast("dict[str, Any]", kept))
+    if ("status" in document or "status_code" in document) and ("headers" in document or "body" in document):
+        return _reply(given)
+    if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
+        return _problem(document)
+    for text in _texts(document):
+        if "Traceback (most recent call last)" in text:
+            return describe_pasted(text, policy=given.policy)
+    raise _unrecognised(
+        [
+            "a report: `schema` is not `failwell.error/…`",
+            "a problem document: no `title`, `detail` or `type` with an address",
+            "a reply: no `status` with `headers` or `body`",
+            "a traceback: none in the document's texts",
+        ]
+    )
+
+
+def _reply(given: Given) -> ErrorReport:
+    reply = parse_reply(given.text)
+    if "problem+json" in reply.headers.get("content-type", ""):
+        from failwell.delivery.problem import from_problem
+
+        return from_problem(reply.body, status=reply.status, headers=reply.headers)
+    return describe_reply(reply, provider=given.provider, model=given.model)
+
+
+def _problem(document: Mapping[str, Any]) -> ErrorReport:
+    from failwell.delivery.problem import from_problem
+
+    return from_problem(document)
+
+
+def _traceback(given: Given, tried: list[str]) -> ErrorReport:
+    try:
+        return describe_pasted(given.text, policy=given.policy)
+    except Validation:
+        raise _unrecognised(
+            [*tried, "a reply: no status line", "a traceback: no line names an exception"]
+        ) from None
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = loads(text)
+    except JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _refused(
+            f"the input is not valid JSON: {error.msg.lower()} at {where}",
+            line=error.lineno,
+            column=error.colno,
+        ) from None
+    except (ValueError, RecursionError):
+        # Both are bounds of Python's reader, not mistakes with a place.
+        raise _refused("the input is JSON with a number too long or a nesting too deep to read") from None
+    if not isinstance(document, dict):
+        raise _refused("the input is JSON, but not an object")
+    return cast("dict[str, Any]", document)
+
+
+def _looks_like_reply(text: str) -> bool:
+    return text.lstrip().startswith("HTTP/") or "\n< HTTP/" in text or text.startswith("< HTTP/")
+
+
+def _texts(value: object, depth: int = 0) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner: list[object] = []
+    if isinstance(value, Mapping):
+        inner = list(cast("Mapping[str, object]", value).values())
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    return [text for one in inner for text in _texts(one, depth + 1)] if depth < 8 else []
+
+
+def _bytes(path: str) -> bytes:
+    if path == "-":
+        if sys.stdin is None:
+            return b""
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with open(path, "rb") as file:  # noqa: PTH123  (`pathlib` costs more to load than this command)
+        return file.read(MOST_BYTES + 1)
+
+
+def _unrecognised(tried: list[str]) -> Validation:
+    return _refused(
+        "the input is nothing that can be described",
+        "give a traceback with its last line, or a reply with its status line and headers (`curl -i`)",
+        tried=tried,
+    )
+
+
+def _refused(message: str, hint: str = "", **details: Any) -> Validation:
+    tried = details.get("tried")
+    advice = hint or "say what it is with `--as report`, `--as problem`, `--as reply` or `--as traceback`"
+    return Validation(
+        kind="validation.shape_invalid",
+        message=f"{message}; tried {'; '.join(tried)}" if tried else message,
+        details=details or None,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, advice),
+    )

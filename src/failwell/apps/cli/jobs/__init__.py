@@ -1,0 +1,1 @@
+"""Commands about jobs, capabilities and the workers that run them."""

@@ -1,0 +1,95 @@
+"""The arguments of a job as they are typed: NAME=VALUE, a file's text, or all of them as one JSON object.
+
+What cannot be taken over as it is, is refused: an argument never arrives as something else than was meant.
+"""
+
+from argparse import Namespace
+from json import JSONDecodeError, JSONDecoder
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.text_file import named, text_of
+
+if TYPE_CHECKING:
+    from failwell.apps.cli.faults import Usage
+
+_SEE = "failwell job --help"
+
+
+class _NotFinite(Exception):
+    """A number that JSON has no word for."""
+
+
+def arguments_of(args: Namespace) -> dict[str, Any]:
+    """What `--arguments` and the NAME=VALUE pairs say together; no name may come twice.
+
+    Raises:
+        Usage: something of it cannot be used, and why.
+    """
+    given = {} if args.arguments is None else _object(args.arguments)
+    for written in args.values:
+        name, sign, value = written.partition("=")
+        if not sign or not name:
+            raise wrong(f"`{written}` is not NAME=VALUE", see=_SEE)
+        if name in given:
+            raise wrong(f"argument `{name}` is given twice", see=_SEE)
+        given[name] = (
+            text_of(value[1:], f"argument `{name}`", _SEE) if value.startswith("@") else _value(name, value)
+        )
+    return given
+
+
+def _value(name: str, written: str) -> Any:
+    try:
+        return _read(written)
+    except JSONDecodeError:
+        # What is no JSON is meant as it is written: model=large needs no quotes.
+        pass
+    except _NotFinite as number:
+        raise wrong(
+            f"argument `{name}` holds {number}, which is no number in JSON;"
+            f" if a text is meant, put it into double quotes: {name}='\"{written}\"'",
+            see=_SEE,
+        ) from None
+    except (ValueError, RecursionError):
+        raise wrong(
+            f"argument `{name}` is JSON with a number too long or a nesting too deep to read", see=_SEE
+        ) from None
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        raise wrong(f"argument `{name}` is not UTF-8 text", see=_SEE) from None
+    return written
+
+
+def _object(path: str) -> dict[str, Any]:
+    name = named(path)
+    try:
+        read = _read(text_of(path, "`--arguments`", _SEE))
+    except JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {where}") from None
+    except _NotFinite as number:
+        raise _no_object(f"{name} holds {number}, which is no number in JSON") from None
+    except (ValueError, RecursionError):
+        raise _no_object(f"{name} is JSON with a number too long or a nesting too deep to read") from None
+    if not isinstance(read, dict):
+        raise _no_object(f"{name} is JSON, but not an object")
+    return cast("dict[str, Any]", read)
+
+
+def _no_object(what: str) -> "Usage":
+    return wrong(f"{what}; `--arguments` takes one JSON object of names and values", see=_SEE)
+
+
+def _read(text: str) -> Any:
+    def constant(name: str) -> NoReturn:
+        raise _NotFinite(name)
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if value in (float("inf"), float("-inf")):
+            raise _NotFinite(digits)
+        return value
+
+    return JSONDecoder(parse_constant=constant, parse_float=number).decode(text)

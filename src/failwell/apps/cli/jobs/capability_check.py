@@ -1,0 +1,95 @@
+"""Checking a capability: its manifest, its interpreter, its import, its configuration. It is not run."""
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.jobs.capability_settings import pair
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.parser import wrong
+
+if TYPE_CHECKING:
+    from failwell.fault.capability import CapabilityConfigError
+    from failwell.fault.facts import UserAction
+    from failwell.jobs.manifest import Manifest
+    from failwell.jobs.shelf import Shelf
+
+
+def check(shelf: "Shelf", args: Namespace) -> int:
+    """Load it in its own environment and say what it is; whatever is wrong is raised."""
+    import asyncio
+
+    from failwell.fault.capability import CapabilityConfigError
+    from failwell.jobs.here import check_here, here
+    from failwell.jobs.look import drift, look
+    from failwell.jobs.schema_unknown import left_out
+    from failwell.jobs.settings import settle
+
+    manifest = _manifest(shelf, args.name)
+    check_here(manifest)
+    about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
+    schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
+    given = {**shelf.config(manifest.name), **dict(pair(one) for one in args.values)}
+    try:
+        settled = settle(manifest, schema, given)
+    except CapabilityConfigError as error:
+        error.user_action = _cure(error, args.name, is_kept=args.name in shelf.names())
+        raise
+    config = dict(settled.whole)
+    dropped = sorted({*settled.left_out, *settled.defaults_left_out})
+    told: dict[str, Any] = {
+        "name": manifest.name,
+        "object": manifest.object,
+        "python": manifest.python,
+        "version": about.get("version") or manifest.version,
+        "actions": about["actions"],
+        "hooks": about["hooks"],
+        "config": config,
+        "warnings": [
+            *drift(manifest, about),
+            *here().unseen(manifest.resources),
+            *([left_out(manifest.name, dropped)] if dropped else []),
+        ],
+    }
+    if args.format == "json":
+        say_json(told)
+        return Exit.DONE
+    lines = [
+        f"`{manifest.name}` can be loaded" + (f" (version {told['version']})" if told["version"] else ""),
+        f"  runs      {manifest.object} with {manifest.python}",
+        f"  actions   {', '.join(told['actions']) or 'none'}",
+        f"  hooks     {', '.join(told['hooks']) or 'none'}",
+    ]
+    if config:
+        lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
+    say("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
+    return Exit.DONE
+
+
+def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserAction | None":
+    """How settings are given, where it is settings that are wrong."""
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    field = next((one for one in error.fields_invalid or () if not one.startswith("config.")), None)
+    if field is None:
+        return error.user_action
+    keep = f", or keep it with `failwell capability config {name} {field}=VALUE`" if is_kept else ""
+    return UserAction(
+        ActionKind.CHANGE_INPUT, f"give it behind: `failwell capability check {name} {field}=VALUE`{keep}"
+    )
+
+
+def _manifest(shelf: "Shelf", name: str) -> "Manifest":
+    from failwell.jobs.manifest import read_manifest
+
+    if name in shelf.names():
+        return shelf.manifest(name)
+    if os.sep in name or name.endswith(".toml") or Path(name).exists():
+        return read_manifest(name)
+    raise wrong(
+        f"no capability is called `{name}`", given=name, valid=shelf.names(), see="failwell capability list"
+    )

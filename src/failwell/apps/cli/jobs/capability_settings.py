@@ -1,0 +1,120 @@
+"""The settings of a capability: its configuration, checked before it is kept, and its secrets, never shown."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from json import JSONDecodeError, loads
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import is_terminal, say, say_json
+from failwell.apps.cli.parser import wrong
+
+if TYPE_CHECKING:
+    from failwell.jobs.shelf import Shelf
+
+
+def config(shelf: "Shelf", args: Namespace) -> int:
+    """Show the configuration of an instance, or change it and show what it is then."""
+    instance = args.instance or args.name
+    held = shelf.config(instance)
+    dropped: tuple[str, ...] = ()
+    if args.values or args.unset:
+        held |= dict(pair(one) for one in args.values)
+        for key in args.unset or ():
+            if held.pop(key, None) is None and key not in shelf.config(instance):
+                raise wrong(
+                    f"`{key}` is not set",
+                    given=key,
+                    valid=held,
+                    see=f"failwell capability config {args.name}",
+                )
+        held, dropped = _checked(shelf, args.name, held)
+        shelf.set_config(instance, held, capability=args.name)
+    if dropped:
+        told = ", ".join(f"`{key}`" for key in dropped)
+        print(
+            f"warning: `{args.name}` does not know {told}, which was left out;"
+            f" `failwell capability check {args.name}` shows what it knows",
+            file=sys.stderr,
+        )
+    if args.format == "json":
+        more = {"left_out": list(dropped)} if dropped else {}
+        say_json({"instance": instance, "config": held, **more})
+    elif held:
+        from json import dumps
+
+        say("\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(held.items())))
+    else:
+        say(
+            f"`{instance}` runs with its defaults; set one with `failwell capability config {args.name} KEY=VALUE`"
+        )
+    return Exit.DONE
+
+
+def pair(written: str) -> tuple[str, Any]:
+    """A setting as it is typed, `KEY=VALUE`."""
+    key, equals, value = written.partition("=")
+    if not equals or not key:
+        raise wrong(f"`{written}` is no setting: write KEY=VALUE", see="failwell capability --help")
+    try:
+        return key, loads(value)
+    except JSONDecodeError:
+        # What is no JSON is meant as it is written: model=large needs no quotes.
+        return key, value
+
+
+def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
+    import asyncio
+    import os
+
+    from failwell.jobs.look import look
+    from failwell.jobs.settings import settle
+
+    manifest = shelf.manifest(name)
+    schema: Mapping[str, Any] | None = manifest.config
+    if schema is None:
+        about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(name)))
+        own: Mapping[str, Any] = about.get("schema") or {}
+        schema = own
+    settled = settle(manifest, schema, held)
+    return dict(settled.asked), settled.left_out
+
+
+def secret(shelf: "Shelf", args: Namespace) -> int:
+    """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
+    if len(args.values) > 1 or any("=" in one for one in args.values):
+        # A value on the command line would stand in the shell's history and in every list of processes.
+        raise wrong(
+            "give the name of one secret; its value is read from stdin or asked for",
+            see="failwell capability --help",
+        )
+    for variable in args.unset or ():
+        shelf.set_secret(args.name, variable, None)
+    if args.values:
+        shelf.set_secret(args.name, args.values[0], _value(args.values[0]))
+    declared = [one.name for one in shelf.manifest(args.name).env if one.secret]
+    told = {one: one in shelf.secret_names(args.name) for one in declared}
+    if args.format == "json":
+        say_json({"name": args.name, "secrets": told})
+    elif told:
+        say("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in told.items()))
+    else:
+        say(f"`{args.name}` declares no secrets")
+    return Exit.DONE
+
+
+def _value(variable: str) -> str:
+    if is_terminal(sys.stdin):
+        from getpass import getpass
+
+        given = getpass(f"{variable}: ")
+    else:
+        given = sys.stdin.read().rstrip("\r\n")
+    if not given:
+        raise wrong(
+            f"the value of `{variable}` is empty; forget it with `--unset {variable}`",
+            see="failwell capability --help",
+        )
+    return given

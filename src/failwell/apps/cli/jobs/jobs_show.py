@@ -1,0 +1,180 @@
+"""How a job is shown: as a line, in full, and event by event."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.times import clock, iso, lasted
+
+if TYPE_CHECKING:
+    from failwell.jobs.job import Job
+    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.store import JobEvent
+
+COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
+
+_LONG = 2_000
+"""Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
+
+
+def summary(job: "Job", shelf: "Shelf") -> dict[str, Any]:
+    """One job as JSON, without its result. Secrets of its capability are masked."""
+    from failwell.report.redact import redact_value
+
+    request = job.request
+    told: dict[str, Any] = {
+        "id": job.id,
+        "state": job.state.value,
+        "instance": request.instance,
+        "action": request.action,
+        "arguments": masked(redact_value(dict(request.arguments)), job, shelf),
+        "priority": request.priority,
+        "timeout": request.timeout,
+        "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
+        "key": request.key,
+        "run": request.run,
+        "actor": request.actor,
+        "submitted": iso(job.submitted_at.timestamp()),
+        "started": None if job.started_at is None else iso(job.started_at.timestamp()),
+        "ended": None if job.completed_at is None else iso(job.completed_at.timestamp()),
+        "attempts": job.attempt,
+        "not_before": None if job.not_before is None else iso(job.not_before.timestamp()),
+        "block_reason": job.block_reason,
+        "error": None if job.error is None else job.error.view("operator"),
+    }
+    return {name: value for name, value in told.items() if value not in (None, "", {})}
+
+
+def result_json(job: "Job") -> dict[str, Any]:
+    """What it returned, as JSON under `result`; nothing if it has not ended well."""
+    if job.state.value != "completed":
+        return {}
+    from json import loads
+
+    from failwell.jobs.kept import kept_result
+
+    return {"result": loads(kept_result(job.result))}
+
+
+def masked(value: Any, job: "Job", shelf: "Shelf") -> Any:
+    """What a job was given or returned, for a screen: without the secrets of its capability."""
+    from failwell.jobs.shown import shown
+
+    return shown(value, shelf.secrets(shelf.capability(job.request.instance)))
+
+
+def row(job: "Job") -> tuple[str, ...]:
+    """One line of a listing."""
+    started = job.started_at
+    until = job.completed_at
+    span = "" if started is None or until is None else lasted((until - started).total_seconds())
+    return (
+        job.id,
+        job.state.value,
+        job.request.instance,
+        clock(job.submitted_at.timestamp()),
+        span,
+        str(job.attempt),
+        what(job),
+    )
+
+
+def what(job: "Job") -> str:
+    """The most telling thing about a job, in a few words."""
+    if job.state.value == "waiting" and job.not_before is not None:
+        kind = "" if job.error is None else f" after {job.error.kind}"
+        return f"next attempt {clock(job.not_before.timestamp())}{kind}"
+    if job.block_reason:
+        return job.block_reason
+    return "" if job.error is None or job.state.value == "completed" else job.error.kind
+
+
+def show(args: Namespace) -> int:
+    """One job in full, with what happened to it and what it printed."""
+    from failwell.apps.cli.jobs.jobs_find import find_job, jobs_of
+    from failwell.apps.cli.jobs.lines import block, line_json
+    from failwell.jobs.printed import read_lines
+
+    with jobs_of(args) as desk:
+        job = find_job(desk, args.job)
+        assert desk is not None
+        events = desk.store.events(job=job.id)
+        printed = read_lines(desk.store.folder, job.id)
+        told = summary(job, desk.shelf)
+        result = result_json(job)
+        if args.format != "json":
+            # It is on record as it is, and programs get it so; a screen is another matter.
+            result = masked(result, job, desk.shelf)
+    if args.format == "json":
+        said = {"lines": [line_json(one) for one in printed]} if printed else {}
+        say_json({**told, **result, "events": [as_json(one) for one in events], **said})
+        return Exit.DONE
+    from failwell.apps.cli.capability_defects import blamed
+    from failwell.delivery.plain import one_line
+    from failwell.journal.event import encoded
+
+    shown = {name: value for name, value in told.items() if name not in ("error", "arguments")}
+    if job.request.arguments:
+        shown["arguments"] = encoded(told["arguments"])
+    if result:
+        shown["result"] = encoded(result["result"])
+    if job.error is not None:
+        shown["error"] = f"{job.error.kind}: {job.error.message}"
+        shown["next"] = blamed(job.error, is_shown=True).user_action.detail
+    if args.format == "markdown":
+        from failwell.delivery.markdown import code, escaped
+
+        lines = [
+            f"- {name}: {code(str(value)) if name == 'id' else escaped(str(value))}"
+            for name, value in shown.items()
+        ]
+    else:
+        lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
+    lines += [
+        *_blocks(job, {one.text.strip() for one in printed}, args.format),
+        *block(printed, args.format),
+    ]
+    say("\n".join([*lines, "", *(words(one, args.format) for one in events)]))
+    return Exit.DONE
+
+
+def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
+    """What was recorded of a failure beyond its sentence: where it happened, and last words that are not in `said`."""
+    error = job.error
+    if error is None:
+        return []
+    from failwell.delivery.plain import neutral
+
+    trace = None if error.internal is None else error.internal.traceback
+    last: object = error.details.get("stderr_tail")
+    if isinstance(last, str) and all(line.strip() in said for line in last.splitlines()):
+        last = None
+    made: list[str] = []
+    for title, text in (("traceback", trace), ("stderr", last)):
+        if not isinstance(text, str) or not text.strip():
+            continue
+        whole = text.strip("\n")
+        if form == "markdown":
+            from failwell.delivery.markdown import fenced
+
+            made += ["", f"## {title}", "", fenced(whole)]
+        else:
+            made += ["", title, *(f"  {line}" for line in neutral(whole).split("\n"))]
+    return made
+
+
+def as_json(event: "JobEvent") -> dict[str, Any]:
+    """One event for programs."""
+    return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
+
+
+def words(event: "JobEvent", form: str) -> str:
+    """One event for people."""
+    from failwell.delivery.markdown import escaped
+    from failwell.delivery.plain import one_line
+
+    told = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))
+    if form == "markdown":
+        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18} {one_line(told)}".rstrip()

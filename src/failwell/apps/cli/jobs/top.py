@@ -1,0 +1,157 @@
+"""`failwell top`: workers, memory, what runs, what waits and why; live on a terminal, once elsewhere."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import is_terminal, say, say_json
+from failwell.apps.cli.times import lasted
+from failwell.apps.cli.workflows.runs_find import add_store
+
+_EVERY = 1.0
+_WAITING = ("id", "instance", "state", "waits", "why")
+_RUNNING = ("id", "instance", "attempt", "runs", "progress", "message")
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare how it is shown."""
+    parser.usage = "%(prog)s [--once] [options]"
+    parser.add_argument("--once", action="store_true", help="show it once and end, also on a terminal")
+    add_store(parser)
+
+
+def run(args: Namespace) -> int:
+    """Show it."""
+    if args.format == "text" and not args.once and is_terminal(sys.stdout):
+        return _live(args)
+    seen = picture(args)
+    if args.format == "json":
+        say_json(seen)
+    else:
+        say("\n".join(lines(seen, args)))
+    return Exit.DONE
+
+
+def picture(args: Namespace) -> dict[str, Any]:
+    """What the host shows of itself; without one, what the store knows."""
+    from failwell.apps.cli.jobs.jobs_find import jobs_of
+    from failwell.apps.cli.jobs.workers import look
+
+    seen = look(args)
+    counts: dict[str, int] = {}
+    waiting: list[dict[str, Any]] = []
+    with jobs_of(args) as desk:
+        if desk is not None:
+            counts = desk.store.counts()
+            if seen is not None:
+                # The host's picture is up to a second old; the counts are exact.
+                return {"hosted": True, **seen, "counts": counts}
+            found = desk.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
+            waiting = [
+                {
+                    "id": job.id,
+                    "instance": job.request.instance,
+                    "state": job.state.value,
+                    "priority": job.request.priority,
+                    "submitted": job.submitted_at.timestamp(),
+                    "not_before": None if job.not_before is None else job.not_before.timestamp(),
+                    "reason": "nobody runs jobs here",
+                }
+                for job in found
+            ]
+    return {"hosted": False, "counts": counts, "machine": [], "workers": [], "jobs": [], "waiting": waiting}
+
+
+def lines(seen: dict[str, Any], args: Namespace) -> list[str]:
+    """The picture as text or Markdown."""
+    from failwell.apps.cli.jobs.workers import COLUMNS, row
+    from failwell.apps.cli.tables import markdown_table, text_table
+
+    is_markdown = args.format == "markdown"
+    made = [head(seen), *machine(seen)]
+    for title, columns, rows in (
+        ("workers", COLUMNS, [row(one) for one in seen["workers"]]),
+        ("running", _RUNNING, [_running(one, seen) for one in seen["jobs"]]),
+        ("waiting", _WAITING, [_waiting(one, seen) for one in seen["waiting"]]),
+    ):
+        if rows:
+            table = markdown_table(columns, rows) if is_markdown else text_table(columns, rows, args)
+            made += ["", f"## {title}" if is_markdown else title, *([""] if is_markdown else []), *table]
+    return made
+
+
+def head(seen: dict[str, Any]) -> str:
+    """Who runs the jobs, and how many stand where."""
+    counts = ", ".join(f"{number:,} {state}" for state, number in seen["counts"].items() if number)
+    who = f"host {seen['pid']}" if seen["hosted"] else "nobody runs jobs here"
+    paused = ", paused" if seen.get("paused") else ""
+    trouble = f"; {seen['trouble']}" if seen.get("trouble") else ""
+    return f"{who}{paused}: {counts or 'no jobs'}{trouble}"
+
+
+def machine(seen: dict[str, Any]) -> list[str]:
+    """What the machine has free."""
+    return [
+        f"{one['id']}: {one['free_mb']:,.0f} of {one['total_mb']:,.0f} MB free" for one in seen["machine"]
+    ]
+
+
+def _now(seen: dict[str, Any]) -> float:
+    from time import time
+
+    return seen.get("at") or time()
+
+
+def _running(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
+    progress = "?" if job["progress"] < 0 else f"{job['progress']:.0%}"
+    runs = lasted(max(0.0, _now(seen) - (job["started"] or _now(seen))))
+    return job["id"], job["instance"], str(job["attempt"]), runs, progress, job["message"]
+
+
+def _waiting(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
+    waits = lasted(max(0.0, _now(seen) - job["submitted"]))
+    return job["id"], job["instance"], job["state"], waits, _why(job, seen)
+
+
+def _why(job: dict[str, Any], seen: dict[str, Any]) -> str:
+    """Why it does not run: what the queue says, or else what can be seen."""
+    if not seen["hosted"]:
+        return job["reason"] or ""
+    worker: dict[str, Any] | None = next(
+        (one for one in seen["workers"] if one["id"] == job["instance"]), None
+    )
+    left = (job["not_before"] or 0.0) - _now(seen)
+    again = f"next attempt in {lasted(left)}" if left > 0 else ""
+    if worker is not None and worker["state"] == "quarantined":
+        died = f"`{job['instance']}` is quarantined, because it died too often"
+        return f"{died}; {again}" if again else died
+    if again:
+        return again
+    if job["reason"]:
+        return job["reason"]
+    if seen.get("paused"):
+        return "nothing is started now"
+    if worker is not None and worker["jobs"] >= worker["concurrency"]:
+        return f"`{job['instance']}` is busy: it runs {worker['jobs']} at a time"
+    return "waits for others to end" if seen["jobs"] else "is about to start"
+
+
+def _live(args: Namespace) -> int:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    from failwell.runtime.clock import SYSTEM_CLOCK
+
+    color = {"always": True, "never": False}.get(args.color)
+    console = Console(force_terminal=True, no_color=None if color is None else not color)
+
+    def drawn() -> Text:
+        shown = lines(picture(args), args)[: max(4, console.height - 1)]
+        return Text.from_ansi("\n".join(shown), no_wrap=True, overflow="ellipsis")
+
+    with Live(drawn(), console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            SYSTEM_CLOCK.sleep(_EVERY)
+            live.update(drawn(), refresh=True)

@@ -1,0 +1,129 @@
+"""Argument parsing whose mistakes are faults: what was wrong, what would be right, what is near it."""
+
+import re
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+if TYPE_CHECKING:
+    from failwell.apps.cli.faults import Usage
+
+_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+"""What begins like an option and is none."""
+
+
+def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
+    """A fault that says `what` was wrong, what is near to `given`, and which command tells more."""
+    # Loaded only for a mistake: the faults cost more than all of argparse.
+    from difflib import get_close_matches
+
+    from failwell.apps.cli.faults import Usage
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    known = list(valid)
+    near = next(iter(get_close_matches(given, known, n=1, cutoff=0.6)), None) if given else None
+    meant = f"; did you mean `{near}`?" if near else ""
+    offered = [near] if near else known
+    choices = f"write {' or '.join(f'`{name}`' for name in offered)}, or " if offered else ""
+    return Usage(
+        message=f"{what}{meant}",
+        valid=known or None,
+        near=near,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, f"{choices}run `{see}`"),
+    )
+
+
+class Parser(ArgumentParser):
+    """An argument parser that raises `Usage` where argparse would print and exit."""
+
+    def __init__(self, **settings: Any) -> None:
+        # An abbreviation that works today breaks when a second option begins like it.
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found wrong, in the words of this program."""
+        raise wrong(
+            message.replace("the following arguments are required: ", "missing "), see=f"{self.prog} --help"
+        )
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        valid = [str(choice) for choice in cast("Iterable[object]", action.choices or ())]
+        if valid and value not in valid:
+            name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
+            raise wrong(f"unknown {name} `{value}`", given=str(value), valid=valid, see=f"{self.prog} --help")
+
+    def understand(self, arguments: Sequence[str]) -> Namespace:
+        """Parse everything; what is left over is a mistake and is named with its nearest option."""
+        self._check_before_command(arguments)
+        args, extra = self.parse_known_args(arguments)
+        if extra:
+            command = cast("str | None", getattr(args, "command", None))
+            below = self.commands().get(command or "", self)
+            if extra[0].startswith("-"):
+                below.refuse(extra[0])
+            raise wrong(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
+        return args
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  (no other namespace is ever given)
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse what is known; options and places may come in any order."""
+        # argparse fills all places at once, so it would refuse those that come after an option.
+        given = args if args is None or self.commands() else self._options_first(args)
+        return super().parse_known_args(given, namespace)
+
+    def _options_first(self, arguments: Sequence[str]) -> list[str]:
+        """The same arguments with the options, and what they take, before the places."""
+        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        options: list[str] = []
+        places: list[str] = []
+        waiting = iter(arguments)
+        for argument in waiting:
+            if argument == "--":
+                return [*options, *places, argument, *waiting]
+            if not argument.startswith("-") or argument == "-" or _NUMBER.fullmatch(argument):
+                places.append(argument)
+                continue
+            options.append(argument)
+            if argument in valued:
+                value = next(waiting, None)
+                if value is None:
+                    # Left as it is, argparse says what is missing; a place must not be taken for it.
+                    return list(arguments)
+                options.append(value)
+        return options + places
+
+    def refuse(self, option: str) -> NoReturn:
+        """Say that there is no such option here, and which ones there are."""
+        name = option.partition("=")[0]
+        valid = [known for known in self.options() if known.startswith("--")]
+        raise wrong(f"unknown option `{name}`", given=name, valid=valid, see=f"{self.prog} --help")
+
+    def _check_before_command(self, arguments: Sequence[str]) -> None:
+        # argparse would take the value of a misspelt option for the command, and complain about that.
+        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        waiting = iter(arguments)
+        for argument in waiting:
+            name, equals, _ = argument.partition("=")
+            if not argument.startswith("-") or argument == "--":
+                return
+            if name not in self.options():
+                self.refuse(name)
+            if name in valued and not equals:
+                next(waiting, None)
+
+    def options(self) -> list[str]:
+        """Every option this parser takes, as it is typed."""
+        return [option for action in self._actions for option in action.option_strings]
+
+    def arguments(self) -> list[Action]:
+        """Everything this parser takes, options and places alike."""
+        return [action for action in self._actions if action.dest != "command"]
+
+    def commands(self) -> dict[str, "Parser"]:
+        """The parsers of its commands, by name."""
+        for action in self._actions:
+            if action.dest == "command":
+                return cast("dict[str, Parser]", action.choices)
+        return {}

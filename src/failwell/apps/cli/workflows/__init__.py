@@ -1,0 +1,1 @@
+"""Commands about workflow files and their recorded runs."""

@@ -1,0 +1,118 @@
+"""The live tree of a run on a terminal: what runs, what waits and for how long, what failed."""
+
+import sys
+from argparse import Namespace
+from typing import Any, Self
+
+from failwell.apps.cli.workflows.progress import Silent, span
+from failwell.apps.cli.workflows.progress_model import Model, Row
+from failwell.journal.event import Event
+from failwell.runtime.clock import SYSTEM_CLOCK
+
+_MARKS = {
+    "running": ("▸", "cyan"),
+    "done": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "retrying": ("↻", "yellow"),
+    "waiting": ("◷", "yellow"),
+    "asks": ("?", "magenta"),
+    "skipped": ("–", "dim"),
+}
+_PER_SECOND = 8
+
+
+class Live(Silent):
+    """Draws the tree a few times a second; the last state stays on the screen."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._model = Model()
+        self._args = args
+        self._live: Any = None
+        self._console: Any = None
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        color = {"always": True, "never": False}.get(self._args.color)
+        self._console = Console(
+            file=sys.stderr, force_terminal=True, no_color=None if color is None else not color
+        )
+        self._live = RichLive(
+            get_renderable=self._tree,
+            console=self._console,
+            refresh_per_second=_PER_SECOND,
+            transient=False,
+            redirect_stdout=False,
+            redirect_stderr=True,
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def heard(self, event: Event) -> None:
+        """Take one fact in; it is drawn with the next picture."""
+        self._model.hear(event)
+
+    def pause(self) -> None:
+        """Stop drawing, so that a question can be asked."""
+        self._live.stop()
+
+    def go_on(self) -> None:
+        """Draw again."""
+        self._live.start()
+
+    def _tree(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        now = SYSTEM_CLOCK.now().timestamp()
+        model = self._model
+        rows = list(model.rows.values())
+        room = max(6, self._console.height - 4)
+        shown = rows if len(rows) <= room else _most_telling(rows, room)
+        head = Text()
+        head.append(f"{model.workflow or 'workflow'} ", style="bold")
+        head.append(f"{model.run}  {model.state}", style="dim")
+        if model.started:
+            head.append(f"  {span(now - model.started)}", style="dim")
+        if model.spent:
+            head.append(f"  {model.spent:.4f} USD", style="dim")
+        lines = [_line(row, now) for row in shown]
+        left_out = len(rows) - len(shown) + model.hidden
+        if left_out:
+            lines.append(Text(f"  … and {left_out} more that have ended", style="dim"))
+        return Group(head, *lines)
+
+
+def _most_telling(rows: list[Row], room: int) -> list[Row]:
+    """What is at work and what failed comes first; the order stays that of the run."""
+    ranks = {"running": 0, "asks": 0, "retrying": 0, "waiting": 0, "failed": 1, "skipped": 3, "done": 2}
+    ordered = sorted(range(len(rows)), key=lambda index: (ranks.get(rows[index].state, 3), -index))[:room]
+    return [rows[index] for index in sorted(ordered)]
+
+
+def _line(row: Row, now: float) -> Any:
+    from rich.text import Text
+
+    mark, style = _MARKS.get(row.state, ("·", ""))
+    line = Text("  " * (row.depth + 1), no_wrap=True, overflow="ellipsis")
+    line.append(f"{mark} ", style=style)
+    # Data is never read as markup: a name may hold brackets.
+    line.append(
+        row.node + (f"[{row.item}]" if row.item is not None else ""),
+        style="" if row.state != "done" else "dim",
+    )
+    if row.total is not None:
+        failed = f", {row.failed} failed" if row.failed else ""
+        line.append(f"  {row.done + row.failed}/{row.total}{failed}", style="dim")
+    if row.attempt > 1:
+        line.append(f"  attempt {row.attempt}", style="yellow")
+    if row.until is not None and row.state in ("retrying", "waiting"):
+        line.append(f"  in {span(row.until - now)}", style="yellow")
+    if row.words and row.state != "done":
+        line.append(f"  {row.words}", style=style)
+    line.append(f"  {span((row.ended or now) - row.started)}", style="dim")
+    return line

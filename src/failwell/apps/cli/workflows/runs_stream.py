@@ -1,0 +1,134 @@
+"""`failwell runs tail` and `failwell runs export`: the events of a run, as they come or as they lie."""
+
+import os
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import say
+from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.workflows.runs_find import find_run, journal
+
+if TYPE_CHECKING:
+    from failwell.journal.event import Event
+    from failwell.journal.sqlite.store import SqliteStore
+    from failwell.journal.store import Run
+
+_PAGE = 500
+
+
+def tail(args: Namespace) -> int:
+    """Print events until the run ends, or until nobody runs it any more."""
+    with journal(args) as store:
+        run = find_run(store, args.run)
+        assert store is not None
+        for event in store.tail(run.id, _after(args), give_up=lambda: _rests(store, run.id)):
+            say(event.to_line() if args.format == "json" else _words(event, args.format))
+        _say_how_it_rests(store, run.id, args)
+    return Exit.DONE
+
+
+def export(args: Namespace) -> int:
+    """Write every event: one JSON object a line, or with `--format json` one document."""
+    with journal(args) as store:
+        run = find_run(store, args.run)
+        assert store is not None
+        events = store.read(run.id, _after(args))
+        pieces = _document(store, run, events) if args.format == "json" else _lines(events)
+        if args.output is None:
+            for piece in pieces:
+                say(piece)
+        else:
+            _write(args.output, pieces, force=args.force)
+            say(f"wrote {args.output}")
+    return Exit.DONE
+
+
+def _after(args: Namespace) -> int:
+    return -1 if args.after is None else args.after
+
+
+def _rests(store: "SqliteStore", run: str) -> bool:
+    return not store.is_locked(run)
+
+
+def _say_how_it_rests(store: "SqliteStore", run: str, args: Namespace) -> None:
+    """What a person should know when the events stop and the run has not ended."""
+    import sys
+
+    from failwell.journal.reconcile import standing
+
+    now = store.run(run)
+    if now.ended is None and args.format == "text":
+        status = standing(store, now)
+        print(f"run {run} is {status}; `failwell runs show {run}` says what to do", file=sys.stderr)
+
+
+def _words(event: "Event", format_: str) -> str:
+    from failwell.apps.cli.times import clock
+    from failwell.delivery.markdown import escaped
+    from failwell.delivery.plain import one_line
+
+    told = " ".join(_telling(event))
+    if format_ == "markdown":
+        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18}  {one_line(told)}".rstrip()
+
+
+def _telling(event: "Event") -> Iterator[str]:
+    """The few fields of an event that say most."""
+    data = event.data
+    for name in ("path", "to", "workflow", "gate", "decision", "reason"):
+        if isinstance(data.get(name), str) and (name != "gate" or data[name] != data.get("path")):
+            yield f"→ {data[name]}" if name == "to" else str(data[name])
+    attempt: object = data.get("attempt")
+    if isinstance(attempt, int) and attempt > 1:
+        yield f"attempt {attempt}"
+    failure: object = data.get("failure")
+    match failure:
+        case {"envelope": {"kind": str(kind), "message": str(message)}}:
+            yield f"{kind}: {message}"
+        case _:
+            pass
+
+
+def _lines(events: "Iterable[Event]") -> Iterator[str]:
+    """JSON lines, many of them to a piece, because each piece is one write."""
+    page: list[str] = []
+    for event in events:
+        page.append(event.to_line())
+        if len(page) == _PAGE:
+            yield "\n".join(page)
+            page = []
+    if page:
+        yield "\n".join(page)
+
+
+def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]") -> Iterator[str]:
+    from json import dumps
+
+    from failwell.apps.cli.workflows.runs import summary
+    from failwell.journal.reconcile import standing
+
+    told = {
+        "run": summary(run, standing(store, run)),
+        "sources": store.sources(run.id),
+        "events": [event.to_dict() for event in events],
+    }
+    yield dumps(told, indent=2, ensure_ascii=False)
+
+
+def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
+    from failwell.apps.cli.faults import Unwritable, reason
+
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+    try:
+        # What a run recorded is its owner's business, here as in the journal.
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
+            for piece in pieces:
+                file.write(piece + "\n")
+    except FileExistsError:
+        raise wrong(f"`{path}` is there already; `--force` replaces it", see="failwell runs --help") from None
+    except OSError as error:
+        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

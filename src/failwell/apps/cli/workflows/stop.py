@@ -1,0 +1,42 @@
+"""`failwell stop`: ask a run that is going on to end. What it has done stays on record."""
+
+from argparse import ArgumentParser, Namespace
+
+from failwell.apps.cli.commands import JSON
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.workflows.runs_find import add_store, find_run, journal
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Declare which run."""
+    parser.usage = "%(prog)s RUN [options]"
+    parser.add_argument("run", metavar="RUN", help="an id, the beginning of one, or `last`")
+    parser.add_argument("--reason", default="user", metavar="TEXT", help="why; kept with the run")
+    add_store(parser)
+
+
+def run(args: Namespace) -> int:
+    """Ask it to end, and wait until it has."""
+    from failwell.apps.cli.workflows.terminal import whoever
+    from failwell.journal.folder import run_folder, state_folder
+    from failwell.workflow.local.control import say as say_to
+
+    with journal(args) as store:
+        found = find_run(store, args.run)
+        assert store is not None
+        request = {"do": "cancel", "by": whoever(), "reason": args.reason}
+        reply = say_to(run_folder(state_folder(args.store), found.id), request)
+        if reply is None:
+            raise wrong(
+                f"nobody is running `{found.id}`; it is {found.status}", see=f"failwell runs show {found.id}"
+            )
+        events = store.tail(found.id, found.events - 1)
+        last = next((event.type for event in events if event.is_terminal), "unknown")
+    ended = last.removeprefix("run:")
+    if args.format == JSON:
+        say_json({"id": found.id, "status": ended})
+    else:
+        say(f"run {found.id} has ended: {ended}")
+    return Exit.DONE
