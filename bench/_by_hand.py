@@ -1,7 +1,7 @@
 """What somebody would write instead in an afternoon, so that there is something fair to compare with.
 
 It looks the class up along its MRO, masks the best-known secrets, lists the causes, and makes a
-fingerprint of the class and of the function where it surfaced. It has no doorways, no inheritance, no
+fingerprint of the class and of the function where it surfaced. It has no adapters, no inheritance, no
 views, no bounds, and it trusts whatever it is given.
 """
 

@@ -275,7 +275,7 @@ def with_meta(name: str, value: Any) -> Specimen:
 
 
 def from_vendor(module: str, name: str, base: Any = Exception, **members: Any) -> Specimen:
-    """An exception that a doorway takes for one of its own."""
+    """An exception that an adapter takes for one of its own."""
     return lambda: made(a_class(name, base, **{"__module__": module, **members}))
 
 

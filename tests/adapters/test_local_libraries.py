@@ -1,7 +1,7 @@
 """Memory that ran out is a shortage with numbers, and a document that cannot be read is the document's fault.
 
 torch and jax are gigabytes. Their exceptions are made here by module and name, as classes with the text
-that torch 2.11 and jax 0.11 wrote on a real card; the doorways see nothing else of them either.
+that torch 2.11 and jax 0.11 wrote on a real card; the adapters see nothing else of them either.
 """
 
 import errno

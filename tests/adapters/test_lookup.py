@@ -1,4 +1,4 @@
-"""How a doorway is found: by names along the MRO, once per class, and never by importing anybody."""
+"""How an adapter is found: by names along the MRO, once per class, and never by importing anybody."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.registry import HOMES, entries, find, read
 from tests.adapters.raisers import CANARY
 
@@ -39,7 +39,7 @@ def test_every_home_can_be_loaded_and_knows_its_modules() -> None:
         assert tables.get(top), f"{home} has no rows for {top}"
 
 
-def test_doorways_never_import_the_vendor_they_read() -> None:
+def test_adapters_never_import_the_vendor_they_read() -> None:
     loaded = loaded_after(
         "import failwell\n"
         "for module, name in [('pydantic_core', 'ValidationError'), ('yaml', 'YAMLError'),\n"
@@ -47,7 +47,7 @@ def test_doorways_never_import_the_vendor_they_read() -> None:
         "                     ('subprocess', 'CalledProcessError'), ('urllib.error', 'HTTPError'),\n"
         "                     ('asyncio', 'CancelledError')]:\n"
         "    made = type(name, (Exception,), {'__module__': module})\n"
-        "    assert failwell.describe(made('x')).evidence[0].rule != 'doorway_failed', name\n"
+        "    assert failwell.describe(made('x')).evidence[0].rule != 'adapter_failed', name\n"
     )
 
     vendors = {
@@ -102,7 +102,7 @@ def test_a_vendors_class_beats_the_builtin_that_it_derives_from() -> None:
     assert failwell.describe(error).evidence[0].rule == "jsonschema.ValidationError"
 
 
-def test_an_unknown_class_has_no_doorway_and_is_never_retried() -> None:
+def test_an_unknown_class_has_no_adapter_and_is_never_retried() -> None:
     report = failwell.describe(a_class("Odd", "acme")(CANARY))
 
     assert (report.kind, report.category, report.retryable) == ("internal.unknown", "unknown", False)
@@ -133,17 +133,17 @@ def test_programs_that_make_classes_on_the_fly_do_not_fill_the_memory() -> None:
 def test_a_class_that_lies_about_its_module_is_unclassified_and_not_a_second_failure() -> None:
     report = failwell.describe(type("Odd", (ValueError,), {"__module__": None})(CANARY))
 
-    assert (report.kind, report.evidence[0].rule) == ("internal.unknown", "doorway_failed")
+    assert (report.kind, report.evidence[0].rule) == ("internal.unknown", "adapter_failed")
 
 
-def test_a_doorway_that_fails_is_said_so_and_hides_nothing() -> None:
+def test_an_adapter_that_fails_is_said_so_and_hides_nothing() -> None:
     error = a_class("ValidationError", "pydantic_core")("x")
     error.errors = lambda: 1 / 0
 
     report = failwell.describe(error)
 
     assert (report.kind, report.error_type) == ("internal.unknown", "ValidationError")
-    assert report.evidence[0].rule == "doorway_failed"
+    assert report.evidence[0].rule == "adapter_failed"
 
 
 class Biting:
@@ -161,15 +161,15 @@ class Biting:
 
 
 def test_a_property_that_raises_is_passed_over() -> None:
-    assert ask(Biting(), "bite", "nothing", "missing", "text") == "  words  "
-    assert ask(Biting(), "bite", default="nothing there") == "nothing there"
+    assert safe_getattr(Biting(), "bite", "nothing", "missing", "text") == "  words  "
+    assert safe_getattr(Biting(), "bite", default="nothing there") == "nothing there"
 
 
 def test_texts_and_numbers_are_taken_only_if_they_are() -> None:
-    assert ask_str(Biting(), "bite", "number", "blank", "text") == "  words  "
-    assert ask_str(Biting(), "text", limit=4) == "  wo"
-    assert ask_int(Biting(), "text", "flag", "number") == 7
-    assert (ask_str(Biting(), "number"), ask_int(Biting(), "flag")) == (None, None)
+    assert str_attr(Biting(), "bite", "number", "blank", "text") == "  words  "
+    assert str_attr(Biting(), "text", limit=4) == "  wo"
+    assert int_attr(Biting(), "text", "flag", "number") == 7
+    assert (str_attr(Biting(), "number"), int_attr(Biting(), "flag")) == (None, None)
 
 
 @pytest.mark.parametrize("made", [BaseException, type("Own", (BaseException,), {})])

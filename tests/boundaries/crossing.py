@@ -52,7 +52,7 @@ def a_leaf() -> Fault:
 
 
 def a_foreign_leaf() -> BaseException:
-    """An exception that only a doorway can read."""
+    """An exception that only an adapter can read."""
     attributes = {
         "status_code": 429,
         "code": "rate_limit_exceeded",

@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 def _vendor(module: str, name: str, text: str, **attributes: Any) -> BaseException:
-    """An exception of a class that a doorway takes for the vendor's."""
+    """An exception of a class that an adapter takes for the vendor's."""
     cls: type[BaseException] = type(name, (Exception,), {"__module__": module})
     error = cls(text)
     for attribute, value in attributes.items():

@@ -4,27 +4,27 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
-from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.origin import broke_in_stream, came_through
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
-from failwell.adapters.sdk import doorway, gather
+from failwell.adapters.sdk import adapter, gather
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    if ask_int(error, "status") == 0:
+    if int_attr(error, "status") == 0:
         facts.status = None
     # huggingface_hub before version 1 hangs the body it read on aiohttp's error.
-    body = parse_body(ask(error, "response_error_payload"))
+    body = parse_body(safe_getattr(error, "response_error_payload"))
     if body is not None:
         facts.body = body
         facts.codes = codes_of(body)
         facts.message = message_of(body) or facts.message
 
 
-_read = doorway(None, "aiohttp", _refine)
+_read = adapter(None, "aiohttp", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:

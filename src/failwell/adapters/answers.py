@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import parse_body
 from failwell.adapters.stops import word_of
 
@@ -29,7 +29,7 @@ _COUNTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 def take(thing: object, *names: str) -> Any:
     """The first of `names` that an object or a mapping holds with something other than `None`."""
     if not isinstance(thing, Mapping):
-        return None if isinstance(thing, str | bytes | list | tuple) else ask(thing, *names)
+        return None if isinstance(thing, str | bytes | list | tuple) else safe_getattr(thing, *names)
     held = cast("Mapping[str, Any]", thing)
     for name in names:
         value = held.get(name)
@@ -291,8 +291,8 @@ def _has(thing: object, *names: str) -> bool:
     """Whether there is such a field at all, be it with nothing in it."""
     if isinstance(thing, Mapping):
         return any(name in thing for name in names)
-    fields = ask(thing, "__dict__", default=())
-    return any(name in fields or ask(thing, name) is not None for name in names)
+    fields = safe_getattr(thing, "__dict__", default=())
+    return any(name in fields or safe_getattr(thing, name) is not None for name in names)
 
 
 def _is_object(text: str) -> bool:

@@ -8,7 +8,7 @@ from failwell.adapters.extract import Extract
 from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 
 
@@ -20,7 +20,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
 
 TABLES: dict[str, Table] = {
     "anthropic": {
-        "AnthropicError": doorway("anthropic", "anthropic", _refine),
+        "AnthropicError": adapter("anthropic", "anthropic", _refine),
         # Raised by somebody's own middleware to say that the call may be repeated.
         "RetryableError": Reading(
             kind="provider.unavailable",

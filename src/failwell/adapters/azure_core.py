@@ -6,26 +6,26 @@ send and failures to read the reply are two different families.
 
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway, transport
+from failwell.adapters.sdk import adapter, transport
 from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    inner = ask(error, "inner_exception")
+    inner = safe_getattr(error, "inner_exception")
     if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
         # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
         facts.phase = found
     if facts.body is None:
-        told = ask(error, "error")
+        told = safe_getattr(error, "error")
         body: dict[str, Any] = {
             "error": {
-                "code": ask_str(told, "code"),
-                "message": ask_str(told, "message", limit=2_000),
-                "innererror": ask(told, "innererror"),
+                "code": str_attr(told, "code"),
+                "message": str_attr(told, "message", limit=2_000),
+                "innererror": safe_getattr(told, "innererror"),
             }
         }
         facts.body = body
@@ -33,7 +33,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
         facts.message = message_of(body) or facts.message
 
 
-_read = doorway("azure", "azure-core", _refine)
+_read = adapter("azure", "azure-core", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:

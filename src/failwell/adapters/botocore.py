@@ -8,12 +8,12 @@ nobody sent.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, laid_out, said_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import SdkDoorway, doorway, id_in, names_of, transport
+from failwell.adapters.sdk import SdkAdapter, adapter, id_in, names_of, transport
 from failwell.fault.axes import Certainty
 
 _BEDROCK = frozenset(
@@ -25,7 +25,7 @@ _BEDROCK = frozenset(
 
 
 def _answered(error: BaseException) -> Extract:
-    response = _mapping(ask(error, "response"))
+    response = _mapping(safe_getattr(error, "response"))
     around = _mapping(response.get("ResponseMetadata"))
     body = laid_out({name: value for name, value in response.items() if name != "ResponseMetadata"})
     headers = lower_headers(around.get("HTTPHeaders"))
@@ -38,7 +38,7 @@ def _answered(error: BaseException) -> Extract:
     found = object.__new__(Extract)
     Extract.__init__(
         found,
-        provider="bedrock" if ask_str(error, "operation_name") in _BEDROCK else "aws",
+        provider="bedrock" if str_attr(error, "operation_name") in _BEDROCK else "aws",
         sdk="botocore",
         exception_type=type(error).__name__,
         names=names,
@@ -72,8 +72,8 @@ def _local(kind: str, *names: str) -> Table:
 
 TABLES: dict[str, Table] = {
     "botocore": {
-        "ClientError": SdkDoorway(_answered),
-        "BotoCoreError": doorway("aws", "botocore"),
+        "ClientError": SdkAdapter(_answered),
+        "BotoCoreError": adapter("aws", "botocore"),
         **_local(
             "provider.auth",
             "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "NoAuthTokenError",
@@ -106,7 +106,7 @@ TABLES: dict[str, Table] = {
         },
     },
     "boto3": {
-        "Boto3Error": doorway("aws", "boto3"),
+        "Boto3Error": adapter("aws", "boto3"),
         **_local(
             "validation.input_invalid",
             "DynamoDBNeedsConditionError", "DynamoDBNeedsKeyConditionError", "DynamoDBOperationNotSupportedError",

@@ -6,7 +6,7 @@ a call that the caller's side ended.
 
 from failwell.adapters.extract import Extract
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 
 def _refine(_: BaseException, facts: Extract) -> None:
@@ -14,6 +14,6 @@ def _refine(_: BaseException, facts: Extract) -> None:
         facts.message = ""
 
 
-_read = doorway("cohere", "cohere", _refine)
+_read = adapter("cohere", "cohere", _refine)
 
 TABLES: dict[str, Table] = {"cohere": {"ApiError": _read, "ParsingError": _read, "CohereError": _read}}

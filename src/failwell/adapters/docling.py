@@ -4,7 +4,7 @@ from failwell.adapters.places import memory_in
 from failwell.adapters.pypdfium2 import unreadable
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 
 def _conversion(error: BaseException) -> Reading:
@@ -26,7 +26,7 @@ def _is(kind: str, *names: str) -> Table:
     return {name: Reading(kind=kind, rule=f"docling.{name}", saw=name) for name in names}
 
 
-_service = doorway("docling", "docling")
+_service = adapter("docling", "docling")
 
 TABLES: dict[str, Table] = {
     "docling": {

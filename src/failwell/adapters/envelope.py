@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import read
 from failwell.fault.links import below
@@ -20,7 +20,7 @@ def cause_of(error: BaseException) -> BaseException | None:
 
 def last_attempt(error: object) -> BaseException | None:
     """The exception of the last attempt that a `RetryError` keeps; it is never waited for."""
-    kept: Any = ask(error, "last_attempt")
+    kept: Any = safe_getattr(error, "last_attempt")
     try:
         found = kept.exception() if kept is not None and kept.done() else None
     except BaseException:  # noqa: BLE001  (a foreign future may raise anything, a cancellation too)

@@ -63,7 +63,7 @@ _LONGEST = 4_000
 class Extract:
     """The facts of one failed call, as its SDK, its reply or a saved row shows them.
 
-    A doorway may correct what was gathered; once it is judged, nobody changes it.
+    An adapter may correct what was gathered; once it is judged, nobody changes it.
     """
 
     provider: str | None = None

@@ -1,6 +1,6 @@
 """google-genai with its three trees, google.api_core and google.auth.
 
-All of them live under one top-level module, and some share class names, so a doorway asks where a
+All of them live under one top-level module, and some share class names, so an adapter asks where a
 class was defined. What a limit counts and how long to wait is in `details`, not in the message.
 """
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.sdk import body_of, doorway
+from failwell.adapters.sdk import body_of, adapter
 from failwell.fault.axes import Certainty
 
 _VERTEX = "aiplatform.googleapis.com"
@@ -22,14 +22,14 @@ _VIOLATION = ("quota_id", "quota_metric", "description", "subject", "field")
 
 
 def _provider(error: BaseException) -> str:
-    url = ask(ask(ask(error, "response"), "request") or ask(error, "request"), "url")
+    url = safe_getattr(safe_getattr(safe_getattr(error, "response"), "request") or safe_getattr(error, "request"), "url")
     return "google-vertex" if url is not None and _VERTEX in str(url)[:500] else "google"
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
     facts.provider = _provider(error)
     # An error object in the middle of a stream comes with the stream instead of a reply.
-    if ask(ask(error, "response"), "response_stream") is not None:
+    if safe_getattr(safe_getattr(error, "response"), "response_stream") is not None:
         facts.in_stream = True
     if type(error).__name__ == "APITimeoutError" and facts.phase is None:
         facts.phase = "read"
@@ -38,11 +38,11 @@ def _refine(error: BaseException, facts: Extract) -> None:
 def _call(error: BaseException, facts: Extract) -> None:
     """google.api_core: details are messages of google.rpc, or absent, with the JSON in the response."""
     facts.provider = "google"
-    details = [_plain(one, _FIELDS) for one in _several(ask(error, "details"))]
-    body = body_of(None, ask(error, "response"))
+    details = [_plain(one, _FIELDS) for one in _several(safe_getattr(error, "details"))]
+    body = body_of(None, safe_getattr(error, "response"))
     if any(details) or body is None:
         body = {
-            "error": {"message": ask_str(error, "message", limit=2_000), "details": [d for d in details if d]}
+            "error": {"message": str_attr(error, "message", limit=2_000), "details": [d for d in details if d]}
         }
     facts.body = body
     facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))
@@ -61,26 +61,26 @@ def _plain(message: object, names: tuple[str, ...]) -> dict[str, Any]:
         return cast("dict[str, Any]", message)
     found: dict[str, Any] = {}
     for name in names:
-        value = ask(message, name)
+        value = safe_getattr(message, name)
         if isinstance(value, str) and value:
             found["quotaId" if name == "quota_id" else name] = value
         elif name == "retry_delay" and value is not None:
             found[name] = {
-                "seconds": ask(value, "seconds", default=0),
-                "nanos": ask(value, "nanos", default=0),
+                "seconds": safe_getattr(value, "seconds", default=0),
+                "nanos": safe_getattr(value, "nanos", default=0),
             }
         elif name in ("violations", "field_violations") and value is not None:
             found["violations"] = [_plain(one, _VIOLATION) for one in _several(value)]
     return found
 
 
-_genai = doorway("google", "google-genai", _refine)
-_api_core = doorway("google", "google-api-core", _call)
+_genai = adapter("google", "google-genai", _refine)
+_api_core = adapter("google", "google-api-core", _call)
 
 
 def _retried(error: BaseException) -> Reading | None:
     # It says only that retries were given up; what went wrong each time is its cause.
-    cause = ask(error, "cause")
+    cause = safe_getattr(error, "cause")
     return read(cause) if isinstance(cause, BaseException) else None
 
 
@@ -105,7 +105,7 @@ def _transport(error: BaseException) -> Reading | None:
     )
 
 
-_auth_transport = doorway("google", "google-auth")
+_auth_transport = adapter("google", "google-auth")
 
 
 def _row(kind: str, name: str) -> Reading:

@@ -1,7 +1,7 @@
 """groq. `body` is the whole envelope, and a daily limit differs from a short one in its prose alone."""
 
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 from failwell.adapters.stainless import in_stream
 
-TABLES: dict[str, Table] = {"groq": {"GroqError": doorway("groq", "groq", in_stream)}}
+TABLES: dict[str, Table] = {"groq": {"GroqError": adapter("groq", "groq", in_stream)}}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -12,7 +12,7 @@ _PACKED = "grpc-status-details-bin"
 
 
 def _read(error: BaseException) -> Reading | None:
-    word = ask_str(_answer(error, "code"), "name")
+    word = str_attr(_answer(error, "code"), "name")
     if word is None:
         # The base class itself is also what interceptors and test doubles raise.
         cause = cause_of(error)
@@ -32,8 +32,8 @@ def _read(error: BaseException) -> Reading | None:
 
 def _answer(error: BaseException, name: str) -> Any:
     """What a method of a finished call returns; a running call is never waited for."""
-    method = ask(error, name)
-    done = ask(error, "done")
+    method = safe_getattr(error, name)
+    done = safe_getattr(error, "done")
     try:
         if not callable(method) or (callable(done) and not done()):
             return None

@@ -7,7 +7,7 @@ knows whom it called and can say so.
 from functools import lru_cache
 from typing import Any, cast
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 
 HOSTS: tuple[tuple[str, str], ...] = (
     (".openai.com", "openai"),
@@ -41,11 +41,11 @@ def provider_of(error: BaseException, otherwise: str) -> str | None:
         host = None
     if type(host) is str and host:
         return _provider_at(host)
-    request = ask(error, "request")
-    url = None if request is None else ask(request, "url")
+    request = safe_getattr(error, "request")
+    url = None if request is None else safe_getattr(request, "url")
     if url is None:
         return otherwise
-    host = ask(url, "host")
+    host = safe_getattr(url, "host")
     return _provider_at(host if type(host) is str and host else str(url)[:200])
 
 

@@ -9,7 +9,7 @@ from failwell.adapters.headers import lower_headers
 from failwell.adapters.origin import unparsed_reply
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
@@ -21,7 +21,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
 
 
 def _table(sdk: str) -> Table:
-    read = doorway(None, sdk, _refine)
+    read = adapter(None, sdk, _refine)
     return {
         "HTTPError": read,
         "InvalidURL": read,

@@ -4,18 +4,18 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
-from failwell.adapters.ask import ask_str
+from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway, gather
+from failwell.adapters.sdk import adapter, gather
 from failwell.fault.axes import Certainty
 
 _PROVIDER, _SDK = "huggingface", "huggingface_hub"
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    said = ask_str(error, "server_message", limit=2_000)
+    said = str_attr(error, "server_message", limit=2_000)
     if said and said not in facts.message:
         facts.message = f"{said}\n{facts.message}"
 
@@ -31,7 +31,7 @@ def _generation(error: BaseException, facts: Extract) -> None:
     facts.request_id, facts.codes = reply.request_id, reply.codes
 
 
-_read = doorway(_PROVIDER, _SDK, _refine)
+_read = adapter(_PROVIDER, _SDK, _refine)
 
 
 def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
@@ -53,7 +53,7 @@ TABLES: dict[str, Table] = {
     "huggingface_hub": {
         "HfHubHTTPError": _read,
         "InferenceTimeoutError": _read,
-        "TextGenerationError": doorway(_PROVIDER, _SDK, _generation),
+        "TextGenerationError": adapter(_PROVIDER, _SDK, _generation),
         "InferenceEndpointTimeoutError": _row("provider.timeout", "InferenceEndpointTimeoutError"),
         "InferenceEndpointError": _row("provider.unavailable", "InferenceEndpointError"),
         "OfflineModeIsEnabled": _row("validation.config_invalid", "OfflineModeIsEnabled"),

@@ -7,7 +7,7 @@ exceptions too; of a completion only the model, the stop reason and the counts a
 
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import bad_answer, carries, cause_of, last_attempt
 from failwell.adapters.places import innermost, tops_of
 from failwell.adapters.reading import Reading
@@ -21,7 +21,7 @@ _ANSWERS = ("ValidationError", "JSONDecodeError", "AsyncValidationError", "Respo
 
 def _retried(error: BaseException) -> Reading:
     rule = f"instructor.{type(error).__name__}"
-    tries = ask_int(error, "n_attempts")
+    tries = int_attr(error, "n_attempts")
     details = {} if tries is None else {"attempts": tries}
     inner = _inside(error)
     if inner is None:
@@ -34,7 +34,7 @@ def _retried(error: BaseException) -> Reading:
 
 
 def _inside(error: BaseException) -> BaseException | None:
-    last = ask(_item(ask(error, "failed_attempts"), -1), "exception")
+    last = safe_getattr(_item(safe_getattr(error, "failed_attempts"), -1), "exception")
     listed = last if isinstance(last, BaseException) else None
     cause = cause_of(error)
     if cause is None:
@@ -47,17 +47,17 @@ def _inside(error: BaseException) -> BaseException | None:
 
 def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
     """Why the model stopped, where that is the reason for the answer's poor form."""
-    answer = ask(error, "last_completion")
-    choice = _item(ask(answer, "choices"), 0)
-    stop = STOPS.get(word_of(ask(choice, "finish_reason") or ask(answer, "stop_reason")) or "")
-    if stop == "refused" or ask(ask(choice, "message"), "refusal") is not None:
+    answer = safe_getattr(error, "last_completion")
+    choice = _item(safe_getattr(answer, "choices"), 0)
+    stop = STOPS.get(word_of(safe_getattr(choice, "finish_reason") or safe_getattr(answer, "stop_reason")) or "")
+    if stop == "refused" or safe_getattr(safe_getattr(choice, "message"), "refusal") is not None:
         return Reading(
             kind="provider.content_refused",
             rule="instructor.stop_reason",
             basis="code",
             saw=type(error).__name__,
             certainty=Certainty.PARTIAL,
-            model=ask_str(answer, "model"),
+            model=str_attr(answer, "model"),
             details=details,
         )
     return _cut(error) if stop == "truncated" else None
@@ -80,14 +80,14 @@ def _asserted(inner: BaseException, details: dict[str, Any]) -> Reading:
 
 
 def _cut(error: BaseException) -> Reading:
-    answer = ask(error, "last_completion")
-    model = ask_str(answer, "model")
-    choice = _item(ask(answer, "choices"), 0)
-    usage = ask(answer, "usage")
+    answer = safe_getattr(error, "last_completion")
+    model = str_attr(answer, "model")
+    choice = _item(safe_getattr(answer, "choices"), 0)
+    usage = safe_getattr(answer, "usage")
     known = {
-        "stop_reason": ask_str(choice, "finish_reason") or ask_str(answer, "stop_reason"),
-        "input_tokens": ask_int(usage, "prompt_tokens", "input_tokens"),
-        "output_tokens": ask_int(usage, "completion_tokens", "output_tokens"),
+        "stop_reason": str_attr(choice, "finish_reason") or str_attr(answer, "stop_reason"),
+        "input_tokens": int_attr(usage, "prompt_tokens", "input_tokens"),
+        "output_tokens": int_attr(usage, "completion_tokens", "output_tokens"),
     }
     return Reading(
         kind="provider.output_truncated",

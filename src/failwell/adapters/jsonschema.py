@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 
 
 def _read(error: BaseException) -> Reading:
-    path = _path(ask(error, "absolute_path", "instance_path", "path"))
-    rule = ask_str(error, "validator") or _keyword(ask(error, "kind"))
+    path = _path(safe_getattr(error, "absolute_path", "instance_path", "path"))
+    rule = str_attr(error, "validator") or _keyword(safe_getattr(error, "kind"))
     broken = f" breaks `{rule}`" if rule else " is not valid"
     return Reading(
         kind="validation.shape_invalid",

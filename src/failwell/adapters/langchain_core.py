@@ -1,6 +1,6 @@
 """langchain-core: its model errors stand for a status, and its integrations mix them with the SDK's own.
 
-Where the exception is an SDK's as well, that SDK's doorway comes first along the MRO or the reply it
+Where the exception is an SDK's as well, that SDK's adapter comes first along the MRO or the reply it
 holds is read here. `OutputParserException` keeps the model's answer; it is never read.
 """
 
@@ -8,7 +8,7 @@ from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 _CODES = {
     "ModelAuthenticationError": "authentication_error",
@@ -32,7 +32,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
         facts.phase = "closed"
 
 
-_model = doorway(None, "langchain_core", _refine)
+_model = adapter(None, "langchain_core", _refine)
 
 
 def _carried(error: BaseException) -> Reading | None:

@@ -7,12 +7,12 @@ reply with its headers stays behind in the client's frame.
 import re
 from dataclasses import replace
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract, Phase
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import reply_in
-from failwell.adapters.reading import Doorway, Reading
+from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
 from failwell.adapters.sdk import text_of, transport
@@ -21,15 +21,15 @@ from failwell.fault.registry import kind as registered
 _STATUS = re.compile(r"\((\d{3})\)")
 
 
-def _entry(kind: str | None) -> Doorway:
-    """A doorway for one class; without a kind, the status in the text decides."""
+def _entry(kind: str | None) -> Adapter:
+    """An adapter for one class; without a kind, the status in the text decides."""
 
     def read(error: BaseException) -> Reading:
         said = text_of(error)
         found = _STATUS.search(said)
         status = int(found.group(1)) if found else None
         name = type(error).__name__
-        headers = lower_headers(ask(reply_in(error, "linkup"), "headers"))
+        headers = lower_headers(safe_getattr(reply_in(error, "linkup"), "headers"))
         facts = Extract(
             provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=said,
             request_id=headers.get("x-request-id"),

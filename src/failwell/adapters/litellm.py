@@ -5,7 +5,7 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import carries, cause_of
 from failwell.adapters.headers import kept_headers, lower_headers
 from failwell.adapters.places import tops_of
@@ -34,8 +34,8 @@ _CODES = {
 
 def _read(error: BaseException) -> Reading:
     rule = f"litellm.{type(error).__name__}"
-    provider, model = ask_str(error, "llm_provider"), ask_str(error, "model")
-    headers = lower_headers(ask(error, "litellm_response_headers"))
+    provider, model = str_attr(error, "llm_provider"), str_attr(error, "model")
+    headers = lower_headers(safe_getattr(error, "litellm_response_headers"))
     caught = _caught(error)
     own = _own(error, headers, provider)
     if caught is None:
@@ -59,7 +59,7 @@ def _caught(error: BaseException) -> BaseException | None:
 
 
 def _original(error: BaseException) -> BaseException | None:
-    kept = ask(error, "original_exception")
+    kept = safe_getattr(error, "original_exception")
     return kept if isinstance(kept, BaseException) and kept is not error else None
 
 
@@ -83,16 +83,16 @@ def _own(error: BaseException, headers: dict[str, str], provider: str | None) ->
 
 
 def _cooling(error: BaseException) -> Reading:
-    wait = ask(error, "cooldown_time")
+    wait = safe_getattr(error, "cooldown_time")
     known = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
     return Reading(
         kind="provider.unavailable",
         rule="litellm.RouterRateLimitError",
         saw=type(error).__name__,
         certainty=Certainty.NOT_SENT,
-        model=ask_str(error, "model"),
+        model=str_attr(error, "model"),
         not_before=NotBefore(after=float(wait), source="router cooldown") if known else None,
-        details={} if (status := ask_int(error, "status_code")) is None else {"status": status},
+        details={} if (status := int_attr(error, "status_code")) is None else {"status": status},
     )
 
 

@@ -3,7 +3,7 @@
 A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
 """
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import carries, cause_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -27,10 +27,10 @@ _UNKNOWN_TOOL = ("unknown tool", "tool not found")
 
 
 def _spoken(error: BaseException) -> Reading:
-    held = ask(error, "error") or error
-    code = ask_int(held, "code")
+    held = safe_getattr(error, "error") or error
+    code = int_attr(held, "code")
     kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
-    said = (ask_str(held, "message", limit=200) or "").lower()
+    said = (str_attr(held, "message", limit=200) or "").lower()
     if kind == "tool.input_invalid" and said.startswith(_UNKNOWN_TOOL):
         kind = "tool.not_found"
     return Reading(

@@ -4,17 +4,17 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
-from failwell.adapters.ask import ask_str
+from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
     if type(error).__name__ == "StreamDisconnectedError":
         # `error` is the server's own frame; `reason` only says who noticed.
-        body = parse_body(ask_str(error, "error", limit=8_000))
+        body = parse_body(str_attr(error, "error", limit=8_000))
         facts.body, facts.codes, facts.message = body, codes_of(body), message_of(body)
         facts.in_stream = True
     elif "responsevalidationerror" in facts.names and not facts.codes:
@@ -22,7 +22,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
         facts.in_stream = False
 
 
-_read = doorway("mistral", "mistralai", _refine)
+_read = adapter("mistral", "mistralai", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:

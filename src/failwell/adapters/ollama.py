@@ -4,19 +4,19 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.extract import Extract
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
-from failwell.adapters.sdk import doorway, gather
+from failwell.adapters.sdk import adapter, gather
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    facts.message = ask_str(error, "error", limit=4_000) or ""
-    facts.headers = lower_headers(ask(ask(error.__context__, "response"), "headers"))
-    if ask_int(error, "status_code") == -1:
+    facts.message = str_attr(error, "error", limit=4_000) or ""
+    facts.headers = lower_headers(safe_getattr(safe_getattr(error.__context__, "response"), "headers"))
+    if int_attr(error, "status_code") == -1:
         # What breaks inside a stream would have been a 500 before it.
         facts.in_stream, facts.status = True, 500
 
@@ -33,7 +33,7 @@ def raised(error: BaseException) -> Reading | None:
 
 TABLES: dict[str, Table] = {
     "ollama": {
-        "ResponseError": doorway("ollama", "ollama", _refine),
+        "ResponseError": adapter("ollama", "ollama", _refine),
         "RequestError": Reading(
             kind="validation.input_invalid", rule="ollama.RequestError", saw="RequestError", provider="ollama"
         ),

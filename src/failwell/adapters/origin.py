@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.fault.links import below, traceback_of
 
 _PIECEWISE = frozenset(
@@ -85,7 +85,7 @@ def unparsed_reply(error: BaseException) -> Parsed | None:
         if top not in CLIENTS:
             return None
         reply = next((found for one in reversed(frames) if (found := _reply(one)) is not None), None)
-        return Parsed(top, ask_int(reply, "status_code", "status"), ask(reply, "headers"))
+        return Parsed(top, int_attr(reply, "status_code", "status"), safe_getattr(reply, "headers"))
     return None
 
 
@@ -93,13 +93,13 @@ def _reply(frame: FrameType) -> Any:
     """The reply object of a client's frame, where it is the frame's `self`."""
     if _place(frame)[0].partition(".")[0] not in CLIENTS:
         return None
-    holder = ask(frame, "f_locals", default={}).get("self")
+    holder = safe_getattr(frame, "f_locals", default={}).get("self")
     found = (
         holder
-        if ask_int(holder, "status_code", "status") is not None
-        else ask(holder, "response", "http_response")
+        if int_attr(holder, "status_code", "status") is not None
+        else safe_getattr(holder, "response", "http_response")
     )
-    return found if ask_int(found, "status_code", "status") is not None else None
+    return found if int_attr(found, "status_code", "status") is not None else None
 
 
 def _all_frames(error: BaseException) -> Iterator[FrameType]:

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterable
 
-from failwell.adapters.ask import ask_int
+from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.reading import Reading
 
 _KINDS: dict[str, Iterable[str]] = {
@@ -53,7 +53,7 @@ _BY_CLASS = {
 
 def read_oserror(error: BaseException) -> Reading:
     """What the errno says; without one, what the class says; else an unnamed failure of the system."""
-    number = ask_int(error, "errno")
+    number = int_attr(error, "errno")
     known = None if number is None else _BY_NUMBER.get(number)
     if known is not None:
         kind, name = known

@@ -10,8 +10,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from failwell.adapters.ask import ask_int
-from failwell.adapters.reading import Doorway, Reading
+from failwell.adapters.safe_getattr import int_attr
+from failwell.adapters.reading import Adapter, Reading
 from failwell.fault.links import traceback_of
 
 PLACES: dict[str, str] = {
@@ -38,7 +38,7 @@ def read_placed(error: BaseException) -> Reading | None:
         passed = tops_of(error)
         for top in loaded:
             if top in passed:
-                reads: Doorway = import_module(f"failwell.adapters.{PLACES[top]}").raised
+                reads: Adapter = import_module(f"failwell.adapters.{PLACES[top]}").raised
                 reading = reads(error)
                 if reading is not None:
                     return reading
@@ -64,7 +64,7 @@ def reply_in(error: BaseException, top: str) -> Any:
         if _module(frame).partition(".")[0] == top:
             for name in ("response", "resp"):
                 held = frame.f_locals.get(name)
-                if ask_int(held, "status_code") is not None:
+                if int_attr(held, "status_code") is not None:
                     return held
     return None
 

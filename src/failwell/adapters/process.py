@@ -2,7 +2,7 @@
 
 import signal
 
-from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 
@@ -56,12 +56,12 @@ def _signal_name(number: int) -> str | None:
 
 
 def _called(error: BaseException) -> Reading | None:
-    code = ask_int(error, "returncode")
+    code = int_attr(error, "returncode")
     return None if code is None else read_exit(code)
 
 
 def _expired(error: BaseException) -> Reading:
-    limit = ask(error, "timeout")
+    limit = safe_getattr(error, "timeout")
     known = isinstance(limit, int | float)
     return Reading(
         kind="internal.script_timeout",

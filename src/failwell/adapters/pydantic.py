@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.origin import unparsed_reply
 from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Reading
@@ -36,7 +36,7 @@ def _read(error: BaseException) -> Reading:
 
 
 def _is_reply(error: BaseException) -> bool:
-    title = ask_str(error, "title") or ""
+    title = str_attr(error, "title") or ""
     parsed = unparsed_reply(error)
     return parsed is not None and (title.endswith(_REPLIES) or reply_in(error, parsed.client) is not None)
 
@@ -88,7 +88,7 @@ def _fields(error: BaseException) -> list[tuple[str, str]]:
 
 
 def _rows(error: BaseException, *, include_input: bool = False) -> list[Any]:
-    listed = ask(error, "errors")
+    listed = safe_getattr(error, "errors")
     if not callable(listed):
         return []
     try:

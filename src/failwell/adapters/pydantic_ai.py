@@ -7,14 +7,14 @@ worst member, like any group.
 
 import re
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import bad_answer, cause_of
 from failwell.adapters.extract import Extract, Phase
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import innermost
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway, gather
+from failwell.adapters.sdk import adapter, gather
 from failwell.fault.axes import Certainty
 
 _PHASES: dict[str, Phase] = {"pool": "pool", "connect": "connect", "write": "write", "read": "read"}
@@ -34,15 +34,15 @@ def _refine(error: BaseException, facts: Extract) -> None:
     cause = cause_of(error)
     if cause is not None:
         _add(facts, gather(cause, None, "pydantic_ai"))
-    own = [ask_str(error, name) for name in ("provider_error_code", "provider_error_type")]
+    own = [str_attr(error, name) for name in ("provider_error_code", "provider_error_type")]
     named = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
     codes = [*(code.lower() for code in own if code), *facts.codes, *([named] if named else [])]
     facts.codes = tuple(dict.fromkeys(codes))
-    facts.in_stream = facts.in_stream or ask(error, "in_stream") is True
-    facts.model = ask_str(error, "model_name")
-    phase = _PHASES.get(str(ask(error, "phase")))
+    facts.in_stream = facts.in_stream or safe_getattr(error, "in_stream") is True
+    facts.model = str_attr(error, "model_name")
+    phase = _PHASES.get(str(safe_getattr(error, "phase")))
     facts.phase = facts.phase or phase
-    wait = ask(error, "retry_after")
+    wait = safe_getattr(error, "retry_after")
     if isinstance(wait, int | float) and not isinstance(wait, bool) and "retry-after" not in facts.headers:
         facts.headers = {**facts.headers, "retry-after": f"{wait:g}"}
 
@@ -58,13 +58,13 @@ def _add(facts: Extract, below: Extract) -> None:
     facts.cause_bug = facts.cause_bug or below.cause_bug
 
 
-_reply = doorway(None, "pydantic_ai", _refine)
+_reply = adapter(None, "pydantic_ai", _refine)
 
 
 def _model(error: BaseException) -> Reading:
     cause = cause_of(error)
     if cause is not None and type(cause).__name__ in ("JSONDecodeError", "ValidationError"):
-        return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=ask_str(error, "model_name"))
+        return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=str_attr(error, "model_name"))
     return _reply(error)
 
 
@@ -79,7 +79,7 @@ def raised(error: BaseException) -> Reading | None:
 
 def _mistake(error: BaseException) -> Reading:
     # The same class says that an agent was put together wrongly and that a key is not set.
-    missing = _KEY.search(ask_str(error, "message", limit=500) or "") is not None
+    missing = _KEY.search(str_attr(error, "message", limit=500) or "") is not None
     return Reading(
         kind="provider.auth" if missing else "validation.config_invalid",
         rule="pydantic_ai.UserError",

@@ -1,6 +1,6 @@
 """pypdfium2: what PDFium could not read, by its error code; the file is at fault, not the program."""
 
-from failwell.adapters.ask import ask_int
+from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.oserror import read_oserror
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -15,7 +15,7 @@ _REASONS = {
 
 
 def _pdfium(error: BaseException) -> Reading:
-    reason = _REASONS.get(ask_int(error, "err_code") or 0)
+    reason = _REASONS.get(int_attr(error, "err_code") or 0)
     return Reading(
         kind="validation.input_invalid",
         rule="pypdfium2.PdfiumError",

@@ -4,7 +4,7 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.oserror import read_oserror
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -56,7 +56,7 @@ def _json(error: BaseException) -> Reading:
 
 
 def _no_json(error: BaseException) -> Reading:
-    line, column = ask(error, "lineno"), ask(error, "colno")
+    line, column = safe_getattr(error, "lineno"), safe_getattr(error, "colno")
     where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
     at = f" at line {line}, column {column}" if where else ""
     return Reading(
@@ -69,7 +69,7 @@ def _no_json(error: BaseException) -> Reading:
 
 
 def _missing_module(error: BaseException) -> Reading:
-    name = ask(error, "name")
+    name = safe_getattr(error, "name")
     known = isinstance(name, str) and name.replace(".", "").replace("_", "").isalnum()
     return Reading(
         kind="extension.dependency_missing",
@@ -81,7 +81,7 @@ def _missing_module(error: BaseException) -> Reading:
 
 
 def _exit(error: BaseException) -> Reading:
-    code = ask(error, "code")
+    code = safe_getattr(error, "code")
     if code is None or code == 0:
         return Reading(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
     number = code if isinstance(code, int) else 1

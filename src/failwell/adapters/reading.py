@@ -1,7 +1,7 @@
-"""What a doorway reads off somebody else's exception: a kind, the rule, and safe facts.
+"""What an adapter reads off somebody else's exception: a kind, the rule, and safe facts.
 
 A reading never holds the exception's own text. SDKs render bodies, prompts and headers into
-`str(exc)`, so a doorway composes a sentence from the facts it recognises or says nothing.
+`str(exc)`, so an adapter composes a sentence from the facts it recognises or says nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,5 +42,5 @@ class Reading:
     """A report that travelled in the exception, as it was written."""
 
 
-Doorway = Callable[[BaseException], Reading | None]
+Adapter = Callable[[BaseException], Reading | None]
 """Reads one exception, or returns `None` to let its base classes try."""

@@ -1,4 +1,4 @@
-"""Which doorway reads which exception, found by name and never by importing a vendor.
+"""Which adapter reads which exception, found by name and never by importing a vendor.
 
 An exception class is looked up as (top-level module, class name) along its MRO, nearest class
 first. The file with a vendor's rules is loaded when the first exception of that vendor is met.
@@ -8,9 +8,9 @@ Results are kept per class, so the walk is paid once.
 from importlib import import_module
 
 from failwell.adapters.places import read_placed
-from failwell.adapters.reading import Doorway, Reading
+from failwell.adapters.reading import Adapter, Reading
 
-Entry = Reading | Doorway
+Entry = Reading | Adapter
 Table = dict[str, Entry]
 
 HOMES: dict[str, str] = {
@@ -102,7 +102,7 @@ def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
 
 
 def read(error: BaseException) -> Reading | None:
-    """The first reading that any doorway gives, or `None` when no class of it is known."""
+    """The first reading that any adapter gives, or `None` when no class of it is known."""
     if type(error).__module__ == "builtins":
         placed = read_placed(error)
         if placed is not None:

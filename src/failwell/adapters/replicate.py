@@ -7,30 +7,30 @@ its error are read.
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, message_of, parse_body
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    said = [ask_str(error, name, limit=2_000) for name in ("title", "detail")]
+    said = [str_attr(error, name, limit=2_000) for name in ("title", "detail")]
     facts.message = "\n".join(part for part in said if part)
-    facts.headers = lower_headers(ask(reply_in(error, "replicate"), "headers"))
+    facts.headers = lower_headers(safe_getattr(reply_in(error, "replicate"), "headers"))
 
 
 def _failed(error: BaseException) -> Reading:
-    prediction = ask(error, "prediction")
-    if ask_str(prediction, "status") in ("canceled", "aborted"):
+    prediction = safe_getattr(error, "prediction")
+    if str_attr(prediction, "status") in ("canceled", "aborted"):
         return Reading(kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate")
-    said = ask_str(prediction, "error", limit=4_000) or ""
+    said = str_attr(prediction, "error", limit=4_000) or ""
     # With nothing said, the container fell over; it does say what is wrong with an input.
-    return _judged(error, said, codes=() if said else ("model_error",), model=ask_str(prediction, "model"))
+    return _judged(error, said, codes=() if said else ("model_error",), model=str_attr(prediction, "model"))
 
 
 def raised(error: BaseException) -> Reading | None:
@@ -55,9 +55,9 @@ def _judged(error: BaseException, said: str, **facts: Any) -> Reading:
 
 TABLES: dict[str, Table] = {
     "replicate": {
-        "ReplicateError": doorway("replicate", "replicate", _refine),
+        "ReplicateError": adapter("replicate", "replicate", _refine),
         "ModelError": _failed,
-        "ReplicateException": doorway("replicate", "replicate"),
+        "ReplicateException": adapter("replicate", "replicate"),
         "WebhookValidationError": Reading(
             kind="validation.input_invalid",
             rule="replicate.WebhookValidationError",

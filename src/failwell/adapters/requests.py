@@ -4,22 +4,22 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.sdk import doorway, transport
+from failwell.adapters.sdk import adapter, transport
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
     if facts.phase is None:
         # urllib3 hands its last error over as an argument or a `reason`, not always as a cause.
-        given = ask(error, "args", default=())
-        inner = ask(error, "reason", default=given[0] if given else None)
+        given = safe_getattr(error, "args", default=())
+        inner = safe_getattr(error, "reason", default=given[0] if given else None)
         if isinstance(inner, BaseException):
             facts.phase, _ = transport(inner)
             if facts.phase is None:
-                nested = ask(inner, "reason")
+                nested = safe_getattr(inner, "reason")
                 facts.phase = transport(nested)[0] if isinstance(nested, BaseException) else None
 
 
@@ -27,8 +27,8 @@ def _row(kind: str, name: str, sdk: str) -> Reading:
     return Reading(kind=kind, rule=f"{sdk}.{name}", saw=name)
 
 
-_requests = doorway(None, "requests", _refine)
-_urllib3 = doorway(None, "urllib3", _refine)
+_requests = adapter(None, "requests", _refine)
+_urllib3 = adapter(None, "urllib3", _refine)
 
 TABLES: dict[str, Table] = {
     "requests": {

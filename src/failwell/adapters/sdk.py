@@ -9,7 +9,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_each, ask_str, told, whole
+from failwell.adapters.safe_getattr import safe_getattr, safe_getattrs, str_attr, plain_int, plain_str
 from failwell.adapters.classify import classify
 from failwell.adapters.extract import (
     STRUCTURES,
@@ -49,7 +49,7 @@ _new = object.__new__
 Refine = Callable[[BaseException, Extract], None]
 
 
-class SdkDoorway:
+class SdkAdapter:
     """The way in for one SDK: facts read off its exception, judged and said."""
 
     def __init__(self, extract: Callable[[BaseException], Extract]) -> None:
@@ -63,8 +63,8 @@ class SdkDoorway:
         return classify(self.extract(error)).rule.kind
 
 
-def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkDoorway:
-    """A doorway for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
+def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkAdapter:
+    """An adapter for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
 
     def extract(error: BaseException) -> Extract:
         facts = gather(error, provider, sdk)
@@ -72,15 +72,15 @@ def doorway(provider: str | None, sdk: str, refine: Refine | None = None) -> Sdk
             refine(error, facts)
         return facts
 
-    return SdkDoorway(extract)
+    return SdkAdapter(extract)
 
 
 def gather(error: BaseException, provider: str | None, sdk: str) -> Extract:
     """Everything that the usual attributes tell."""
     cls = type(error)
-    response, body, status, request_id, model, *own = ask_each(error, _ASKED)
+    response, body, status, request_id, model, *own = safe_getattrs(error, _ASKED)
     if response is None:
-        response = ask(error, "raw_response", "http_response")
+        response = safe_getattr(error, "raw_response", "http_response")
     headers = _headers(error, response)
     body = laid_out(body_of(error, response, body))
     if type(status) is not int or not 100 <= status < 600:
@@ -104,14 +104,14 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Extract:
     found.in_stream = (status is not None and status < 400 and _is_stream(headers)) or (
         phase in ("read", "closed") and broke_in_stream(error)
     )
-    found.request_id = told(request_id) or ask_str(error, "_request_id") or id_in(headers)
-    found.model = told(model)
+    found.request_id = plain_str(request_id) or str_attr(error, "_request_id") or id_in(headers)
+    found.model = plain_str(model)
     return found
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:
-    held = None if response is None else ask(response, "headers")
-    return lower_headers(held or ask(error, "headers", "response_headers"))
+    held = None if response is None else safe_getattr(response, "headers")
+    return lower_headers(held or safe_getattr(error, "headers", "response_headers"))
 
 
 def status_of(error: object, response: object) -> int | None:
@@ -121,7 +121,7 @@ def status_of(error: object, response: object) -> int | None:
         (response, ("status_code", "status")),
     ):
         for name in names if holder is not None else ():
-            value = whole(ask(holder, name))
+            value = plain_int(safe_getattr(holder, name))
             if value is not None and 100 <= value < 600:
                 return value
     return None
@@ -134,10 +134,10 @@ def _is_stream(headers: Mapping[str, str]) -> bool:
 
 def body_of(error: object, response: object, body: Any = None) -> Any:
     """The reply's body, parsed, if the client has read it; `body` is what the error itself holds as such."""
-    body = parse_body(ask(error, "body", "details") if body is None else body)
+    body = parse_body(safe_getattr(error, "body", "details") if body is None else body)
     if response is None or (body is not None and not isinstance(body, str)):
         return body
-    held = ask(response, "__dict__")
+    held = safe_getattr(response, "__dict__")
     content = held.get("_content") if isinstance(held, _MAPPINGS) else None
     if body and type(content) is bytes and b"{" not in content and b"[" not in content:
         # A page, which has no more to say than the text of it that the error holds.
@@ -172,7 +172,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    said = ask_str(error, "message", limit=_LONGEST)
+    said = str_attr(error, "message", limit=_LONGEST)
     if said:
         return said
     try:

@@ -1,6 +1,6 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
-from failwell.adapters.ask import ask_str
+from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 
@@ -26,7 +26,7 @@ _BY_CODE = {
 
 
 def _read(error: BaseException) -> Reading:
-    code = ask_str(error, "sqlite_errorname")
+    code = str_attr(error, "sqlite_errorname")
     if code is not None:
         # Extended codes refine a primary one: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
         primary = "_".join(code.split("_")[:2])

@@ -6,7 +6,7 @@ not turn good answers into failures.
 
 from typing import Literal
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 
 Stop = Literal[
     "done",
@@ -46,7 +46,7 @@ _warned: set[str] = set()
 
 def word_of(value: object) -> str | None:
     """A stop reason as a plain lower-case word, whether it came as a text or as a member of an enum."""
-    value = ask(value, "value", default=value)
+    value = safe_getattr(value, "value", default=value)
     if not isinstance(value, str) or not value.strip():
         return None
     return value.strip().rpartition(".")[2].lower().replace("-", "_")[:60]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
@@ -30,11 +30,11 @@ _TIMEOUTS: dict[str, tuple[str, Certainty | None]] = {
 
 
 def _application(error: BaseException) -> Reading:
-    recorded = _report_in(ask(error, "details"))
-    name = ask_str(error, "type")
+    recorded = _report_in(safe_getattr(error, "details"))
+    name = str_attr(error, "type")
     known = _by_name(name)
-    veto = False if ask(error, "non_retryable") is True else None
-    wait = ask(error, "next_retry_delay")
+    veto = False if safe_getattr(error, "non_retryable") is True else None
+    wait = safe_getattr(error, "next_retry_delay")
     told = isinstance(wait, timedelta) and wait >= timedelta(0)
     return Reading(
         kind=str(recorded["kind"]) if recorded is not None else known or "internal.unknown",
@@ -72,7 +72,7 @@ def _by_name(name: str | None) -> str | None:
 
 
 def _timeout(error: BaseException) -> Reading:
-    word = ask_str(ask(error, "type"), "name") or ""
+    word = str_attr(safe_getattr(error, "type"), "name") or ""
     kind, certainty = _TIMEOUTS.get(word, ("worker.timeout", None))
     return Reading(
         kind=kind, rule="temporalio.TimeoutError", basis="code" if word else "type", saw=word or "TimeoutError",
@@ -81,14 +81,14 @@ def _timeout(error: BaseException) -> Reading:
 
 
 def _server(error: BaseException) -> Reading:
-    veto = False if ask(error, "non_retryable") is True else None
+    veto = False if safe_getattr(error, "non_retryable") is True else None
     return Reading(kind="worker.transient", rule="temporalio.ServerError", saw="ServerError", retryable=veto)
 
 
 def _rpc(error: BaseException) -> Reading:
-    word = ask_str(ask(error, "status"), "name") or "UNKNOWN"
-    said = ask_str(error, "message", limit=4_000) or ""
-    packed = ask(error, "raw_grpc_status")
+    word = str_attr(safe_getattr(error, "status"), "name") or "UNKNOWN"
+    said = str_attr(error, "message", limit=4_000) or ""
+    packed = safe_getattr(error, "raw_grpc_status")
     return read_rpc(
         word, said, sdk="temporalio", name=type(error).__name__, provider="temporal",
         details=packed if isinstance(packed, bytes) else b"",

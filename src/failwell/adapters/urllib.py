@@ -1,15 +1,15 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.sdk import doorway
+from failwell.adapters.sdk import adapter
 
 
 def _url_error(error: BaseException) -> Reading | None:
     # A `URLError` is an envelope; what happened is its reason.
-    reason = ask(error, "reason")
+    reason = safe_getattr(error, "reason")
     return read(reason) if isinstance(reason, BaseException) else None
 
 
@@ -21,7 +21,7 @@ def _refine(_error: BaseException, facts: Extract) -> None:
 _LOST = Reading(kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected")
 
 TABLES: dict[str, Table] = {
-    "urllib": {"URLError": _url_error, "HTTPError": doorway(None, "urllib", _refine)},
+    "urllib": {"URLError": _url_error, "HTTPError": adapter(None, "urllib", _refine)},
     "http": {
         "RemoteDisconnected": _LOST,
         "IncompleteRead": Reading(

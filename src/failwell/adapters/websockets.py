@@ -2,12 +2,12 @@
 
 import re
 
-from failwell.adapters.ask import ask, ask_int, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.extract import Extract, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
-from failwell.adapters.sdk import doorway, text_of
+from failwell.adapters.sdk import adapter, text_of
 from failwell.fault.axes import Certainty
 
 _CLOSES: dict[int, str] = {
@@ -27,16 +27,16 @@ _OWN = range(4_000, 5_000)
 
 
 def _refine(error: BaseException, facts: Extract) -> None:
-    response = ask(error, "response")
-    body = parse_body(ask(response, "body"))
+    response = safe_getattr(error, "response")
+    body = parse_body(safe_getattr(response, "body"))
     facts.body = body
     facts.message = message_of(body) or facts.message
 
 
 def _closed(error: BaseException) -> Reading:
-    frame = ask(error, "rcvd")
-    code = ask_int(frame, "code")
-    reason = ask_str(frame, "reason", limit=500) or ""
+    frame = safe_getattr(error, "rcvd")
+    code = int_attr(frame, "code")
+    reason = str_attr(frame, "reason", limit=500) or ""
     if code is not None and (code == 1008 or code in _OWN) and reason:
         said = render(
             Extract(
@@ -87,7 +87,7 @@ def _is(kind: str, *names: str) -> Table:
     return {name: Reading(kind=kind, rule=f"websockets.{name}", saw=name) for name in names}
 
 
-_reply = doorway(None, "websockets", _refine)
+_reply = adapter(None, "websockets", _refine)
 
 TABLES: dict[str, Table] = {
     "websockets": {

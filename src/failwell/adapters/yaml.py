@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from failwell.adapters.ask import ask, ask_int
+from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 
 
 def _read(error: BaseException) -> Reading:
-    mark: Any = ask(error, "problem_mark", "context_mark")
-    line, column = ask_int(mark, "line"), ask_int(mark, "column")
+    mark: Any = safe_getattr(error, "problem_mark", "context_mark")
+    line, column = int_attr(mark, "line"), int_attr(mark, "column")
     where = {} if line is None or column is None else {"line": line + 1, "column": column + 1}
     at = f" at line {where['line']}, column {where['column']}" if where else ""
     return Reading(

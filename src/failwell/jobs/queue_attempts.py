@@ -74,7 +74,7 @@ class Attempts:
                 return
             self._tell_phases(entry)
             error = _stopped(entry)
-        except Exception as raised:  # noqa: BLE001  (whatever a worker's doorway did not foresee ends this job alone)
+        except Exception as raised:  # noqa: BLE001  (whatever a worker's adapter did not foresee ends this job alone)
             error = raised
         entry.is_called = False
         entry.task = None

@@ -9,7 +9,7 @@ from itertools import islice
 from json import dumps
 from typing import Any, cast
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.headers import SAFE_HEADERS
 from failwell.report.redact import MARK
 
@@ -42,7 +42,7 @@ def without_data(error: BaseException, text: str) -> str:
     room = [_MOST]
     try:
         for name in _ON_EXCEPTIONS:
-            for piece in _pieces(ask(error, name), room, 0):
+            for piece in _pieces(safe_getattr(error, name), room, 0):
                 text = _without(text, piece[: len(text)])
     except _TooMuch:
         return ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import NotBefore, UserAction
@@ -184,7 +184,7 @@ def _completed(
 
 def recorded_in(fault: Fault) -> ErrorReport | None:
     """The report that `fault` stands for, unless what it holds is none."""
-    held = ask(fault, "recorded_report")
+    held = safe_getattr(fault, "recorded_report")
     return held if isinstance(held, ErrorReport) else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, cast, get_args
 
-from failwell.adapters.ask import ask, ask_str
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.fault.axes import JobCategory
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import ResourceShortfall
@@ -97,10 +97,10 @@ def _declared(exc: BaseException) -> tuple[JobCategory, bool] | None:
     """What a capability error says of itself, if that is something the job world knows."""
     if not issubclass(type(exc), CapabilityError):
         return None
-    category = ask_str(exc, "category")
+    category = str_attr(exc, "category")
     if category not in _CATEGORIES:
         return None
-    return category, ask(exc, "default_retriable") is True
+    return category, safe_getattr(exc, "default_retriable") is True
 
 
 def map_bare_exception_to_job_error(

@@ -35,12 +35,12 @@ _FACTS = (
         r"(?P<status_code>[45]\d\d)\b"
     ),
 )
-"""Sentences of the standard library and of common clients whose numbers a doorway would read."""
+"""Sentences of the standard library and of common clients whose numbers an adapter would read."""
 _NAMED = re.compile(r"An error occurred \((?P<code>\w{1,80})\) when calling")
 """How botocore prints its code."""
 _LONGEST_BODY = 64_000
 _PLAIN_HOMES = frozenset({"python", "process", "sqlite", "pydantic", "yaml", "jsonschema", "urllib"})
-"""Doorways that read an exception's class and numbers. The others judge a provider's words and codes."""
+"""Adapters that read an exception's class and numbers. The others judge a provider's words and codes."""
 _MOST_BELOW = 32
 _TRACEBACK_CAP = 12_000
 _MARGIN = 4_000

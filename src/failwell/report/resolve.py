@@ -1,7 +1,7 @@
 """Which kind an exception is, and what it and its causes know: classified once, inherited whole.
 
 A fault speaks for itself and inherits what it leaves unset from the faults below it, field by
-field. An exception that is not ours is read by a doorway, and ends the inheritance. A group is
+field. An exception that is not ours is read by an adapter, and ends the inheritance. A group is
 as bad as its worst member.
 """
 
@@ -185,11 +185,11 @@ def _read(error: BaseException) -> Reading:
     try:
         return read(error) or UNCLASSIFIED
     except BaseException:  # noqa: BLE001  (a foreign property may raise anything, and one failure must not become two)
-        return replace(UNCLASSIFIED, rule="doorway_failed")
+        return replace(UNCLASSIFIED, rule="adapter_failed")
 
 
 def _is_untyped(reading: Reading) -> bool:
-    if not reading.rule.startswith(("python.", "unclassified", "doorway_failed")):
+    if not reading.rule.startswith(("python.", "unclassified", "adapter_failed")):
         return False
     return kind(reading.kind).category in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
 

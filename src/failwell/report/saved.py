@@ -51,7 +51,7 @@ def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime |
 
 
 def fields_of(reading: Reading) -> dict[str, Any]:
-    """What a doorway read, as the fields of a fault that stands for it."""
+    """What an adapter read, as the fields of a fault that stands for it."""
     return {
         "kind": reading.kind,
         "message": reading.message,

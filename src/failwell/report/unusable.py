@@ -8,7 +8,7 @@ from re import compile as pattern
 from typing import Any, cast
 
 from failwell.adapters.answers import Answer
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.render import render
 from failwell.adapters.stops import STOPS, Stop, stop_of
@@ -146,5 +146,5 @@ def _as_mapping(error: object) -> object:
     return {
         name: value
         for name in ("code", "type", "message", "param", "error")
-        if (value := ask(error, name)) is not None
+        if (value := safe_getattr(error, name)) is not None
     }

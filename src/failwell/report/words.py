@@ -10,7 +10,7 @@ from itertools import islice
 from os.path import exists, getsize, isfile
 from typing import Any, cast
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import Link, links, remote_of, traceback_of, type_name
 from failwell.report.carried import without_data
@@ -36,7 +36,7 @@ _args: Any = BaseException.__dict__["args"].__get__
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`str(error)`, masked; empty when it has none, would be endless or will not say."""
     try:
-        if _prints_its_arguments(error) and _weighs((_args(error), ask(error, "filename")), _ENDLESS):
+        if _prints_its_arguments(error) and _weighs((_args(error), safe_getattr(error, "filename")), _ENDLESS):
             return ""
         return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
     except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)

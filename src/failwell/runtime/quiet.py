@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from failwell.adapters.ask import ask
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.base import Fault
 
 C = TypeVar("C")
@@ -51,7 +51,7 @@ def quiet_client(client: C) -> C:
     if home in _NEVER:
         return client
     quieten = _QUIETEN.get(home)
-    if quieten is None and home not in _ELSEWHERE and callable(ask(client, "with_options")):
+    if quieten is None and home not in _ELSEWHERE and callable(safe_getattr(client, "with_options")):
         quieten = _by_options
     quiet = None if quieten is None else quieten(client)
     if quiet is None:
@@ -62,15 +62,15 @@ def quiet_client(client: C) -> C:
 
 def _by_options(client: Any) -> Any:
     """Clients of one make (openai, anthropic, groq, together and more) copy themselves."""
-    return client.with_options(max_retries=0) if isinstance(ask(client, "max_retries"), int) else None
+    return client.with_options(max_retries=0) if isinstance(safe_getattr(client, "max_retries"), int) else None
 
 
 def _google(client: Any) -> Any:
-    inside = ask(client, "_api_client")
-    options = ask(inside, "_http_options")
+    inside = safe_getattr(client, "_api_client")
+    options = safe_getattr(inside, "_http_options")
     if options is None:
         return None
-    if ask(options, "retry_options") is not None:
+    if safe_getattr(options, "retry_options") is not None:
         once = import_module("tenacity").stop_after_attempt(1)
         for name in ("_retry", "_async_retry"):
             setattr(inside, name, getattr(inside, name).copy(stop=once))
@@ -78,7 +78,7 @@ def _google(client: Any) -> Any:
 
 
 def _mistral(client: Any) -> Any:
-    configuration = ask(client, "sdk_configuration")
+    configuration = safe_getattr(client, "sdk_configuration")
     if configuration is None:
         return None
     configuration.retry_config = None
@@ -86,8 +86,8 @@ def _mistral(client: Any) -> Any:
 
 
 def _botocore(client: Any) -> Any:
-    meta = ask(client, "meta")
-    service = ask(ask(ask(meta, "service_model"), "service_id"), "hyphenize")
+    meta = safe_getattr(client, "meta")
+    service = safe_getattr(safe_getattr(safe_getattr(meta, "service_model"), "service_id"), "hyphenize")
     if not callable(service):
         return None
     name = service()
@@ -96,9 +96,9 @@ def _botocore(client: Any) -> Any:
 
 
 def _cohere(client: Any) -> Any:
-    wrapper = ask(client, "_client_wrapper")
-    inner = ask(wrapper, "httpx_client")
-    if not isinstance(ask(inner, "base_max_retries"), int):
+    wrapper = safe_getattr(client, "_client_wrapper")
+    inner = safe_getattr(wrapper, "httpx_client")
+    if not isinstance(safe_getattr(inner, "base_max_retries"), int):
         return None
     inner.base_max_retries = 0
     return client
@@ -106,15 +106,15 @@ def _cohere(client: Any) -> Any:
 
 def _replicate(client: Any) -> Any:
     for name in ("_client", "_async_client"):
-        transport = ask(ask(client, name), "_transport")
-        if not isinstance(ask(transport, "max_attempts"), int):
+        transport = safe_getattr(safe_getattr(client, name), "_transport")
+        if not isinstance(safe_getattr(transport, "max_attempts"), int):
             return None
         transport.max_attempts = 0
     return client
 
 
 def _requests(client: Any) -> Any:
-    adapters: dict[str, Any] = ask(client, "adapters") or {}
+    adapters: dict[str, Any] = safe_getattr(client, "adapters") or {}
     for adapter in adapters.values():
         adapter.max_retries = type(adapter.max_retries)(0, read=False)
     return client

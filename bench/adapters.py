@@ -1,6 +1,6 @@
 """What it costs to classify one SDK exception, shape by shape, beside LiteLLM on the same exceptions.
 
-    python bench/doorways.py [--quick] [PYTHON ...]
+    python bench/adapters.py [--quick] [PYTHON ...]
 
 Each PYTHON is an interpreter with openai, anthropic or botocore in it, and perhaps litellm; without any,
 this one is asked, and those that `make test-sdks` made. No exception is read twice and no two are alike:

@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.doorways import rows_of
+from bench.adapters import rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ def test_every_shape_stands_beside_litellm_and_the_aim() -> None:
 
 def test_it_measures_every_shape_of_the_sdks_that_are_installed() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "bench/doorways.py"), "--quick", sys.executable],
+        [sys.executable, str(ROOT / "bench/adapters.py"), "--quick", sys.executable],
         capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
 

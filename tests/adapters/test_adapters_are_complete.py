@@ -109,7 +109,7 @@ def test_a_caller_gives_a_reason_for_every_scenario_that_it_leaves_out(name: str
 
 
 @pytest.mark.acceptance("anchors 3.4.2")
-def test_no_doorway_imports_the_sdk_that_it_reads() -> None:
+def test_no_adapter_imports_the_sdk_that_it_reads() -> None:
     code = (
         "import sys, json\nfrom importlib import import_module\n"
         f"for name in {MODULES!r}:\n    import_module('failwell.adapters.' + name)\n"
@@ -126,7 +126,7 @@ def test_no_doorway_imports_the_sdk_that_it_reads() -> None:
 @pytest.mark.acceptance("anchors 3.4.1")
 @pytest.mark.parametrize(("top", "name"), ENTRIES, ids=str)
 @pytest.mark.parametrize("base", [Hostile, Liar], ids=["hostile", "lying"])
-def test_a_doorway_never_raises_whatever_the_attributes_do(
+def test_an_adapter_never_raises_whatever_the_attributes_do(
     base: type[BaseException], top: str, name: str
 ) -> None:
     error = _named(base, top, name)
@@ -135,4 +135,4 @@ def test_a_doorway_never_raises_whatever_the_attributes_do(
     report = describe(error)
 
     assert reading is None or isinstance(reading, Reading)
-    assert report.evidence[0].rule not in ("doorway_failed", "describe_failed")
+    assert report.evidence[0].rule not in ("adapter_failed", "describe_failed")
