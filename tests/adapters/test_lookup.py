@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.registry import HOMES, entries, find, read
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from tests.adapters.raisers import CANARY
 
 SRC = Path(__file__).resolve().parents[2] / "src"

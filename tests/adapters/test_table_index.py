@@ -5,7 +5,7 @@ from itertools import chain
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from failwell.adapters import said
+from failwell.adapters import word_index as said
 from failwell.adapters.classify import Verdict, classify
 from failwell.adapters.extract import Extract
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule

@@ -4,12 +4,12 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.origin import broke_in_stream, came_through
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.adapters.sdk import adapter, gather
 
 

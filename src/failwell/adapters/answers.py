@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import parse_body
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.stops import word_of
 
 _LONGEST_ARGUMENTS = 1_000_000

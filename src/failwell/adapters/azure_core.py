@@ -6,10 +6,10 @@ send and failures to read the reply are two different families.
 
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, transport
 from failwell.fault.axes import Certainty
 

@@ -8,11 +8,11 @@ nobody sent.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, laid_out, said_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import SdkAdapter, adapter, id_in, names_of, transport
 from failwell.fault.axes import Certainty
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from failwell.adapters.codes import taught
 from failwell.adapters.extract import NOT_SENT, Extract, Phase
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
-from failwell.adapters.said import first_said, fitting
+from failwell.adapters.word_index import first_said, fitting
 
 _MOST_RUNNERS = 3
 _LONGEST = 8_000

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import read
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.links import below
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}|\d{1,6}|\(whole\)")

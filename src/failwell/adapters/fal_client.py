@@ -4,10 +4,10 @@ Its message may be a list of validation items. A used-up balance is a 403 that s
 `error_type` names what the queue's runner met, such as a start that took too long.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
-from failwell.adapters.sdk import body_of, adapter
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import adapter, body_of
 from failwell.fault.axes import Certainty
 
 _VERTEX = "aiplatform.googleapis.com"
@@ -22,7 +22,9 @@ _VIOLATION = ("quota_id", "quota_metric", "description", "subject", "field")
 
 
 def _provider(error: BaseException) -> str:
-    url = safe_getattr(safe_getattr(safe_getattr(error, "response"), "request") or safe_getattr(error, "request"), "url")
+    url = safe_getattr(
+        safe_getattr(safe_getattr(error, "response"), "request") or safe_getattr(error, "request"), "url"
+    )
     return "google-vertex" if url is not None and _VERTEX in str(url)[:500] else "google"
 
 
@@ -42,7 +44,10 @@ def _call(error: BaseException, facts: Extract) -> None:
     body = body_of(None, safe_getattr(error, "response"))
     if any(details) or body is None:
         body = {
-            "error": {"message": str_attr(error, "message", limit=2_000), "details": [d for d in details if d]}
+            "error": {
+                "message": str_attr(error, "message", limit=2_000),
+                "details": [d for d in details if d],
+            }
         }
     facts.body = body
     facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))

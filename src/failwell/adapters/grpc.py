@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.rpc import read_rpc
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 
 _PACKED = "grpc-status-details-bin"
 

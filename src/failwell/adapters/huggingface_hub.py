@@ -4,10 +4,10 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
-from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.sdk import adapter, gather
 from failwell.fault.axes import Certainty
 

@@ -7,11 +7,11 @@ exceptions too; of a completion only the model, the stop reason and the counts a
 
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import bad_answer, carries, cause_of, last_attempt
 from failwell.adapters.places import innermost, tops_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.stops import STOPS, word_of
 from failwell.fault.axes import Certainty
 
@@ -49,7 +49,9 @@ def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
     """Why the model stopped, where that is the reason for the answer's poor form."""
     answer = safe_getattr(error, "last_completion")
     choice = _item(safe_getattr(answer, "choices"), 0)
-    stop = STOPS.get(word_of(safe_getattr(choice, "finish_reason") or safe_getattr(answer, "stop_reason")) or "")
+    stop = STOPS.get(
+        word_of(safe_getattr(choice, "finish_reason") or safe_getattr(answer, "stop_reason")) or ""
+    )
     if stop == "refused" or safe_getattr(safe_getattr(choice, "message"), "refusal") is not None:
         return Reading(
             kind="provider.content_refused",

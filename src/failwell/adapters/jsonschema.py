@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 
 
 def _read(error: BaseException) -> Reading:

@@ -7,7 +7,6 @@ reply with its headers stays behind in the client's frame.
 import re
 from dataclasses import replace
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract, Phase
 from failwell.adapters.headers import lower_headers
@@ -15,6 +14,7 @@ from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import text_of, transport
 from failwell.fault.registry import kind as registered
 

@@ -5,13 +5,13 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import carries, cause_of
 from failwell.adapters.headers import kept_headers, lower_headers
 from failwell.adapters.places import tops_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import gather
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata

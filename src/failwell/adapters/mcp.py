@@ -3,10 +3,10 @@
 A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.envelope import carries, cause_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 
 _CODES: dict[int, str] = {
     -32700: "provider.bad_request",

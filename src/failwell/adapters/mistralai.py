@@ -4,10 +4,10 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
-from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.extract import Extract, codes_of, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.sdk import adapter
 
 

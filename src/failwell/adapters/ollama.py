@@ -4,12 +4,12 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.extract import Extract
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, gather
 
 

@@ -4,11 +4,11 @@
 status; a connection error says only "Connection error." and keeps the rest in its cause.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract
 from failwell.adapters.hosts import provider_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter
 from failwell.adapters.stainless import in_stream
 

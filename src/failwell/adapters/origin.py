@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.fault.links import below, traceback_of
 
 _PIECEWISE = frozenset(

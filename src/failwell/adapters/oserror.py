@@ -3,8 +3,8 @@
 import errno
 from collections.abc import Iterable
 
-from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.reading import Reading
+from failwell.adapters.safe_getattr import int_attr
 
 _KINDS: dict[str, Iterable[str]] = {
     "resource.disk": ("ENOSPC", "EDQUOT", "EFBIG"),

@@ -10,8 +10,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from failwell.adapters.safe_getattr import int_attr
 from failwell.adapters.reading import Adapter, Reading
+from failwell.adapters.safe_getattr import int_attr
 from failwell.fault.links import traceback_of
 
 PLACES: dict[str, str] = {

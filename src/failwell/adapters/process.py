@@ -2,9 +2,9 @@
 
 import signal
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
 
 _BY_EXIT: dict[int, tuple[str, str]] = {
     124: ("internal.script_timeout", "its time limit ended it"),

@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.origin import unparsed_reply
 from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 
 _MOST = 20
 _REPLIES = ("Response", "Completion", "Chunk", "Result")

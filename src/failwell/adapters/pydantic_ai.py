@@ -7,13 +7,13 @@ worst member, like any group.
 
 import re
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import bad_answer, cause_of
 from failwell.adapters.extract import Extract, Phase
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import innermost
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, gather
 from failwell.fault.axes import Certainty
 

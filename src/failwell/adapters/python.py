@@ -4,10 +4,10 @@ The built-in classes follow the four job categories they have always projected t
 system errors are read by errno, because the class alone calls a full disk a passing blip.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.oserror import read_oserror
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import ProviderMetadata
 

@@ -7,13 +7,13 @@ its error are read.
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.extract import Extract, message_of, parse_body
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.places import reply_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 

@@ -4,10 +4,10 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import adapter, transport
 
 

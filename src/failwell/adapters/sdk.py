@@ -9,7 +9,6 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr, safe_getattrs, str_attr, plain_int, plain_str
 from failwell.adapters.classify import classify
 from failwell.adapters.extract import (
     STRUCTURES,
@@ -24,6 +23,7 @@ from failwell.adapters.origin import broke_in_stream
 from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import plain_int, plain_str, safe_getattr, safe_getattrs, str_attr
 from failwell.fault.links import below, members, stands_alone
 
 _ASKED = (

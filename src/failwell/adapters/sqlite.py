@@ -1,8 +1,8 @@
 """SQLite's errors, read by their symbolic code; the message may quote a statement."""
 
-from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import str_attr
 
 _BY_CODE = {
     "SQLITE_BUSY": "tool.busy",

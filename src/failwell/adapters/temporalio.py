@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.envelope import cause_of
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, find
 from failwell.adapters.render import render
 from failwell.adapters.rpc import read_rpc
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore
 

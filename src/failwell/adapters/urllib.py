@@ -1,9 +1,9 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.extract import Extract
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import adapter
 
 

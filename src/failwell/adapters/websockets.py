@@ -2,11 +2,11 @@
 
 import re
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr, str_attr
 from failwell.adapters.extract import Extract, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.render import render
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, text_of
 from failwell.fault.axes import Certainty
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr, int_attr
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
 
 
 def _read(error: BaseException) -> Reading:

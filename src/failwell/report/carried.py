@@ -9,8 +9,8 @@ from itertools import islice
 from json import dumps
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.headers import SAFE_HEADERS
+from failwell.adapters.safe_getattr import safe_getattr
 from failwell.report.redact import MARK
 
 _ON_EXCEPTIONS = (

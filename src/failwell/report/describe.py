@@ -11,7 +11,13 @@ from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.links import Link, cause_of, links, traceback_of, type_name
 from failwell.report.fingerprint import fingerprint, site
-from failwell.report.given import (
+from failwell.report.identity import new_id
+from failwell.report.ledger import attempts_of
+from failwell.report.policy import TracebackPolicy, default_policy
+from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
+from failwell.report.redact import TEXT_CAP, cut, masked, redact_value, refresh
+from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
+from failwell.report.sanitize import (
     action,
     field_names,
     frame,
@@ -24,12 +30,6 @@ from failwell.report.given import (
     usable,
     wait,
 )
-from failwell.report.identity import new_id
-from failwell.report.ledger import attempts_of
-from failwell.report.policy import TracebackPolicy, default_policy
-from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
-from failwell.report.redact import TEXT_CAP, cut, masked, redact_value, refresh
-from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
 from failwell.report.scene import current_scene, merge, stamp_of
 from failwell.report.unclassified import UNKNOWN, note
 
@@ -208,7 +208,7 @@ def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> 
     if is_fault(error):
         said = _own_words(error)
     elif policy.keeps_message:
-        from failwell.report.words import message_of
+        from failwell.report.text import message_of
 
         said = message_of(error)
     else:
@@ -294,7 +294,7 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
     message = None
     notes: tuple[str, ...] = ()
     if policy.keeps_message:
-        from failwell.report.words import message_of, notes_of
+        from failwell.report.text import message_of, notes_of
 
         message = message_of(error, _CAUSE_CAP) or None
         notes = notes_of(error)
@@ -311,7 +311,7 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
 
 
 def _internal(error: BaseException, policy: TracebackPolicy) -> Internal:
-    from failwell.report.words import repr_of, traceback_text
+    from failwell.report.text import repr_of, traceback_text
 
     trace = traceback_text(error) if policy is TracebackPolicy.FULL else None
     return Internal(repr=repr_of(error), traceback=trace)

@@ -62,7 +62,9 @@ def quiet_client(client: C) -> C:
 
 def _by_options(client: Any) -> Any:
     """Clients of one make (openai, anthropic, groq, together and more) copy themselves."""
-    return client.with_options(max_retries=0) if isinstance(safe_getattr(client, "max_retries"), int) else None
+    return (
+        client.with_options(max_retries=0) if isinstance(safe_getattr(client, "max_retries"), int) else None
+    )
 
 
 def _google(client: Any) -> Any:

@@ -36,7 +36,9 @@ _args: Any = BaseException.__dict__["args"].__get__
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`str(error)`, masked; empty when it has none, would be endless or will not say."""
     try:
-        if _prints_its_arguments(error) and _weighs((_args(error), safe_getattr(error, "filename")), _ENDLESS):
+        if _prints_its_arguments(error) and _weighs(
+            (_args(error), safe_getattr(error, "filename")), _ENDLESS
+        ):
             return ""
         return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
     except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
