@@ -11,7 +11,7 @@ import pytest
 
 import failwell
 from failwell.adapters.registry import HOMES, entries, find, read
-from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.safe_getattr import int_attr, safe_call, safe_getattr, safe_getattrs, str_attr
 from tests.adapters.raisers import CANARY
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -157,12 +157,33 @@ class Biting:
 
     @property
     def bite(self) -> str:
-        raise KeyboardInterrupt("from a property")
+        raise GeneratorExit("from a property")
 
 
 def test_a_property_that_raises_is_passed_over() -> None:
     assert safe_getattr(Biting(), "bite", "nothing", "missing", "text") == "  words  "
     assert safe_getattr(Biting(), "bite", default="nothing there") == "nothing there"
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_the_guarded_helpers_let_an_interrupt_and_an_exit_pass(signal: type[BaseException]) -> None:
+    def interrupted(_: object = None) -> str:
+        raise signal
+
+    class Interrupted:
+        text = property(interrupted)
+
+    with pytest.raises(signal):
+        safe_getattr(Interrupted(), "text")
+    with pytest.raises(signal):
+        safe_getattrs(Interrupted(), ("text",))
+    with pytest.raises(signal):
+        safe_call(interrupted, "default")
+
+
+def test_a_guarded_call_gives_its_default_where_the_call_raises() -> None:
+    assert safe_call(int, None, "seven") is None
+    assert safe_call(int, None, "7") == 7
 
 
 def test_texts_and_numbers_are_taken_only_if_they_are() -> None:
