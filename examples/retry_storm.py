@@ -5,7 +5,7 @@ back it can serve half as many again as are wanted, and each call that it has to
 of one that it serves. That is enough for careless retries to keep it down for good. To make no retries is
 no danger to anybody, and cures nothing: then every hiccup is somebody's failed call.
 
-The time is virtual and the luck is seeded, so nothing sleeps and every run prints the same.
+The time is virtual and the random numbers are seeded, so nothing sleeps and every run prints the same.
 
     python examples/retry_storm.py [--svg FILE]
 """
@@ -88,15 +88,15 @@ Strategy = Callable[[FakeClock, Random], Begin]
 
 def naive(*waits: float) -> Strategy:
     """Fixed waits, for every client by itself."""
-    return lambda _clock, _luck: lambda _client: Naive(waits)
+    return lambda _clock, _rng: lambda _client: Naive(waits)
 
 
 def guarded(clients_per_guard: int) -> Strategy:
     """Our own defaults, with a guard for each so many clients: in one process they share it."""
 
-    def prepare(clock: FakeClock, luck: Random) -> Begin:
+    def prepare(clock: FakeClock, rng: Random) -> Begin:
         ways = [
-            Retrying(provider="acme", guard=Guard(clock=clock), clock=clock, luck=luck.random)
+            Retrying(provider="acme", guard=Guard(clock=clock), clock=clock, jitter=rng.random)
             for _ in range(0, CLIENTS, clients_per_guard)
         ]
         return lambda client: Operation(ways[client // clients_per_guard])
@@ -148,9 +148,9 @@ class Outcome:
 
 def simulate(strategy: Strategy, *, seed: int = 7) -> Outcome:
     """Run one strategy through the outage."""
-    clock, luck, outcome = FakeClock(), Random(seed), Outcome()  # noqa: S311  (luck, not a secret)
+    clock, rng, outcome = FakeClock(), Random(seed), Outcome()  # noqa: S311  (no secret)
     provider = Provider(clock)
-    begin = strategy(clock, luck)
+    begin = strategy(clock, rng)
 
     def attempt(wanted: Wanted, since: float) -> None:
         now = clock.monotonic()
@@ -177,7 +177,7 @@ def simulate(strategy: Strategy, *, seed: int = 7) -> Outcome:
             attempt(wanted, now)
 
     for client in range(CLIENTS):
-        clock.at(luck.random() * EVERY, lambda client=client: want(client))
+        clock.at(rng.random() * EVERY, lambda client=client: want(client))
     clock.advance(END)
     return outcome
 

@@ -89,18 +89,18 @@ def read_anything(data: bytes) -> None:
 
 def _mangled(data: bytes) -> str:
     """The seed with as many cuts, shards and swaps as there are bytes to say so."""
-    luck = random.Random(data)
+    rng = random.Random(data)
     text: str = GRAIN
     for _ in range(min(len(data), 12)):
-        at = luck.randrange(len(text) + 1)
-        match luck.randrange(4):
+        at = rng.randrange(len(text) + 1)
+        match rng.randrange(4):
             case 0:
-                text = text[:at] + luck.choice(SHARDS) + text[at:]
+                text = text[:at] + rng.choice(SHARDS) + text[at:]
             case 1:
-                text = text[:at] + text[at + luck.randrange(40) :]
+                text = text[:at] + text[at + rng.randrange(40) :]
             case 2:
                 lines = list[str](text.split("\n"))
-                one, two = luck.randrange(len(lines)), luck.randrange(len(lines))
+                one, two = rng.randrange(len(lines)), rng.randrange(len(lines))
                 lines[one], lines[two] = lines[two], lines[one]
                 text = "\n".join(lines)
             case _:

@@ -7,18 +7,18 @@ import pytest
 
 from failwell.fault import registry
 from failwell.report import redact
-from failwell.runtime import observer
+from failwell.runtime import suppress
 
 
 @pytest.fixture(autouse=True)
 def _a_clean_process() -> Iterator[None]:
     kinds = dict(registry._kinds)
     secrets = set(redact._registered)
-    observers = list(observer._observers)
+    observers = list(suppress._observers)
     yield
     registry._kinds.clear()
     registry._kinds.update(kinds)
-    observer._observers[:] = observers
+    suppress._observers[:] = observers
     if redact._registered != secrets:
         redact._registered.clear()
         redact._registered.update(secrets)

@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph  # pyright: ignore[reportMiss
 from langgraph.types import RetryPolicy
 
 import failwell
-from failwell.runtime.bridges.langgraph import retry_on
+from failwell.integrations.langgraph import retry_on
 
 
 class State(TypedDict):

@@ -10,7 +10,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import failwell
-from failwell.runtime.bridges.pydantic_ai import fallback_on
+from failwell.integrations.pydantic_ai import fallback_on
 
 
 def refusing(status: int) -> FunctionModel:

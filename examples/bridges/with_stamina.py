@@ -6,7 +6,7 @@ python examples/bridges/with_stamina.py
 import stamina
 
 import failwell
-from failwell.runtime.bridges.stamina import retry_on
+from failwell.integrations.stamina import retry_on
 
 OVERLOADED = failwell.Fault(
     kind="provider.overloaded", not_before=failwell.NotBefore(after=0.05, source="header retry-after")

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
 
 import failwell
-from failwell.runtime.bridges.temporal import retry_policy, to_application_error
+from failwell.integrations.temporal import retry_policy, to_application_error
 
 
 def call_model(question: str) -> str:

@@ -6,7 +6,7 @@ python examples/bridges/with_tenacity.py
 import tenacity
 
 import failwell
-from failwell.runtime.bridges.tenacity import retry_if_failwell, wait_failwell
+from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
 
 OVERLOADED = failwell.Fault(
     kind="provider.overloaded", not_before=failwell.NotBefore(after=0.05, source="header retry-after")

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from failwell.report.unclassified import unclassified as unclassified
     from failwell.runtime.cancel import cancel_scope as cancel_scope
     from failwell.runtime.chain import Chain as Chain
-    from failwell.runtime.chain_plan import Entry as Entry
+    from failwell.runtime.chain_entry import Entry as Entry
+    from failwell.runtime.gather import Partial as Partial
     from failwell.runtime.gather import gather as gather
-    from failwell.runtime.keys import idempotency_key as idempotency_key
-    from failwell.runtime.observer import observe as observe
-    from failwell.runtime.parked import Parked as Parked
-    from failwell.runtime.partial import Partial as Partial
-    from failwell.runtime.quiet import quiet_client as quiet_client
+    from failwell.runtime.loop import Parked as Parked
+    from failwell.runtime.operation import idempotency_key as idempotency_key
     from failwell.runtime.retry import retry as retry
     from failwell.runtime.retry import retrying as retrying
+    from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
+    from failwell.runtime.suppress import observe as observe
     from failwell.runtime.suppress import suppress as suppress
 
 _HOMES = {
@@ -52,12 +52,12 @@ _HOMES = {
     "Certainty": "failwell.fault.axes",
     "Chain": "failwell.runtime.chain",
     "Domain": "failwell.fault.axes",
-    "Entry": "failwell.runtime.chain_plan",
+    "Entry": "failwell.runtime.chain_entry",
     "ErrorReport": "failwell.report.record",
     "Fault": "failwell.fault.base",
     "NotBefore": "failwell.fault.facts",
-    "Parked": "failwell.runtime.parked",
-    "Partial": "failwell.runtime.partial",
+    "Parked": "failwell.runtime.loop",
+    "Partial": "failwell.runtime.gather",
     "Policy": "failwell.decision.policy",
     "ProviderMetadata": "failwell.fault.facts",
     "ResourceShortfall": "failwell.fault.facts",
@@ -71,11 +71,11 @@ _HOMES = {
     "classify": "failwell.report.saved",
     "describe": "failwell.report.describe",
     "gather": "failwell.runtime.gather",
-    "idempotency_key": "failwell.runtime.keys",
+    "idempotency_key": "failwell.runtime.operation",
     "kind": "failwell.fault.registry",
     "kinds": "failwell.fault.registry",
-    "observe": "failwell.runtime.observer",
-    "quiet_client": "failwell.runtime.quiet",
+    "observe": "failwell.runtime.suppress",
+    "without_sdk_retries": "failwell.runtime.sdk_retries",
     "register_code": "failwell.adapters.codes",
     "register_kind": "failwell.fault.registry",
     "register_secret": "failwell.report.redact",
@@ -117,7 +117,6 @@ __all__ = [
     "kind",
     "kinds",
     "observe",
-    "quiet_client",
     "register_code",
     "register_kind",
     "register_secret",
@@ -128,6 +127,7 @@ __all__ = [
     "suppress",
     "translate",
     "unclassified",
+    "without_sdk_retries",
 ]
 
 

@@ -121,7 +121,7 @@ def test_a_told_wait_beyond_a_minute_is_not_slept(
 
 
 def test_a_long_back_off_that_nobody_told_is_slept() -> None:
-    decision = decide(Policy(), a_report(), after(5), luck=0.5)
+    decision = decide(Policy(), a_report(), after(5), jitter=0.5)
 
     assert decision == Retry(after=80.0, why="after a back-off")
 

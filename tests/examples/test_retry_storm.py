@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_result_is_not_the_luck_of_one_seed(seed: int) -> None:
+def test_the_result_does_not_depend_on_the_seed(seed: int) -> None:
     ours = simulate(STRATEGIES[OURS[0]], seed=seed)
 
     assert ours.amplification <= 1.2

@@ -54,7 +54,7 @@ class Storm:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder
-        self._luck = random.Random(seed)
+        self._rng = random.Random(seed)
         self._gpu = folder / "gpu"
         self._gpu.mkdir()
         self._tags = 0
@@ -88,8 +88,8 @@ class Storm:
             while not is_over(self):
                 await until(lambda: len(jobs.queue.live) <= CROWD, 60)
                 await self._strike(jobs)
-                if self._luck.random() < 0.3:
-                    await asyncio.sleep(self._luck.random() * 0.02)
+                if self._rng.random() < 0.3:
+                    await asyncio.sleep(self._rng.random() * 0.02)
             await self._calm(jobs)
             counts = self._check(jobs)
         await asyncio.sleep(0)
@@ -119,7 +119,7 @@ class Storm:
         jobs.register(manifest, config={"gpu": str(self._gpu)})
 
     async def _strike(self, jobs: Runtime) -> None:
-        deed = self._luck.choices(
+        deed = self._rng.choices(
             [self._work, self._stream, self._load, self._cancel, self._reorder, self._kill, self._switch,
              self._configure, self._pause, self._unload, self._restart],
             [50, 6, 8, 14, 5, 4, 3, 3, 2, 1, 1],
@@ -128,28 +128,28 @@ class Storm:
         await deed(jobs)
 
     async def _work(self, jobs: Runtime) -> None:
-        action, given = self._luck.choice(
+        action, given = self._rng.choice(
             [
-                ("execute", {"seconds": self._luck.random() * 0.1}),
+                ("execute", {"seconds": self._rng.random() * 0.1}),
                 ("execute", {"seconds": 0.0}),
                 ("execute", {"seconds": 0.0}),
-                ("deaf", {"seconds": self._luck.random() * 0.1}),
-                ("die", {"code": self._luck.randrange(1, 100)}),
-                ("fail", {"kind": self._luck.choice(["transient", "resource", "fatal"])}),
+                ("deaf", {"seconds": self._rng.random() * 0.1}),
+                ("die", {"code": self._rng.randrange(1, 100)}),
+                ("fail", {"kind": self._rng.choice(["transient", "resource", "fatal"])}),
             ]
         )
-        wishes: dict[str, Any] = {"action": action, "priority": self._luck.randrange(3)}
-        wishes["control"] = {"max_attempts": self._luck.randrange(1, 4)}
-        if self._luck.random() < 0.15:
-            wishes["timeout"] = 0.02 + self._luck.random() * 0.05
-        if self._luck.random() < 0.15:
-            wishes["deadline"] = datetime.now(UTC) + timedelta(seconds=self._luck.random() * 2 - 0.3)
-        await self._submit(jobs, self._luck.choice([*WORKERS]), given, wishes)
+        wishes: dict[str, Any] = {"action": action, "priority": self._rng.randrange(3)}
+        wishes["control"] = {"max_attempts": self._rng.randrange(1, 4)}
+        if self._rng.random() < 0.15:
+            wishes["timeout"] = 0.02 + self._rng.random() * 0.05
+        if self._rng.random() < 0.15:
+            wishes["deadline"] = datetime.now(UTC) + timedelta(seconds=self._rng.random() * 2 - 0.3)
+        await self._submit(jobs, self._rng.choice([*WORKERS]), given, wishes)
 
     async def _load(self, jobs: Runtime) -> None:
         """Want more of the card than there is for all of them."""
-        name = self._luck.choice([*MODELS])
-        await self._submit(jobs, name, {"mb": self._luck.choice([500, 3_000, 6_000])}, {}, tagged=False)
+        name = self._rng.choice([*MODELS])
+        await self._submit(jobs, name, {"mb": self._rng.choice([500, 3_000, 6_000])}, {}, tagged=False)
 
     async def _submit(
         self, jobs: Runtime, name: str, given: dict[str, Any], wishes: dict[str, Any], *, tagged: bool = True
@@ -166,7 +166,7 @@ class Storm:
 
     async def _stream(self, jobs: Runtime) -> None:
         self._tags += 1
-        self._beside(self._take(jobs, self._luck.choice([*WORKERS]), self._tags, self._luck.randrange(80)))
+        self._beside(self._take(jobs, self._rng.choice([*WORKERS]), self._tags, self._rng.randrange(80)))
 
     async def _take(self, jobs: Runtime, name: str, tag: int, most: int) -> None:
         """Take some of the items, one now and then; sometimes none for longer than it may take."""
@@ -191,16 +191,16 @@ class Storm:
 
     async def _cancel(self, jobs: Runtime) -> None:
         if self._ids:
-            job = self._luck.choice(self._ids[-20:])
+            job = self._rng.choice(self._ids[-20:])
             if jobs.cancel(job):
                 self._stopped.add(self._tag_of[job])
 
     async def _reorder(self, jobs: Runtime) -> None:
         if self._ids:
-            jobs.reorder(self._luck.choice(self._ids[-10:]), self._luck.randrange(5))
+            jobs.reorder(self._rng.choice(self._ids[-10:]), self._rng.randrange(5))
 
     async def _kill(self, jobs: Runtime) -> None:
-        name = self._luck.choice([*WORKERS, *MODELS])
+        name = self._rng.choice([*WORKERS, *MODELS])
         if name in self._away:
             return
         pid = jobs.worker(name).pid
@@ -208,23 +208,23 @@ class Storm:
             os.kill(pid, signal.SIGKILL)
 
     async def _switch(self, jobs: Runtime) -> None:
-        name = self._luck.choice([*WORKERS])
+        name = self._rng.choice([*WORKERS])
         await self._known(name, lambda: jobs.disable(name))
-        await asyncio.sleep(self._luck.random() * 0.02)
+        await asyncio.sleep(self._rng.random() * 0.02)
         await self._known(name, lambda: jobs.enable(name))
 
     async def _configure(self, jobs: Runtime) -> None:
-        name = self._luck.choice([*WORKERS])
-        config = {"slow": self._luck.choice([0, 0, 0.05])}
+        name = self._rng.choice([*WORKERS])
+        config = {"slow": self._rng.choice([0, 0, 0.05])}
         self._beside(self._known(name, lambda: jobs.configure(name, config)))
 
     async def _pause(self, jobs: Runtime) -> None:
         jobs.pause()
-        await asyncio.sleep(self._luck.random() * 0.02)
+        await asyncio.sleep(self._rng.random() * 0.02)
         jobs.resume()
 
     async def _unload(self, jobs: Runtime) -> None:
-        name = self._luck.choice([*WORKERS])
+        name = self._rng.choice([*WORKERS])
         if name not in self._away:
             self._away.add(name)
             self._beside(self._reload(jobs, name))
@@ -236,7 +236,7 @@ class Storm:
         self._away.discard(name)
 
     async def _restart(self, jobs: Runtime) -> None:
-        name = self._luck.choice([*WORKERS])
+        name = self._rng.choice([*WORKERS])
         self._beside(self._known(name, lambda: jobs.worker(name).restart()))
 
     async def _known(self, name: str, deed: Callable[[], Awaitable[Any]]) -> None:

@@ -16,9 +16,9 @@ from failwell.jobs.worker import Died, Started
 from tests.jobs.workers import a_worker, is_alive, run
 
 
-async def _ask(worker: SupervisedWorker, job: str, luck: random.Random) -> Any:
+async def _ask(worker: SupervisedWorker, job: str, rng: random.Random) -> Any:
     """One thing of all that can be asked, at some moment."""
-    await asyncio.sleep(luck.random() * 0.5)
+    await asyncio.sleep(rng.random() * 0.5)
 
     async def killed() -> None:
         if worker.pid is not None:
@@ -27,11 +27,11 @@ async def _ask(worker: SupervisedWorker, job: str, luck: random.Random) -> Any:
 
     async def cancelled() -> None:
         for running in worker.in_flight[:1]:
-            await worker.cancel(running, grace=luck.choice([0.0, 0.1]))
+            await worker.cancel(running, grace=rng.choice([0.0, 0.1]))
 
     async def left(work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(work)
-        await asyncio.sleep(luck.random() * 0.05)
+        await asyncio.sleep(rng.random() * 0.05)
         task.cancel()
         await asyncio.wait([task])
 
@@ -50,19 +50,19 @@ async def _ask(worker: SupervisedWorker, job: str, luck: random.Random) -> Any:
         cancelled,
     ]
     with suppress(Fault):
-        await luck.choice(asked)()
+        await rng.choice(asked)()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_asked_of_a_worker_at_the_same_time_is_answered(seed: int) -> None:
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     care = Supervision(deaths=1000)
 
     async def work() -> Any:
         limits: dict[str, Any] = {"concurrency": 3, "cancel_grace": 0.2, "stop_grace": 0.5}
         async with a_worker("rough:Rough", config={"slow": 0.02}, care=care, **limits) as (worker, told):
             async with asyncio.timeout(40):
-                await asyncio.gather(*(_ask(worker, f"job-{n}", luck) for n in range(50)))
+                await asyncio.gather(*(_ask(worker, f"job-{n}", rng) for n in range(50)))
                 last = await worker.call("last", {"value": "last"})
             in_flight = worker.in_flight
         return last, in_flight, told

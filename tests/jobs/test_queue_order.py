@@ -70,14 +70,14 @@ def test_a_waiting_job_that_is_cancelled_never_runs_and_is_listed_once(tmp_path:
 def test_a_cancelled_job_never_runs_whenever_the_cancel_comes(tmp_path: Path) -> None:
     async def work() -> None:
         log = tmp_path / "log"
-        luck = random.Random(7)
+        rng = random.Random(7)
         async with a_runtime(tmp_path, measured=False) as jobs:
             jobs.register(a_capability(concurrency=4), config={"log": str(log)})
             await jobs.call("worker", {"value": "first"})
 
             async def one(number: int) -> tuple[str, JobState]:
                 job = await jobs.submit("worker", {"value": number})
-                for _ in range(luck.randrange(6)):
+                for _ in range(rng.randrange(6)):
                     await asyncio.sleep(0)
                 jobs.cancel(job.id)
                 return str(number), (await jobs.wait(job.id)).state

@@ -9,8 +9,8 @@ import pytest
 import failwell
 from failwell.fault.classes import Cancellation
 from failwell.runtime.cancel import CancelScope, cancel_scope, current_scope
-from failwell.runtime.observer import Suppressed, observe
 from failwell.runtime.retry import retry
+from failwell.runtime.suppress import Suppressed, observe
 from tests.runtime.acting import Scripted, rate_limited
 
 
@@ -107,7 +107,7 @@ def test_a_real_wait_in_a_thread_ends_when_another_thread_cancels() -> None:
 
     def work() -> None:
         try:
-            retry(cancel=scope, luck=lucky)(call)()
+            retry(cancel=scope, jitter=lucky)(call)()
         except Exception as error:
             raised.append(error)
         ended.set()
@@ -142,7 +142,7 @@ def test_a_real_wait_on_a_loop_ends_when_a_thread_cancels() -> None:
 
     async def work() -> None:
         async with asyncio.timeout(4):
-            await retry(cancel=scope, luck=lucky)(call.on_loop)()
+            await retry(cancel=scope, jitter=lucky)(call.on_loop)()
 
     with pytest.raises(Cancellation):
         asyncio.run(work())

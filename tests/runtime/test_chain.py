@@ -13,8 +13,8 @@ from failwell.fault.classes import Cancellation
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.chain import Chain, ChainPolicy, Entry
 from failwell.runtime.guard import Guard
-from failwell.runtime.keys import idempotency_key
-from failwell.runtime.parked import Parked
+from failwell.runtime.loop import Parked
+from failwell.runtime.operation import idempotency_key
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
@@ -25,7 +25,7 @@ def an_entry(name: str, call: Callable[..., Any], **changes: Any) -> Entry:
 
 
 def a_chain(*entries: Entry, clock: FakeClock | None = None, **changes: Any) -> Chain:
-    return Chain(*entries, clock=clock or FakeClock(), luck=even, **changes)
+    return Chain(*entries, clock=clock or FakeClock(), jitter=even, **changes)
 
 
 def tried(chain: Chain) -> list[tuple[str | None, str | None]]:

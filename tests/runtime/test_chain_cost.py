@@ -9,9 +9,8 @@ import pytest
 import failwell
 from failwell.decision.budget import Budget
 from failwell.runtime.chain import Chain, ChainPolicy, Entry
-from failwell.runtime.cost import Price, Prices, estimate
-from failwell.runtime.purse import BudgetExceeded, Purse
-from failwell.runtime.usage import read_usage
+from failwell.runtime.cost import Price, Prices, estimate, read_usage
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, ledger, overloaded
@@ -119,20 +118,20 @@ def test_a_usage_hook_that_fails_does_not_cost_the_answer() -> None:
 
 @pytest.mark.acceptance("relavium 32")
 def test_exactly_the_budget_is_allowed_and_one_micro_cent_more_is_not() -> None:
-    purse = Purse(Budget(cost=100))
+    budget = SharedBudget(Budget(cost=100))
 
-    purse.reserve(60).settle(60)
-    purse.reserve(40).release()
+    budget.reserve(60).settle(60)
+    budget.reserve(40).release()
     with pytest.raises(BudgetExceeded, match="41 micro-cents and 40 of 100 are left"):
-        purse.reserve(41)
+        budget.reserve(41)
 
-    assert purse.spent.cost == 60
+    assert budget.spent.cost == 60
 
 
 @pytest.mark.acceptance("relavium 32")
 def test_over_the_budget_no_provider_is_called() -> None:
     call = Scripted("answer")
-    chain = a_chain(an_entry("a", call), purse=Purse(Budget(cost=1)))
+    chain = a_chain(an_entry("a", call), budget=SharedBudget(Budget(cost=1)))
 
     error = caught(lambda: chain.call(prompt="hello", max_tokens=1000))
 
@@ -145,7 +144,7 @@ def test_over_the_budget_no_provider_is_called() -> None:
 def test_what_one_branch_reserved_another_cannot_spend() -> None:
     expected = estimate(PRICES, "A", "a", {"max_tokens": 1000})
     assert expected is not None
-    purse = Purse(Budget(cost=expected + expected // 2))
+    budget = SharedBudget(Budget(cost=expected + expected // 2))
     calls: list[int] = []
 
     async def answers(**request: Any) -> dict[str, Any]:
@@ -155,7 +154,7 @@ def test_what_one_branch_reserved_another_cannot_spend() -> None:
 
     async def branch() -> str:
         try:
-            await a_chain(an_entry("a", answers), purse=purse).acall(max_tokens=1000)
+            await a_chain(an_entry("a", answers), budget=budget).acall(max_tokens=1000)
         except BudgetExceeded:
             return "refused"
         return "done"
@@ -168,17 +167,17 @@ def test_what_one_branch_reserved_another_cannot_spend() -> None:
 
 
 def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
-    purse = Purse(Budget(cost=100 * 7))
+    budget = SharedBudget(Budget(cost=100 * 7))
     highest = 0
 
     async def task(number: int) -> int:
         nonlocal highest
         try:
-            reserved = purse.reserve(7)
+            reserved = budget.reserve(7)
         except BudgetExceeded:
             return 0
         await asyncio.sleep(0)
-        highest = max(highest, purse.spent.cost)
+        highest = max(highest, budget.spent.cost)
         reserved.settle(5 if number % 2 else 7)
         return 1
 
@@ -189,23 +188,23 @@ def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
 
     assert done >= 100
     assert highest <= 700
-    assert purse.spent.cost <= 700
+    assert budget.spent.cost <= 700
 
 
 def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
-    purse = Purse(Budget(cost=10**12))
-    lost = a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown"))), purse=purse)
-    refused = a_chain(an_entry("a", Scripted(a_fault(kind="provider.bad_request"))), purse=purse)
+    budget = SharedBudget(Budget(cost=10**12))
+    lost = a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown"))), budget=budget)
+    refused = a_chain(an_entry("a", Scripted(a_fault(kind="provider.bad_request"))), budget=budget)
 
     caught(lambda: refused.call(max_tokens=10))
-    assert purse.spent.cost == 0
+    assert budget.spent.cost == 0
     caught(lambda: lost.call(max_tokens=10))
-    assert purse.spent.cost == estimate(PRICES, "A", "a", {"max_tokens": 10})
+    assert budget.spent.cost == estimate(PRICES, "A", "a", {"max_tokens": 10})
 
 
 def test_a_purse_in_a_purse_takes_from_both() -> None:
-    outer = Purse(Budget(cost=100))
-    inner = Purse(Budget(cost=80), parent=outer)
+    outer = SharedBudget(Budget(cost=100))
+    inner = SharedBudget(Budget(cost=80), parent=outer)
 
     inner.reserve(50).keep()
     outer.reserve(40).keep()

@@ -10,8 +10,7 @@ import pytest
 
 from failwell.fault.classes import Cancellation
 from failwell.runtime.cancel import cancel_scope
-from failwell.runtime.gather import gather
-from failwell.runtime.partial import Partial
+from failwell.runtime.gather import Partial, gather
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 

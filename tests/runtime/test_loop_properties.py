@@ -19,9 +19,9 @@ from failwell.report.describe import describe
 from failwell.report.ledger import ledger_of
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.chain import Chain, ChainPolicy, Entry
-from failwell.runtime.parked import Parked
-from failwell.runtime.purse import BudgetExceeded, Purse
+from failwell.runtime.loop import Parked
 from failwell.runtime.retry import retry
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing.clock import FakeClock
 
 KINDS = sorted(kind.name for kind in kinds() if not kind.name.startswith("cancel."))
@@ -222,14 +222,14 @@ def test_the_ledger_shows_every_call_and_its_waits_add_up(policy: Policy, script
 def test_sync_and_async_loops_decide_alike(policy: Policy, script: list[Failure]) -> None:
     plain, on_loop = World(script), World(script)
 
-    plain.run(policy, luck=lambda: 0.25)
+    plain.run(policy, jitter=lambda: 0.25)
 
     async def call() -> str:
         return on_loop.call()
 
     async def run() -> None:
         try:
-            await retry(policy=policy, clock=on_loop.clock, cancel=on_loop.scope, luck=lambda: 0.25)(call)()
+            await retry(policy=policy, clock=on_loop.clock, cancel=on_loop.scope, jitter=lambda: 0.25)(call)()
         except Exception as error:
             on_loop.raised = error
 
@@ -297,7 +297,7 @@ def test_a_chain_never_does_what_no_loop_may_do(plan: list[Line], idempotent: bo
 
 def test_a_thousand_loops_side_by_side_never_make_more_calls_than_they_share() -> None:
     calls: list[int] = []
-    purse = Purse(Budget(attempts=500), clock=FakeClock())
+    budget = SharedBudget(Budget(attempts=500), clock=FakeClock())
 
     async def fails(number: int) -> None:
         calls.append(number)
@@ -307,7 +307,7 @@ def test_a_thousand_loops_side_by_side_never_make_more_calls_than_they_share() -
     async def loop(number: int) -> None:
         patient = Backoff(curve="fixed", first=0.0)
         try:
-            await retry(purse=purse, attempts=4, backoff=patient)(fails)(number)
+            await retry(budget=budget, attempts=4, backoff=patient)(fails)(number)
         except Fault:
             return
 
@@ -317,4 +317,4 @@ def test_a_thousand_loops_side_by_side_never_make_more_calls_than_they_share() -
     asyncio.run(everybody())
 
     assert len(calls) == 500
-    assert purse.spent.attempts == 500
+    assert budget.spent.attempts == 500

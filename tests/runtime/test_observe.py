@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from failwell import observe, suppress
-from failwell.runtime.observer import Suppressed
+from failwell.runtime.suppress import Suppressed
 
 
 def ignore_something(reason: str = "fine") -> None:

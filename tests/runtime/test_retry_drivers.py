@@ -9,10 +9,10 @@ import failwell
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.fault.base import Fault
-from failwell.runtime.observer import Suppressed, observe
-from failwell.runtime.purse import BudgetExceeded, Purse
+from failwell.runtime.loop import Ended, Happening, watch
 from failwell.runtime.retry import retry, retrying
-from failwell.runtime.watch import Ended, Happening, watch
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.runtime.suppress import Suppressed, observe
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded
@@ -35,7 +35,7 @@ def test_rounds_by_hand_go_on_until_one_works() -> None:
     call = Scripted(overloaded(), overloaded(), "answer")
     answers: list[Any] = []
 
-    for attempt in retrying(clock=clock, luck=even):
+    for attempt in retrying(clock=clock, jitter=even):
         with attempt:
             answers.append((attempt.number, call()))
 
@@ -85,7 +85,7 @@ def test_rounds_on_a_loop() -> None:
     call = Scripted(overloaded(), "answer")
 
     async def ask() -> Any:
-        async for attempt in retrying(clock=clock, luck=even):
+        async for attempt in retrying(clock=clock, jitter=even):
             async with attempt:
                 return await call.on_loop()
         raise AssertionError("unreachable")
@@ -163,7 +163,7 @@ def test_an_open_purse_is_shared_by_every_loop_below_it() -> None:
     calls = Scripted(overloaded())
     looped = retry(attempts=10, backoff=AT_ONCE)(calls)
 
-    with Purse(Budget(attempts=4), clock=FakeClock()):
+    with SharedBudget(Budget(attempts=4), clock=FakeClock()):
         first = caught(looped)
         second = caught(looped)
 
@@ -177,13 +177,13 @@ def test_an_attempt_around_an_attempt_is_paid_once() -> None:
     calls = Scripted(overloaded())
     inner = retry(attempts=3, backoff=AT_ONCE)(calls)
     outer = retry(attempts=3, backoff=AT_ONCE)(inner)
-    purse = Purse(Budget(attempts=100), clock=FakeClock())
+    budget = SharedBudget(Budget(attempts=100), clock=FakeClock())
 
-    with purse:
+    with budget:
         caught(outer)
 
     assert calls.count == 9
-    assert purse.spent.attempts == 9
+    assert budget.spent.attempts == 9
 
 
 def test_a_budget_of_an_outer_loop_counts_the_calls_of_the_inner_one() -> None:
@@ -211,7 +211,7 @@ def test_a_description_of_a_wrapper_finds_the_attempts_below_it() -> None:
 
 def test_the_ledger_prints_as_a_table() -> None:
     error = caught(
-        retry(clock=FakeClock(), luck=even, provider="acme", model="m1")(
+        retry(clock=FakeClock(), jitter=even, provider="acme", model="m1")(
             Scripted(overloaded(), a_fault(kind="provider.outcome_unknown"))
         )
     )

@@ -12,9 +12,8 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Cancellation
 from failwell.report.ledger import ledger_of
 from failwell.runtime.cancel import CancelScope
-from failwell.runtime.parked import Parked
+from failwell.runtime.loop import Ended, Happening, Parked, Tried
 from failwell.runtime.retry import retry
-from failwell.runtime.watch import Ended, Happening, Tried
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
@@ -42,8 +41,8 @@ def test_a_rate_limit_without_a_told_wait_makes_six_calls_over_five_growing_wait
 def test_the_jitter_spreads_a_wait_over_a_fifth_in_both_directions() -> None:
     lowest, highest = FakeClock(), FakeClock()
 
-    caught(retry(clock=lowest, luck=lambda: 0.0)(Scripted(rate_limited())))
-    caught(retry(clock=highest, luck=lambda: 1.0)(Scripted(rate_limited())))
+    caught(retry(clock=lowest, jitter=lambda: 0.0)(Scripted(rate_limited())))
+    caught(retry(clock=highest, jitter=lambda: 1.0)(Scripted(rate_limited())))
 
     assert lowest.slept == pytest.approx([4, 8, 16, 32, 64])
     assert highest.slept == pytest.approx([6, 12, 24, 48, 96])
@@ -54,7 +53,7 @@ def test_a_told_wait_is_slept_exactly_and_never_jittered() -> None:
     clock = FakeClock()
     call = Scripted(rate_limited(not_before=told(7)), "answer")
 
-    answer = retry(clock=clock, luck=lambda: 0.99)(call)()
+    answer = retry(clock=clock, jitter=lambda: 0.99)(call)()
 
     assert answer == "answer"
     assert clock.slept == [7.0]
@@ -180,7 +179,7 @@ def test_a_repeated_tool_asks_for_approval_once_because_the_loop_is_below_the_qu
 def test_every_attempt_is_on_record_with_its_number_kind_wait_and_reason() -> None:
     seen: list[Happening] = []
 
-    error = caught(retry(clock=FakeClock(), luck=even, watcher=seen.append)(Scripted(overloaded())))
+    error = caught(retry(clock=FakeClock(), jitter=even, watcher=seen.append)(Scripted(overloaded())))
 
     assert [(one.number, one.kind, one.wait, one.reason) for one in ledger(error).attempts] == [
         (1, "provider.overloaded", 1.0, "retrying in 1.0 s, after a back-off"),
@@ -367,7 +366,7 @@ def test_a_deadline_counts_the_calls_and_not_only_the_waits() -> None:
         clock.advance(4)
         raise overloaded()
 
-    error = caught(retry(clock=clock, luck=even, timeout=7)(slow))
+    error = caught(retry(clock=clock, jitter=even, timeout=7)(slow))
 
     assert clock.slept == [1.0]
     assert "deadline" in ledger(error).stopped
@@ -375,10 +374,10 @@ def test_a_deadline_counts_the_calls_and_not_only_the_waits() -> None:
 
 def test_a_deadline_of_an_outer_loop_holds_for_the_loops_inside() -> None:
     clock = FakeClock()
-    inner = retry(clock=clock, luck=even, attempts=50, backoff=Backoff(curve="fixed", first=1.0))(
+    inner = retry(clock=clock, jitter=even, attempts=50, backoff=Backoff(curve="fixed", first=1.0))(
         Scripted(overloaded())
     )
 
-    caught(retry(clock=clock, luck=even, timeout=5, attempts=50)(inner))
+    caught(retry(clock=clock, jitter=even, timeout=5, attempts=50)(inner))
 
     assert clock.monotonic() <= 5

@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import observe, suppress
-from failwell.runtime.observer import Suppressed
+from failwell.runtime.suppress import Suppressed
 
 SECRET = "hunter2-and-more"
 

@@ -8,9 +8,9 @@ import pytest
 import failwell
 from failwell.fault.axes import ActionKind
 from failwell.runtime.chain import Chain, ChainPolicy, Entry
-from failwell.runtime.parked import Parked
-from failwell.runtime.quiet import quiet_client
+from failwell.runtime.loop import Parked
 from failwell.runtime.retry import retry
+from failwell.runtime.sdk_retries import without_sdk_retries
 from failwell.testing.clock import FakeClock
 from failwell.testing.laboratory import Lab, lab
 from tests.runtime.acting import caught, ledger
@@ -38,9 +38,11 @@ def a_post(fake: Lab, scenario: str, dialect: str = "openai", timeout: float = 5
 
 
 def an_openai_call(fake: Lab, scenario: str, **changes: Any) -> Any:
-    """A call with the vendor's own client, its retries switched off by `quiet_client`."""
+    """A call with the vendor's own client, its retries switched off by `without_sdk_retries`."""
     openai: Any = pytest.importorskip("openai")
-    client = quiet_client(openai.OpenAI(api_key="sk-lab", base_url=fake.url("openai", scenario), **changes))
+    client = without_sdk_retries(
+        openai.OpenAI(api_key="sk-lab", base_url=fake.url("openai", scenario), **changes)
+    )
 
     def create(**_: Any) -> Any:
         return client.chat.completions.create(**ASKED)

@@ -24,8 +24,8 @@ class Backoff:
         if not (self.first >= 0 and self.longest >= 0 and 0 <= self.jitter <= 1):
             raise ValueError("`first` and `longest` must not be negative, and `jitter` lies between 0 and 1")
 
-    def wait(self, step: int, luck: float = 0.5) -> float:
-        """Seconds of step `step` (1 is the first); `luck` in [0, 1) is drawn by the caller."""
+    def wait(self, step: int, jitter: float = 0.5) -> float:
+        """Seconds of step `step` (1 is the first); `jitter` in [0, 1) is drawn by the caller."""
         if self.curve == "exponential":
             # Beyond any cap that makes sense the power would only overflow.
             plain = self.first * 2.0 ** min(step - 1, 60)
@@ -34,4 +34,4 @@ class Backoff:
         else:
             plain = self.first
         capped = min(plain, self.longest)
-        return capped * (1 + self.jitter * (2 * luck - 1))
+        return capped * (1 + self.jitter * (2 * jitter - 1))

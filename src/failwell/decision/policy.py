@@ -126,17 +126,17 @@ class Reasoned(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def decide(policy: Policy, report: ErrorReport, tries: Tries, luck: float = 0.5) -> Decision:
-    """What to do about `report`; `luck` in [0, 1) is drawn by the caller."""
+def decide(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Decision:
+    """What to do about `report`; `jitter` in [0, 1) is drawn by the caller."""
     rule = next((rule for rule in policy.rules if rule.match.fits(report)), None)
-    return _choose(policy, report, tries, rule, luck)
+    return _choose(policy, report, tries, rule, jitter)
 
 
-def reason(policy: Policy, report: ErrorReport, tries: Tries, luck: float = 0.5) -> Reasoned:
+def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Reasoned:
     """`decide`, with the rule that spoke and those that would have spoken next."""
     fitting = [rule for rule in policy.rules if rule.match.fits(report)]
     names = [*(str(rule) for rule in fitting), f"default `{default_schedule(report)}`"]
-    decision = _choose(policy, report, tries, fitting[0] if fitting else None, luck)
+    decision = _choose(policy, report, tries, fitting[0] if fitting else None, jitter)
     return Reasoned(decision, names[0], tuple(names[1:]))
 
 
@@ -166,7 +166,7 @@ _SOUND = (Category.RESOURCE, Category.CAPACITY, Category.AMBIGUOUS)
 _MAYBE_DONE = (Certainty.UNKNOWN, Certainty.PARTIAL, Certainty.DONE_BUT_LOST)
 
 
-def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None, luck: float) -> Decision:
+def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None, jitter: float) -> Decision:
     category = report.category
     if category is Category.CANCELLED:
         return GiveUp(why="it was cancelled")
@@ -178,7 +178,7 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
         return _elsewhere(tries, report, "the policy does not repeat it")
     if is_unsure(report, tries.idempotent):
         if tries.may_ask and tries.attempts < schedule.max_attempts:
-            wait = schedule.backoff.wait(tries.attempts, luck)
+            wait = schedule.backoff.wait(tries.attempts, jitter)
             late = _over(tries, wait)
             if late is not None:
                 return GiveUp(why=late)
@@ -190,10 +190,10 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
         return _until_renewed(tries, report)
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
         return _elsewhere(tries, report, _why_not(report))
-    return _again(policy, tries, report, schedule, luck)
+    return _again(policy, tries, report, schedule, jitter)
 
 
-def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, luck: float) -> Decision:
+def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
     told = report.not_before
     if told is not None and told.after > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
@@ -201,7 +201,7 @@ def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
     if tries.attempts >= schedule.max_attempts:
         return _elsewhere(tries, report, _spent(schedule))
     # What the provider says is kept exactly: no jitter, not a moment less.
-    wait = told.after if told is not None else schedule.backoff.wait(tries.attempts, luck)
+    wait = told.after if told is not None else schedule.backoff.wait(tries.attempts, jitter)
     late = _over(tries, wait)
     if late is not None:
         return _elsewhere(tries, report, late)

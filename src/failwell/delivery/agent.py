@@ -7,9 +7,8 @@ itself is not repeated.
 from collections.abc import Iterable
 from typing import Any, cast
 
-from failwell.delivery.json_text import json_text
 from failwell.delivery.markdown import code, escaped, fenced
-from failwell.delivery.plain import neutral, one_line
+from failwell.delivery.plain import json_text, neutral, one_line
 from failwell.report.record import ErrorReport
 from failwell.report.redact import cut, redact_value
 from failwell.report.views import user_message

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeGuard, cast
 
-from failwell.delivery.json_text import json_text
-from failwell.delivery.plain import one_line
+from failwell.delivery.plain import json_text, one_line
 from failwell.delivery.text import render_text
 from failwell.fault.axes import Domain
 from failwell.report.describe import describe

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any, cast
 
-from failwell.delivery.json_text import finite, json_text
+from failwell.delivery.plain import finite, json_text
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.describe import describe, new_id

@@ -6,7 +6,7 @@ vanish, turn into emoji, or raise.
 
 from typing import TYPE_CHECKING
 
-from failwell.delivery.words import Audience, words
+from failwell.delivery.text import Audience, failure_text
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
     from rich.table import Table
     from rich.text import Text
 
-    said = words(report, audience)
+    said = failure_text(report, audience)
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
     rows.add_column(overflow="fold")

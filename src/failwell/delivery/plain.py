@@ -5,6 +5,10 @@ escape such as `\x1b`, so that it is seen and does nothing.
 """
 
 import re
+from collections.abc import Mapping
+from json import dumps
+from math import isfinite
+from typing import Any, cast
 
 from failwell.report.redact import cut
 
@@ -36,3 +40,23 @@ def _written_out(match: re.Match[str]) -> str:
     if point < 0x100:
         return f"\\x{point:02x}"
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def finite(value: Any) -> Any:
+    """`value` with every number that JSON cannot write replaced by null."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """`value` as JSON text; what JSON does not know is named by its type."""
+    return dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=indent, default=_named)
+
+
+def _named(value: object) -> str:
+    return f"<{type(value).__name__}>"

@@ -9,7 +9,7 @@ from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
-from failwell.delivery.json_text import finite, json_text
+from failwell.delivery.plain import finite, json_text
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.fingerprint import fingerprint
 from failwell.report.record import ErrorReport

@@ -1,7 +1,178 @@
 """One failure as plain text for a terminal or a log file."""
 
-from failwell.delivery.words import Audience, words
-from failwell.report.record import ErrorReport
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Any, Literal
+
+from failwell.delivery.plain import json_text, one_line
+from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
+from failwell.report.redact import TEXT_CAP
+
+Audience = Literal["user", "operator"]
+
+_VIA = {"cause": "from", "context": "while handling", "member": "with"}
+_RESOURCES = {"gpu_vram_mb": "GPU memory", "system_ram_mb": "memory", "disk_mb": "disk space"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureText:
+    """One failure in words: single lines that are safe to show as they are."""
+
+    title: str
+    message: str
+    rows: tuple[tuple[str, str], ...]
+    """Label and value."""
+    blocks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Label and lines, indented by level where they form a tree."""
+    hint: str = ""
+
+
+def failure_text(report: ErrorReport, audience: Audience = "user") -> FailureText:
+    """What `audience` is told about `report`."""
+    return _for_user(report) if audience == "user" else _for_operator(report)
+
+
+def span(seconds: float) -> str:
+    """A length of time for a person, never shorter than it is."""
+    if not isfinite(seconds):
+        return "an unknown time"
+    if seconds < 120:
+        return f"{_up(seconds, 0.1):g} s"
+    if seconds < 7_200:
+        return f"{_up(seconds / 60, 1):g} min"
+    if seconds < 172_800:
+        return f"{_up(seconds / 3_600, 0.1):g} h"
+    return f"{_up(seconds / 86_400, 0.1):g} days"
+
+
+def _for_user(report: ErrorReport) -> FailureText:
+    view = report.view("user")
+    return FailureText(
+        title=one_line(view["title"]),
+        message=one_line(view["message"]),
+        rows=_rows((*_common(view), ("id", view["id"]))),
+        hint=one_line(view["user_action"].get("detail", "")),
+    )
+
+
+def _for_operator(report: ErrorReport) -> FailureText:
+    view = report.view("operator")
+    reply: Mapping[str, Any] = view.get("provider_metadata", {})
+    rows = (
+        *_common(view),
+        ("type", report.error_type),
+        ("certainty", report.certainty),
+        ("blame", report.blame),
+        ("provider", report.provider),
+        ("model", report.model),
+        ("status", reply.get("status_code")),
+        ("code", reply.get("code")),
+        ("request", reply.get("request_id")),
+        *((f"details.{key}", _plain(value)) for key, value in view.get("details", {}).items()),
+        ("id", report.id),
+        ("fingerprint", report.fingerprint),
+        ("at", view["occurred_at"]),
+    )
+    blocks = (
+        ("causes", [line for cause in report.causes for line in _cause(cause)]),
+        ("attempts", _columns([_attempt(attempt) for attempt in report.attempts])),
+        ("crossed", [_frame(frame) for frame in report.frames]),
+        ("evidence", [_evidence(evidence) for evidence in report.evidence]),
+    )
+    return FailureText(
+        title=one_line(report.title),
+        message=one_line(report.message, TEXT_CAP),
+        rows=_rows(rows),
+        blocks=tuple((label, tuple(lines)) for label, lines in blocks if lines),
+        hint=one_line(report.user_action.detail, TEXT_CAP),
+    )
+
+
+def _common(view: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    yield "kind", f"{view['kind']} ({', '.join(_verdict(view))})"
+    yield "where", " / ".join(f"{name} {value}" for name, value in view.get("scene", {}).items())
+    yield "fields", ", ".join(view.get("fields_invalid", ()))
+    if short := view.get("resource_shortfall"):
+        resource = _RESOURCES.get(short["resource"], short["resource"])
+        yield "short of", f"{resource}: {_mb(short['needed'])} needed, {_mb(short['available'])} free"
+
+
+def _mb(much: float) -> str:
+    return f"{much:,.1f}".removesuffix(".0") + " MB"
+
+
+def _verdict(view: Mapping[str, Any]) -> Iterable[str]:
+    yield view["category"]
+    after = view.get("not_before", {}).get("after")
+    known = isinstance(after, int | float) and isfinite(after) and after > 0
+    if view["retryable"]:
+        yield f"retry in {span(after)}" if known else "may be retried"
+    elif known:
+        yield f"blocked for {span(after)}"
+
+
+def _rows(rows: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    said = ((one_line(label), one_line(str(value), TEXT_CAP)) for label, value in rows if value is not None)
+    return tuple((label, value) for label, value in said if value)
+
+
+def _cause(cause: Cause) -> Iterable[str]:
+    indent = "  " * (max(1, min(cause.level, 20)) - 1)
+    kind = f" ({cause.kind})" if cause.kind else ""
+    message = f": {cause.message}" if cause.message else ""
+    yield indent + one_line(f"{_VIA.get(cause.via, cause.via)} {cause.type}{kind}{message}", TEXT_CAP)
+    for note in cause.notes:
+        yield f"{indent}  note: {one_line(note, TEXT_CAP)}"
+
+
+def _attempt(attempt: Attempt) -> Sequence[str]:
+    target = "/".join(name for name in (attempt.provider, attempt.model) if name)
+    # Prices are kept in micro-cents, and a call may cost a few hundred of them.
+    price = "" if attempt.cost is None else f"${attempt.cost / 100_000_000:.6f}"
+    tokens = sum(attempt.usage.values())
+    return (
+        str(attempt.number),
+        target,
+        attempt.kind or "done",
+        attempt.certainty or "",
+        f"{tokens:,} tokens" if tokens else "",
+        price,
+        "" if attempt.wait is None else f"then waited {span(attempt.wait)}",
+        attempt.reason or "",
+    )
+
+
+def _columns(table: Sequence[Sequence[str]]) -> list[str]:
+    cells = [[one_line(cell) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
+        for row in cells
+    ]
+
+
+def _frame(frame: Frame) -> str:
+    parts = [f"{frame.boundary} {frame.name}"]
+    parts += [f"item {frame.item}"] if frame.item is not None else []
+    parts += [f"iteration {frame.iteration}"] if frame.iteration is not None else []
+    parts += [f"of {frame.workflow}"] if frame.workflow is not None else []
+    parts += [f"({frame.kind})"] if frame.kind is not None else []
+    return one_line(" ".join(parts))
+
+
+def _evidence(evidence: Evidence) -> str:
+    saw = f", saw {evidence.saw}" if evidence.saw else ""
+    return one_line(f"{evidence.rule} (by {evidence.basis}{saw})", TEXT_CAP)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _up(value: float, step: float) -> float:
+    # Rounding first: 1.1 / 0.1 is a little more than 11, and would be called 1.2.
+    return round(ceil(round(value / step, 6)) * step, 1)
 
 
 def render_text(report: ErrorReport, audience: Audience = "user") -> str:
@@ -10,7 +181,7 @@ def render_text(report: ErrorReport, audience: Audience = "user") -> str:
     A user is told what the user's view holds. An operator is also told who is to blame, what the
     provider answered, what was tried, and why the failure was classified as it was.
     """
-    said = words(report, audience)
+    said = failure_text(report, audience)
     lines = [f"error: {said.message}", *(f"  {label}: {value}" for label, value in said.rows)]
     for label, block in said.blocks:
         lines += [f"  {label}:", *(f"    {line}" for line in block)]

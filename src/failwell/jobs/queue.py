@@ -31,7 +31,7 @@ from failwell.jobs.resources_book import Book
 from failwell.jobs.station import Station
 from failwell.jobs.store import JobStore
 from failwell.jobs.worker import WorkerEvent
-from failwell.runtime.luck import draw
+from failwell.runtime.clock import random_jitter
 
 _PAUSE = 0.02
 """Seconds between two looks for a job that cannot be taken up yet."""
@@ -49,10 +49,10 @@ class Queue:
         *,
         finder: Callable[[str], Station | None],
         now: Callable[[], float] = time,
-        luck: Callable[[], float] = draw,
+        jitter: Callable[[], float] = random_jitter,
     ) -> None:
         """Make it; `finder` finds the station of an instance that was not used before."""
-        self._state = State(store, book, rules, stations, finder, now, luck, self._turn)
+        self._state = State(store, book, rules, stations, finder, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )

@@ -51,7 +51,7 @@ class Aftermath:
             # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
             step: Again | Over = Again(0.0, is_charged=False, why="its worker was stopped")
         else:
-            step = next_step(self._state.rules.policy, report, facts, self._state.luck())
+            step = next_step(self._state.rules.policy, report, facts, self._state.jitter())
         if isinstance(step, Again) and entry.items is None:
             self._again(entry, station, report, step, now)
         elif isinstance(step, Again) or not step.was_cancelled:

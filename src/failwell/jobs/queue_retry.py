@@ -57,7 +57,7 @@ class Facts(NamedTuple):
     idempotent: bool | None = None
 
 
-def next_step(policy: Policy, report: ErrorReport, facts: Facts, luck: float) -> Again | Over:
+def next_step(policy: Policy, report: ErrorReport, facts: Facts, jitter: float) -> Again | Over:
     """What to do about `report`."""
     if facts.was_cancelled or report.category is Category.CANCELLED:
         return Over(was_cancelled=True, why="it was cancelled")
@@ -71,7 +71,7 @@ def next_step(policy: Policy, report: ErrorReport, facts: Facts, luck: float) ->
         asked,
         report,
         Tries(attempts=facts.charged, idempotent=facts.idempotent, may_evict=True, may_park=True),
-        luck,
+        jitter,
     )
     if isinstance(decision, Retry):
         return _in_time(Again(decision.after, is_charged=True, why=decision.why), facts)

@@ -56,7 +56,7 @@ class State:
         stations: Mapping[str, Station],
         finder: Callable[[str], Station | None],
         now: Callable[[], float],
-        luck: Callable[[], float],
+        jitter: Callable[[], float],
         turn: Callable[[], None],
     ) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class State:
         self.rules = rules
         self.stations = stations
         self.now = now
-        self.luck = luck
+        self.jitter = jitter
         self.loop = asyncio.get_running_loop()
         self._began = now() - self.loop.time()
         self._shift = 0.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.fault.classes import Cancellation
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.observer import suppressed, tell
+from failwell.runtime.suppress import record_suppressed, suppressed
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -67,7 +67,9 @@ class CancelScope:
             try:
                 callback()
             except Exception as problem:  # noqa: BLE001  (one callback that fails must not keep the others running)
-                tell(suppressed(problem, "a callback failed while its scope was being cancelled"))
+                record_suppressed(
+                    suppressed(problem, "a callback failed while its scope was being cancelled")
+                )
 
     def check(self) -> None:
         """Raise if this scope was stopped. To be called after every wait."""

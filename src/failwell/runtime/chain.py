@@ -12,15 +12,14 @@ from failwell.decision.breaker import Scope, scope_of
 from failwell.report.ledger import Ledger
 from failwell.report.record import ErrorReport
 from failwell.runtime.cancel import CancelScope
-from failwell.runtime.chain_pass import Answered, Call, Failed, Hook, Pass, Step, Wait
-from failwell.runtime.chain_plan import ChainPolicy, Entry
-from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.chain_call import Answered, Call, Failed, Hook, Pass, Step, Wait
+from failwell.runtime.chain_entry import ChainPolicy, Entry
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.cost import Prices
 from failwell.runtime.guard import Guard
-from failwell.runtime.luck import draw
+from failwell.runtime.loop import Watcher
 from failwell.runtime.operation import Retrying
-from failwell.runtime.purse import Purse
-from failwell.runtime.watch import Watcher
+from failwell.runtime.shared_budget import SharedBudget
 
 _END: Any = object()
 
@@ -34,10 +33,10 @@ class Chain:
         policy: ChainPolicy | None = None,
         prices: Prices | None = None,
         guard: Guard | None = None,
-        purse: Purse | None = None,
+        budget: SharedBudget | None = None,
         watcher: Watcher | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        luck: Callable[[], float] = draw,
+        jitter: Callable[[], float] = random_jitter,
         cancel: CancelScope | None = None,
     ) -> None:
         if not entries:
@@ -47,7 +46,7 @@ class Chain:
         self.prices = prices or Prices()
         self.guard = guard
         self.how = Retrying(
-            layer="chain", clock=clock, luck=luck, cancel=cancel, purse=purse, watcher=watcher
+            layer="chain", clock=clock, jitter=jitter, cancel=cancel, budget=budget, watcher=watcher
         )
         self.plans = [(entry.policy(self.policy.longest_wait), entry.policy()) for entry in entries]
         """Each entry's policy while there is another entry, and when there is none."""

@@ -1,5 +1,6 @@
 """The one reader of the time. Everything that waits takes a clock, so tests own theirs."""
 
+import random  # noqa: TID251  (this is the place)
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -48,3 +49,7 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+
+
+random_jitter = random.random
+"""The default source of jitter: a number in [0, 1)."""

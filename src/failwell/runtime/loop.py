@@ -4,14 +4,19 @@ It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `f
 and every layer above) feed it failures, carry out its decisions and tell it how those went.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
 
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Decision, say
+from failwell.fault.base import Fault
+from failwell.fault.frozen import frozen
 from failwell.report.ledger import Ledger, Skipped
 from failwell.report.record import Attempt, ErrorReport
+from failwell.runtime.suppress import record_suppressed, suppressed
 
 MOST_ROWS = 64
 """Rows kept in a ledger; of a longer loop the last ones."""
@@ -53,7 +58,7 @@ class Loop:
         self,
         report: ErrorReport,
         *,
-        luck: float,
+        jitter: float,
         budgets: tuple[tuple[Budget, Spent], ...] = (),
         visible: bool = False,
         inner: Ledger | None = None,
@@ -74,7 +79,7 @@ class Loop:
             allowed.ask,
             visible,
         )
-        return decide(self.policy, report, tries, luck)
+        return decide(self.policy, report, tries, jitter)
 
     def record(
         self,
@@ -128,3 +133,65 @@ class Loop:
             skipped=tuple(self.skips),
             nested=tuple(self.nested),
         )
+
+
+class Parked(Fault):
+    """The work is put aside until a later time. It inherits everything from the failure that parked it."""
+
+    resume_at: datetime
+    """When it may make sense to try again."""
+    waits_for: str = ""
+    """What it waits for, in a few words."""
+
+    def summary(self) -> str:
+        return f"blocked until {self.resume_at.isoformat(timespec='seconds')}: {self.waits_for}"
+
+
+@frozen
+class Tried:
+    """One attempt failed, and this was decided about it."""
+
+    layer: str
+    attempt: Attempt
+    """Its number, kind, wait and reason."""
+    report: ErrorReport
+    type: str = "tried"
+
+
+@frozen
+class Ended:
+    """An operation that failed at least once is over."""
+
+    ledger: Ledger
+    succeeded: bool
+    type: str = "ended"
+
+
+Happening: TypeAlias = Tried | Ended
+Watcher: TypeAlias = Callable[[Happening], object]
+
+_watchers: list[Watcher] = []
+
+
+@contextmanager
+def watch(watcher: Watcher) -> Generator[None]:
+    """Tell `watcher` of every attempt in this process while the block runs."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def is_watched(own: Watcher | None) -> bool:
+    """Whether anybody would hear."""
+    return own is not None or bool(_watchers)
+
+
+def notify(happening: Happening, own: Watcher | None) -> None:
+    """Tell the loop's own watcher and those of the whole process."""
+    for watcher in [*_watchers] if own is None else [own, *_watchers]:
+        try:
+            watcher(happening)
+        except Exception as problem:  # noqa: BLE001  (a watcher must not break what it watches)
+            record_suppressed(suppressed(problem, "a watcher of attempts failed and was passed over"))

@@ -1,12 +1,14 @@
 """One call that may be repeated, from before its first attempt to its end.
 
-It stands between the pure loop and the drivers: it asks the loop, and knows the scope, the purse, the
+It stands between the pure loop and the drivers: it asks the loop, and knows the scope, the budget, the
 guard and the key. A call that succeeds pays for none of what only a failure needs.
 """
 
-from collections.abc import Awaitable, Callable
-from contextvars import Token
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
 from datetime import timedelta
+from os import urandom
 from typing import Any
 
 from failwell.decision.breaker import Called
@@ -18,18 +20,65 @@ from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.report.ledger import attach, ledger_of
 from failwell.report.record import ErrorReport
-from failwell.runtime import keys, purse
 from failwell.runtime.cancel import CancelScope, current_scope
-from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.runtime.guard import Guard
-from failwell.runtime.keys import OneKey
-from failwell.runtime.loop import Allowed, Loop
-from failwell.runtime.luck import draw
-from failwell.runtime.observer import suppressed
-from failwell.runtime.observer import tell as tell_suppressed
-from failwell.runtime.parked import Parked
-from failwell.runtime.purse import BudgetExceeded, Purse
-from failwell.runtime.watch import Ended, Tried, Watcher, is_watched, tell
+from failwell.runtime.loop import Allowed, Ended, Loop, Parked, Tried, Watcher, is_watched, notify
+from failwell.runtime.shared_budget import (
+    BudgetExceeded,
+    SharedBudget,
+    open_budget,
+    reset_open_budget,
+    set_open_budget,
+)
+from failwell.runtime.suppress import record_suppressed, suppressed
+
+
+class OneKey:
+    """The key of one operation; it does not exist before somebody asks."""
+
+    __slots__ = ("around", "pinned", "value")
+
+    def __init__(self, value: str | None = None, around: "OneKey | None" = None) -> None:
+        self.value = value
+        self.around = around
+        self.pinned = value is not None
+        """Whether it was brought from outside, so that loops below use it too."""
+
+
+_key: ContextVar[OneKey | None] = ContextVar("failwell_key", default=None)
+current_key = _key.get
+set_key = _key.set
+reset_key = _key.reset
+
+
+def idempotency_key() -> str:
+    """The key of the operation this runs in: the same in each of its attempts.
+
+    Outside any loop every call makes a new one.
+    """
+    held = _key.get()
+    if held is None:
+        return urandom(16).hex()
+    if held.value is None:
+        held.value = urandom(16).hex()
+    return held.value
+
+
+@contextmanager
+def keyed(key: str) -> Generator[None]:
+    """Let everything in the block that asks for a key get this one.
+
+    Raises:
+        ValueError: the key is empty.
+    """
+    if not key:
+        raise ValueError("an idempotency key must not be empty")
+    token = _key.set(OneKey(key, _key.get()))
+    try:
+        yield
+    finally:
+        _key.reset(token)
 
 
 @frozen
@@ -51,10 +100,10 @@ class Retrying:
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None
     """Says whether work with an unknown outcome was done: `True`, `False`, or `None` for "cannot tell"."""
     guard: Guard | None = None
-    purse: Purse | None = None
+    budget: SharedBudget | None = None
     watcher: Watcher | None = None
     clock: Clock = SYSTEM_CLOCK
-    luck: Callable[[], float] = draw
+    jitter: Callable[[], float] = random_jitter
     cancel: CancelScope | None = None
 
     def __post_init__(self) -> None:
@@ -65,31 +114,31 @@ class Retrying:
 class Operation(OneKey):
     """One call through `how`. Made before the first attempt; one object for all of them."""
 
-    __slots__ = ("_tokens", "how", "loop", "plain", "purse", "scope", "spare")
+    __slots__ = ("_tokens", "budget", "how", "loop", "plain", "scope", "spare")
 
     def __init__(self, how: Retrying) -> None:
         self.how = how
-        self.around = around = keys.current()
+        self.around = around = current_key()
         if around is not None and around.pinned:
             self.value, self.pinned = around.value, True
         else:
             self.value, self.pinned = None, False
         self.loop: Loop | None = None
         self.scope = scope = how.cancel or current_scope()
-        self.purse = how.purse or purse.open_purse()
+        self.budget = how.budget or open_budget()
         self.plain = scope is None and how.guard is None
         """Whether a success has nothing to be checked or noted, as long as nothing has failed."""
-        if self.purse is not None or not self.plain or how.policy.budget is not NO_BUDGET:
+        if self.budget is not None or not self.plain or how.policy.budget is not NO_BUDGET:
             self._prepare()
 
     def _prepare(self) -> None:
         how = self.how
         self.spare: list[bool] = []
         if how.policy.budget is not NO_BUDGET:
-            self.purse = Purse(how.policy.budget, clock=how.clock, parent=self.purse)
+            self.budget = SharedBudget(how.policy.budget, clock=how.clock, parent=self.budget)
         if self.scope is not None:
             self.scope.check()
-        if self.purse is not None:
+        if self.budget is not None:
             refused = self.take()
             if refused is not None:
                 raise BudgetExceeded(why=refused)
@@ -107,16 +156,16 @@ class Operation(OneKey):
     def enter(self) -> None:
         """Let everything that runs now find this operation around it."""
         self._tokens: tuple[Token[Any], Token[Any] | None] = (
-            keys.put(self),
-            None if self.purse is None else purse.put(self.purse),
+            set_key(self),
+            None if self.budget is None else set_open_budget(self.budget),
         )
 
     def leave(self) -> None:
         """Take back what `enter` did."""
         key, paid = self._tokens
-        keys.take_back(key)
+        reset_key(key)
         if paid is not None:
-            purse.take_back(paid)
+            reset_open_budget(paid)
 
     def succeeded(self) -> None:
         """Take note of a call that worked.
@@ -134,7 +183,7 @@ class Operation(OneKey):
         if loop is not None:
             loop.record(None, None, called=(self.how.provider, self.how.model))
             if is_watched(self.how.watcher):
-                tell(Ended(ledger=loop.ledger(), succeeded=True), self.how.watcher)
+                notify(Ended(ledger=loop.ledger(), succeeded=True), self.how.watcher)
 
     def abandoned(self) -> None:
         """Take note of a call that ended in something that is no failure, such as an interrupt."""
@@ -201,9 +250,9 @@ class Operation(OneKey):
         report = describe(error, provider=how.provider, model=how.model, idempotent=idempotent)
         if how.guard is not None:
             how.guard.failed(self.called, report)
-        budgets = () if self.purse is None else self.purse.lines()
+        budgets = () if self.budget is None else self.budget.lines()
         decision = loop.failed(
-            report, luck=how.luck(), budgets=budgets, visible=visible, inner=ledger_of(error)
+            report, jitter=how.jitter(), budgets=budgets, visible=visible, inner=ledger_of(error)
         )
         return decision, report
 
@@ -235,13 +284,13 @@ class Operation(OneKey):
         row = loop.record(report, decision, wait=wait, refused=refused, called=(how.provider, how.model))
         watched = is_watched(how.watcher)
         if watched:
-            tell(Tried(layer=how.layer, attempt=row, report=report), how.watcher)
+            notify(Tried(layer=how.layer, attempt=row, report=report), how.watcher)
         if wait is not None:
             return wait
         ledger = loop.ledger()
         attach(error, ledger)
         if watched:
-            tell(Ended(ledger=ledger, succeeded=False), how.watcher)
+            notify(Ended(ledger=ledger, succeeded=False), how.watcher)
         if isinstance(decision, Park) and refused is None:
             at = how.clock.now() + timedelta(seconds=decision.after)
             parked = Parked(resume_at=at, waits_for=decision.why, caller_facing=True)
@@ -258,19 +307,19 @@ class Operation(OneKey):
             closed = guard.refuses(self.called)
             if closed is not None:
                 return str(closed)
-        return None if self.purse is None else self.take()
+        return None if self.budget is None else self.take()
 
     def take(self) -> str | None:
-        """Take an attempt from the purse. The first of a nested loop was paid by the attempt around it."""
-        assert self.purse is not None  # (asked only then)
+        """Take an attempt from the budget. The first of a nested loop was paid by the attempt around it."""
+        assert self.budget is not None  # (asked only then)
         outer = self.around
         while outer is not None and not isinstance(outer, Operation):
             outer = outer.around
         below = None
-        if outer is not None and outer.purse is not None and outer.spare:
+        if outer is not None and outer.budget is not None and outer.spare:
             outer.spare.pop()
-            below = outer.purse
-        refused = self.purse.take(below=below)
+            below = outer.budget
+        refused = self.budget.take(below=below)
         if refused is None:
             self.spare[:] = [True]
         return refused
@@ -300,4 +349,4 @@ def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]
 
 
 def _no_answer(problem: Exception) -> None:
-    tell_suppressed(suppressed(problem, "a hook of a loop failed and counts as no answer"))
+    record_suppressed(suppressed(problem, "a hook of a loop failed and counts as no answer"))

@@ -16,9 +16,9 @@ from failwell.report.record import ErrorReport
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.guard import Guard
+from failwell.runtime.loop import Watcher
 from failwell.runtime.operation import Operation, Retrying
-from failwell.runtime.purse import Purse
-from failwell.runtime.watch import Watcher
+from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -47,10 +47,10 @@ class Wishes(TypedDict, total=False):
     evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None
     guard: Guard | None
-    purse: Purse | None
+    budget: SharedBudget | None
     watcher: Watcher | None
     clock: Clock
-    luck: Callable[[], float]
+    jitter: Callable[[], float]
     cancel: CancelScope | None
 
 

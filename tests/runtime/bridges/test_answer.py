@@ -7,7 +7,7 @@ import pytest
 import failwell
 from failwell.decision.policy import IN_PROCESS_LIMIT
 from failwell.fault.axes import Category
-from failwell.runtime.bridges.answer import repeatable
+from failwell.integrations.answer import repeatable
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock

@@ -12,7 +12,7 @@ from tests.runtime.acting import even, told
 pytest.importorskip("celery", reason="celery is in requirements/sdks/newest.txt")
 
 from examples.bridges import with_celery
-from failwell.runtime.bridges.celery import LONGEST, retry_task
+from failwell.integrations.celery import LONGEST, retry_task
 
 celery: Any = __import__("celery")
 Retry: Any = __import__("celery.exceptions", fromlist=["Retry"]).Retry
@@ -75,7 +75,7 @@ def test_a_task_is_sent_again_after_the_right_wait(
     task = a_task(max_retries=None)
 
     with running(task, retries=retries) as sent, pytest.raises(Retry) as caught:
-        retry_task(task, failure, luck=even)
+        retry_task(task, failure, jitter=even)
 
     assert caught.value.when == countdown
     assert [(one["retries"], one["eta"] is not None) for one in sent] == [(retries + 1, True)]
@@ -97,7 +97,7 @@ def test_what_must_not_be_repeated_comes_out_and_nothing_is_sent(failure: Except
     task = a_task(max_retries=None)
 
     with running(task, retries=retries) as sent, pytest.raises(type(failure)) as caught:
-        retry_task(task, failure, luck=even)
+        retry_task(task, failure, jitter=even)
 
     assert caught.value is failure
     assert sent == []
@@ -108,7 +108,7 @@ def test_the_tasks_own_limit_holds_as_well() -> None:
     failure = a_fault()
 
     with running(task, retries=1) as sent, pytest.raises(type(failure)) as caught:
-        retry_task(task, failure, luck=even)
+        retry_task(task, failure, jitter=even)
 
     assert caught.value is failure
     assert sent == []
@@ -118,6 +118,6 @@ def test_a_task_declared_idempotent_is_sent_again_after_a_lost_reply() -> None:
     task = a_task()
 
     with running(task) as sent, pytest.raises(Retry):
-        retry_task(task, TimeoutError("the read operation timed out"), idempotent=True, luck=even)
+        retry_task(task, TimeoutError("the read operation timed out"), idempotent=True, jitter=even)
 
     assert len(sent) == 1

@@ -13,7 +13,7 @@ pytest.importorskip("langgraph", reason="langgraph is in requirements/sdks/newes
 from langgraph.types import RetryPolicy
 
 from examples.bridges.with_langgraph import Model, main, run
-from failwell.runtime.bridges.langgraph import retry_on
+from failwell.integrations.langgraph import retry_on
 
 
 def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.CaptureFixture[str]) -> None:

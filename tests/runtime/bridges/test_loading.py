@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from failwell._extras import MissingExtra
-from failwell.runtime.bridges.temporal import retry_policy, to_application_error
-from failwell.runtime.bridges.tenacity import retry_if_failwell, wait_failwell
+from failwell.integrations.temporal import retry_policy, to_application_error
+from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
 
 SRC = Path(__file__).resolve().parents[3] / "src"
-BRIDGES = sorted(path.stem for path in (SRC / "failwell/runtime/bridges").glob("[!_]*.py"))
+BRIDGES = sorted(path.stem for path in (SRC / "failwell/integrations").glob("[!_]*.py"))
 
 
 def test_loading_every_bridge_loads_the_standard_library_alone() -> None:
     program = (
         "import sys, json\n"
         "before = set(sys.modules)\n"
-        + "".join(f"import failwell.runtime.bridges.{name}\n" for name in BRIDGES)
+        + "".join(f"import failwell.integrations.{name}\n" for name in BRIDGES)
         + "print(json.dumps(sorted({name.split('.')[0] for name in set(sys.modules) - before})))"
     )
 

@@ -7,7 +7,7 @@ pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is in requirements/s
 from pydantic_ai import ModelHTTPError
 
 from examples.bridges.with_pydantic_ai import ask, main, refusing
-from failwell.runtime.bridges.pydantic_ai import fallback_on
+from failwell.integrations.pydantic_ai import fallback_on
 from failwell.testing.builders import a_fault
 
 

@@ -16,7 +16,7 @@ import stamina
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from examples.bridges.with_stamina import main
-from failwell.runtime.bridges.stamina import retry_on
+from failwell.integrations.stamina import retry_on
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
 from examples.bridges.with_temporal import main
-from failwell.runtime.bridges.temporal import retry_policy, to_application_error
+from failwell.integrations.temporal import retry_policy, to_application_error
 
 
 def over_the_wire(error: BaseException) -> Any:

@@ -13,7 +13,7 @@ pytest.importorskip("tenacity", reason="tenacity is in requirements/sdks/newest.
 import tenacity
 
 from examples.bridges.with_tenacity import main
-from failwell.runtime.bridges.tenacity import retry_if_failwell, wait_failwell
+from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
 
 FOREVER = 10
 
@@ -25,7 +25,7 @@ class Engine:
         self.waits: list[float] = []
         given: dict[str, Any] = {
             "retry": retry_if_failwell(),
-            "wait": wait_failwell(luck=even),
+            "wait": wait_failwell(jitter=even),
             "stop": tenacity.stop_after_attempt(FOREVER),
             "reraise": True,
             "sleep": self.waits.append,

@@ -53,25 +53,25 @@ def test_any_text_yields_a_plan_or_mistakes(text: str) -> None:
     read(text)
 
 
-def mutated(text: str, luck: random.Random) -> str:
+def mutated(text: str, rng: random.Random) -> str:
     """`text` after a few accidents of an editor."""
-    for _ in range(luck.randint(1, 4)):
-        start = luck.randrange(len(text))
-        end = min(len(text), start + luck.randint(0, 30))
-        match luck.randrange(5):
+    for _ in range(rng.randint(1, 4)):
+        start = rng.randrange(len(text))
+        end = min(len(text), start + rng.randint(0, 30))
+        match rng.randrange(5):
             case 0:
                 text = text[:start] + text[end:]
             case 1:
-                text = text[:start] + luck.choice(PIECES) + text[start:]
+                text = text[:start] + rng.choice(PIECES) + text[start:]
             case 2:
-                other = luck.randrange(len(text))
+                other = rng.randrange(len(text))
                 text = text[:other] + text[start:end] + text[other:]
             case 3:
                 lines = text.split("\n")
-                lines.insert(luck.randrange(len(lines)), luck.choice(lines))
+                lines.insert(rng.randrange(len(lines)), rng.choice(lines))
                 text = "\n".join(lines)
             case _:
-                text = text[:start] + luck.choice(PIECES) + text[end:]
+                text = text[:start] + rng.choice(PIECES) + text[end:]
     return text
 
 

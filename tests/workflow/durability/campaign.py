@@ -87,13 +87,13 @@ def host(*arguments: str, store: Path) -> subprocess.Popen[bytes]:
 
 def round_of(seed: int, folder: Path) -> dict[str, Any]:
     """One run, killed once or more, then resumed to its end. Raises if anything is not as it must be."""
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     file = write_workflow(folder)
     store = folder / "store"
     kills = 0
     process = host("run", str(file), "--run-id", "r1", store=store)
-    for _ in range(luck.choice((1, 1, 1, 2, 3))):
-        if _has_ended_before(process, folder / "log", luck):
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        if _has_ended_before(process, folder / "log", rng):
             break
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -108,15 +108,15 @@ def round_of(seed: int, folder: Path) -> dict[str, Any]:
     return {"kills": kills, "reruns": sum(1 for event in events if event["data"].get("rerun"))}
 
 
-def _has_ended_before(process: subprocess.Popen[bytes], log: Path, luck: random.Random) -> bool:
+def _has_ended_before(process: subprocess.Popen[bytes], log: Path, rng: random.Random) -> bool:
     """Wait until the run has come some way, and a moment longer; whether it was over before that."""
-    lines = luck.randrange(30)
+    lines = rng.randrange(30)
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:
         if not lines or (log.exists() and log.read_bytes().count(b"\n") >= lines):
             break
         time.sleep(0.002)
-    time.sleep(luck.choice((0.0, luck.uniform(0.0, 0.05))))
+    time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.05))))
     return process.poll() is not None
 
 

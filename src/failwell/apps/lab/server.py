@@ -192,7 +192,7 @@ class Lab:
         try:
             thread.start()
         except RuntimeError:
-            # The system gives no more threads; this client is turned away, the next may have more luck.
+            # The system gives no more threads; this client is turned away; a later one may get a thread.
             with self._lock:
                 del self._open[connection]
             connection.close()

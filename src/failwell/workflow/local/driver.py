@@ -117,7 +117,7 @@ class Driver:
             commands.extend(step.commands)
             if commands and isinstance(commands[-1], Again):
                 commands.pop()
-                self._queue.append(Tick(at=self.now(), luck=self.world.luck()))
+                self._queue.append(Tick(at=self.now(), jitter=self.world.jitter()))
         self.state = state
         if facts and not await self._write(facts):
             return
@@ -201,7 +201,7 @@ class Driver:
             case Idle(gates=gates, blocked_until=until):
                 self._rest(gates, until)
             case Again():
-                self._put(Tick(at=self.now(), luck=self.world.luck()))
+                self._put(Tick(at=self.now(), jitter=self.world.jitter()))
             case End():
                 self._ended = self._outcome()
 
@@ -237,7 +237,7 @@ class Driver:
             came = await self.world.executors[request.node.type].run(request, tools)
         except asyncio.CancelledError:
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, luck=self.world.luck()))
+            self._put(Stopped(at=self.now(), path=path, jitter=self.world.jitter()))
             raise
         except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
             failure = of_exception(error)
@@ -248,9 +248,9 @@ class Driver:
         self._put(event)
 
     def _event(self, path: str, came: Worked | Broke) -> Event:
-        at, luck = self.now(), self.world.luck()
+        at, jitter = self.now(), self.world.jitter()
         if isinstance(came, Worked):
-            return Done(at=at, path=path, output=came.output, usage=came.usage, luck=luck)
+            return Done(at=at, path=path, output=came.output, usage=came.usage, jitter=jitter)
         return Failed(
             at=at,
             path=path,
@@ -258,7 +258,7 @@ class Driver:
             output=came.output,
             has_output=came.has_output,
             usage=came.usage,
-            luck=luck,
+            jitter=jitter,
         )
 
     async def _open(self, command: Open) -> None:
@@ -277,7 +277,7 @@ class Driver:
     async def _ring(self, timer: str, at: float) -> None:
         await self.world.clock.asleep(max(0.0, at - self.now()))
         self._timers.pop(timer, None)
-        self._put(Rang(at=max(at, self.now()), timer=timer, luck=self.world.luck()))
+        self._put(Rang(at=max(at, self.now()), timer=timer, jitter=self.world.jitter()))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.world.asker is not None
@@ -294,7 +294,7 @@ class Driver:
                 by=said.by,
                 payload=said.payload,
                 comment=said.comment,
-                luck=self.world.luck(),
+                jitter=self.world.jitter(),
             )
         )
 
@@ -320,7 +320,7 @@ class Driver:
         if still:
             _LOG.error("`%s` of run %s does not end; it is left behind", path, self.state.run)
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, luck=self.world.luck()))
+            self._put(Stopped(at=self.now(), path=path, jitter=self.world.jitter()))
 
     def _hush(self, timer: str) -> None:
         sleeping = self._timers.pop(timer, None)

@@ -47,7 +47,7 @@ class Settings:
     environ: Mapping[str, str]
     allow_outside: bool = False
     clock: Clock = SYSTEM_CLOCK
-    luck: Callable[[], float] | None = None
+    jitter: Callable[[], float] | None = None
     watchers: tuple[Watcher, ...] = ()
     notes: Notes | None = None
     asker: Asker | None = None
@@ -121,7 +121,7 @@ async def resume(
         if state.is_over:
             return await _go_on(run, state, checked, plans, settings, secrets, limits or {})
         event = Resume(
-            at=now, by=by, accepted_changes=bool(changed), limits=limits or {}, luck=_luck(settings)()
+            at=now, by=by, accepted_changes=bool(changed), limits=limits or {}, jitter=_jitter(settings)()
         )
         return await _drive(settings, run, plans, state, event, secrets)
 
@@ -202,7 +202,7 @@ async def _drive(
         executors=settings.executors,
         opener=open_file,
         clock=settings.clock,
-        luck=_luck(settings),
+        jitter=_jitter(settings),
         secret=Vault(secrets),
         watchers=settings.watchers,
         asker=settings.asker,
@@ -250,9 +250,9 @@ def _look(file: str) -> UserAction:
     )
 
 
-def _luck(settings: Settings) -> Callable[[], float]:
-    if settings.luck is not None:
-        return settings.luck
-    from failwell.runtime.luck import draw
+def _jitter(settings: Settings) -> Callable[[], float]:
+    if settings.jitter is not None:
+        return settings.jitter
+    from failwell.runtime.clock import random_jitter
 
-    return draw
+    return random_jitter

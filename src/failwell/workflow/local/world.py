@@ -45,7 +45,7 @@ class Ended:
     blocked_until: float | None = None
 
 
-def _no_luck() -> float:
+def _no_jitter() -> float:
     return 0.5
 
 
@@ -67,7 +67,7 @@ class World:
     opener: Opener
     """Reads and checks the file of a sub-workflow: (file, folder) → plan."""
     clock: Clock = SYSTEM_CLOCK
-    luck: Callable[[], float] = _no_luck
+    jitter: Callable[[], float] = _no_jitter
     secret: Callable[[str], str] = _no_secret
     watchers: tuple[Watcher, ...] = ()
     notes: Notes = _unheard

@@ -56,7 +56,7 @@ class Machine:
 
     def advance(self, state: State, event: Event) -> Step:
         """Take `event` in."""
-        turn = Turn(state, self.plans, event.at, event.luck)
+        turn = Turn(state, self.plans, event.at, event.jitter)
         if not turn.state.is_over:
             _take_in(turn, event)
             _go_on(turn)

@@ -300,7 +300,7 @@ def _again_by_itself(turn: Turn, task: Task, node: Node, failure: Failure, usage
     spent = task.attempt - task.retries - task.parked
     if spent >= retry.max_attempts and not is_parked:
         return False
-    delay = told if told is not None else retry.backoff.wait(spent, turn.luck)
+    delay = told if told is not None else retry.backoff.wait(spent, turn.jitter)
     _retry(turn, task, failure, delay, by="parking" if is_parked else "node", usage=usage)
     return True
 
@@ -330,7 +330,7 @@ def _again_by_route(turn: Turn, task: Task, route: Route, failure: Failure, usag
     assert route.again is not None
     told = _told_wait(turn, failure)
     is_parked = told is not None and told > _park_after(turn, task)
-    delay = told if told is not None else route.again.backoff.wait(task.retries + 1, turn.luck)
+    delay = told if told is not None else route.again.backoff.wait(task.retries + 1, turn.jitter)
     _retry(turn, task, failure, delay, by="parking" if is_parked else "route", usage=usage)
 
 

@@ -1,4 +1,4 @@
-"""What happens to a run from outside. Each event brings the time, and luck where waits need it."""
+"""What happens to a run from outside. Each event brings the time, and jitter where waits need it."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,7 +16,7 @@ class Begin:
     run: str
     file: str
     inputs: Mapping[str, Any]
-    luck: float = 0.5
+    jitter: float = 0.5
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     continues: Mapping[str, Any] | None = None
     """The ended run that this one goes on with: its `run` and `seq`."""
@@ -27,7 +27,7 @@ class Resume:
     """The run goes on in another process, or after it ended badly."""
 
     at: float
-    luck: float = 0.5
+    jitter: float = 0.5
     by: str = ""
     accepted_changes: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -42,7 +42,7 @@ class Done:
     path: str
     output: Any
     usage: Mapping[str, Any] | None = None
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -55,7 +55,7 @@ class Failed:
     output: Any = None
     has_output: bool = False
     usage: Mapping[str, Any] | None = None
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -64,7 +64,7 @@ class Stopped:
 
     at: float
     path: str
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -74,7 +74,7 @@ class Opened:
     at: float
     path: str
     file: str
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -83,7 +83,7 @@ class Rang:
 
     at: float
     timer: str
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -96,7 +96,7 @@ class Answered:
     by: str
     payload: Any = None
     comment: str = ""
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -106,7 +106,7 @@ class Cancel:
     at: float
     reason: str = "user"
     by: str = ""
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 @frozen
@@ -114,7 +114,7 @@ class Tick:
     """Go on with what is owed."""
 
     at: float
-    luck: float = 0.5
+    jitter: float = 0.5
 
 
 Event = Begin | Resume | Done | Failed | Stopped | Opened | Rang | Answered | Cancel | Tick

@@ -28,13 +28,13 @@ class Library(Protocol):
 class Turn:
     """What `advance` works on."""
 
-    __slots__ = ("at", "commands", "facts", "luck", "owed", "plans", "state")
+    __slots__ = ("at", "commands", "facts", "jitter", "owed", "plans", "state")
 
-    def __init__(self, state: State, plans: Library, at: float, luck: float) -> None:
+    def __init__(self, state: State, plans: Library, at: float, jitter: float) -> None:
         self.state = state.fork()
         self.plans = plans
         self.at = at
-        self.luck = luck
+        self.jitter = jitter
         self.facts: list[Fact] = []
         self.commands: list[Command] = []
         self.owed: deque[str] = deque(self.state.owed)

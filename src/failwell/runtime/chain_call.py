@@ -13,16 +13,12 @@ from failwell.fault.classes import ProviderCapability
 from failwell.report.describe import describe
 from failwell.report.ledger import attach, ledger_of
 from failwell.report.record import ErrorReport
-from failwell.runtime.chain_plan import Entry
-from failwell.runtime.cost import estimate
-from failwell.runtime.loop import Allowed, Loop
-from failwell.runtime.observer import suppressed
-from failwell.runtime.observer import tell as tell_suppressed
+from failwell.runtime.chain_entry import Entry
+from failwell.runtime.cost import estimate, read_usage, usage_in
+from failwell.runtime.loop import Allowed, Ended, Loop, Parked, Tried, is_watched, notify
 from failwell.runtime.operation import Operation
-from failwell.runtime.parked import Parked
-from failwell.runtime.purse import BudgetExceeded, Reservation
-from failwell.runtime.usage import read_usage, usage_in
-from failwell.runtime.watch import Ended, Tried, is_watched, tell
+from failwell.runtime.shared_budget import BudgetExceeded, Reservation
+from failwell.runtime.suppress import record_suppressed, suppressed
 
 if TYPE_CHECKING:
     from failwell.runtime.chain import Chain
@@ -108,7 +104,7 @@ class Pass:
         self.loop.record(None, None, called=(entry.provider, entry.model), usage=usage, cost=cost)
         chain.ledger = self.loop.ledger()
         if is_watched(chain.how.watcher) and self.loop.calls > 1:
-            tell(Ended(ledger=chain.ledger, succeeded=True), chain.how.watcher)
+            notify(Ended(ledger=chain.ledger, succeeded=True), chain.how.watcher)
         scope = self.operation.scope
         if scope is not None and scope.cancelled:
             raise self.operation.stopped()
@@ -129,7 +125,7 @@ class Pass:
         try:
             return hook(reply)
         except Exception as problem:  # noqa: BLE001  (an answer that came must not be lost to a counter)
-            tell_suppressed(suppressed(problem, "a usage hook failed, so tokens were not counted"))
+            record_suppressed(suppressed(problem, "a usage hook failed, so tokens were not counted"))
             return {}
 
     def _go(self) -> Generator[Step, Outcome, None]:
@@ -195,17 +191,17 @@ class Pass:
 
     def _pay(self, entry: Entry, kwargs: Mapping[str, Any]) -> None:
         """Take the attempt, and set aside what it may cost."""
-        purse = self.operation.purse
-        if purse is None:
+        budget = self.operation.budget
+        if budget is None:
             return
         refused = self.operation.take() if self._calls else None
         if refused is not None:
             raise BudgetExceeded(why=refused)
         expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs)
-        self.reserved = purse.reserve(expected or 0)
+        self.reserved = budget.reserve(expected or 0)
 
     def _settle(self, entry: Entry, usage: Mapping[str, int], report: ErrorReport | None) -> int | None:
-        """What the call cost, if that can be known; the purse is told."""
+        """What the call cost, if that can be known; the budget is told."""
         cost = self.chain.prices.cost(entry.provider, entry.model, usage) if usage else None
         if self.reserved is not None:
             if cost is not None:
@@ -235,11 +231,11 @@ class Pass:
         elsewhere = any(chain.skips(other, self.needs) is None for other in chain.entries[place + 1 :])
         self.loop.policy = chain.plans[place][0 if elsewhere else 1]
         self.loop.allowed = Allowed(idempotent, fall_back=elsewhere)
-        purse = self.operation.purse
+        budget = self.operation.budget
         decision = self.loop.failed(
             report,
-            luck=chain.how.luck(),
-            budgets=() if purse is None else purse.lines(),
+            jitter=chain.how.jitter(),
+            budgets=() if budget is None else budget.lines(),
             visible=failed.visible,
             inner=ledger_of(failed.error),
         )
@@ -258,7 +254,7 @@ class Pass:
         )
         watcher = self.chain.how.watcher
         if is_watched(watcher):
-            tell(Tried(layer=self.loop.layer, attempt=row, report=report), watcher)
+            notify(Tried(layer=self.loop.layer, attempt=row, report=report), watcher)
 
     def _told(self, error: Exception) -> Mapping[str, int]:
         return {} if self.chain.policy.usage is None else self.usage_of(error)
@@ -311,7 +307,7 @@ class Pass:
         ledger = self.chain.ledger = self.loop.ledger()
         attach(error, ledger)
         if is_watched(self.chain.how.watcher):
-            tell(Ended(ledger=ledger, succeeded=False), self.chain.how.watcher)
+            notify(Ended(ledger=ledger, succeeded=False), self.chain.how.watcher)
         return error
 
 

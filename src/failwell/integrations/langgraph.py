@@ -1,6 +1,6 @@
 """LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only for failures that a repeat can cure."""
 
-from failwell.runtime.bridges.answer import repeatable
+from failwell.integrations.answer import repeatable
 
 
 def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:

@@ -25,7 +25,7 @@ _ELSEWHERE = {
 }
 
 
-class CannotQuiet(Fault, kind="validation.config_invalid"):
+class RetriesNotSwitchable(Fault, kind="validation.config_invalid"):
     """The client repeats calls by itself, and that cannot be changed from outside."""
 
     client: str
@@ -36,7 +36,7 @@ class CannotQuiet(Fault, kind="validation.config_invalid"):
         return f"the retries of `{self.client}` cannot be switched off from outside: {self.instead}"
 
 
-def quiet_client(client: C) -> C:
+def without_sdk_retries(client: C) -> C:
     """The client with its own retries off: itself, or a copy where the vendor makes one.
 
     Args:
@@ -44,20 +44,20 @@ def quiet_client(client: C) -> C:
             mistralai, boto3, cohere, replicate or requests, or one that never repeats by itself.
 
     Raises:
-        CannotQuiet: it repeats calls and cannot be stopped from outside, or nobody here knows it. The
+        RetriesNotSwitchable: it repeats calls and cannot be stopped from outside, or nobody here knows it. The
             message says what to do instead.
     """
     home = type(client).__module__.partition(".")[0]
     if home in _NEVER:
         return client
-    quieten = _QUIETEN.get(home)
-    if quieten is None and home not in _ELSEWHERE and callable(safe_getattr(client, "with_options")):
-        quieten = _by_options
-    quiet = None if quieten is None else quieten(client)
-    if quiet is None:
+    switch_off = _SWITCH_OFF.get(home)
+    if switch_off is None and home not in _ELSEWHERE and callable(safe_getattr(client, "with_options")):
+        switch_off = _by_options
+    switched = None if switch_off is None else switch_off(client)
+    if switched is None:
         advice = _ELSEWHERE.get(home, "it is not known here; switch them off where the client is made")
-        raise CannotQuiet(client=f"{home}.{type(client).__name__}", instead=advice)
-    return cast("C", quiet)
+        raise RetriesNotSwitchable(client=f"{home}.{type(client).__name__}", instead=advice)
+    return cast("C", switched)
 
 
 def _by_options(client: Any) -> Any:
@@ -122,7 +122,7 @@ def _requests(client: Any) -> Any:
     return client
 
 
-_QUIETEN: dict[str, Callable[[Any], Any]] = {
+_SWITCH_OFF: dict[str, Callable[[Any], Any]] = {
     "google": _google,
     "mistralai": _mistral,
     "botocore": _botocore,

@@ -1,7 +1,7 @@
 """A budget that many share: what one of them reserves, no other can spend.
 
-Safe between threads and tasks. A purse may lie in another one; then everything is taken from both.
-While a purse is open (`with purse:`), every loop below takes its attempts from it.
+Safe between threads and tasks. A budget may lie in another one; then everything is taken from both.
+While a budget is open (`with budget:`), every loop below takes its attempts from it.
 """
 
 from contextvars import ContextVar, Token
@@ -13,7 +13,7 @@ from failwell.decision.budget import Budget, Spent, over
 from failwell.fault.base import Fault
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
-_open: ContextVar["Purse | None"] = ContextVar("failwell_purse", default=None)
+_open: ContextVar["SharedBudget | None"] = ContextVar("failwell_budget", default=None)
 
 
 class BudgetExceeded(Fault, kind="limit.budget_exceeded"):
@@ -26,11 +26,16 @@ class BudgetExceeded(Fault, kind="limit.budget_exceeded"):
         return f"nothing was sent: {self.why}"
 
 
-class Purse:
+class SharedBudget:
     """Attempts, seconds and micro-cents, shared by everybody who holds it."""
 
     def __init__(
-        self, budget: Budget, *, clock: Clock = SYSTEM_CLOCK, parent: "Purse | None" = None, cost: int = 0
+        self,
+        budget: Budget,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        parent: "SharedBudget | None" = None,
+        cost: int = 0,
     ) -> None:
         self.budget = budget
         self.parent = parent
@@ -41,7 +46,7 @@ class Purse:
         self._cost = cost
         """Micro-cents already spent; a resumed run carries them over."""
         self._reserved = 0
-        self._tokens: list[Token[Purse | None]] = []
+        self._tokens: list[Token[SharedBudget | None]] = []
 
     @property
     def spent(self) -> Spent:
@@ -54,8 +59,8 @@ class Purse:
         mine = ((self.budget, self.spent),)
         return mine if self.parent is None else (*mine, *self.parent.lines())
 
-    def take(self, *, below: "Purse | None" = None) -> str | None:
-        """Take one attempt; `None`, or why there is none left. Purses from `below` on are not asked."""
+    def take(self, *, below: "SharedBudget | None" = None) -> str | None:
+        """Take one attempt; `None`, or why there is none left. Budgets from `below` on are not asked."""
         if self is below:
             return None
         with self._lock:
@@ -121,8 +126,8 @@ class Purse:
 class Reservation:
     """Money set aside for one call. Used as a block it is kept in full unless it was settled."""
 
-    def __init__(self, purse: Purse, cost: int) -> None:
-        self._purse = purse
+    def __init__(self, budget: SharedBudget, cost: int) -> None:
+        self._budget = budget
         self.cost = cost
         self._open = True
 
@@ -130,7 +135,7 @@ class Reservation:
         """Say what it really cost; a second time changes nothing."""
         if self._open:
             self._open = False
-            self._purse.settle(self.cost, cost)
+            self._budget.settle(self.cost, cost)
 
     def keep(self) -> None:
         """Spend all of it: nobody knows whether the call was billed."""
@@ -149,6 +154,6 @@ class Reservation:
         self.keep()
 
 
-open_purse = _open.get
-put = _open.set
-take_back = _open.reset
+open_budget = _open.get
+set_open_budget = _open.set
+reset_open_budget = _open.reset

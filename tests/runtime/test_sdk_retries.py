@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from failwell.runtime.quiet import CannotQuiet, quiet_client
+from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
 from failwell.testing.laboratory import Lab, lab
 from tests.runtime.acting import caught
 
@@ -138,7 +138,7 @@ def test_a_quiet_client_makes_one_call_when_it_is_asked_for_one(fake: Lab, name:
     loud = make(sdk, fake.url(dialect, "server_error"))
     fake.reset()
 
-    quiet = quiet_client(loud.client)
+    quiet = without_sdk_retries(loud.client)
     caught(lambda: loud.call(quiet))
 
     assert fake.calls() == 1
@@ -164,19 +164,19 @@ def test_a_client_that_never_repeats_is_left_as_it_is(name: str) -> None:
     client = {"httpx": "Client", "ollama": "Client", "huggingface_hub": "InferenceClient"}[name]
     made = getattr(module, client)()
 
-    assert quiet_client(made) is made
+    assert without_sdk_retries(made) is made
 
 
 def test_a_client_that_cannot_be_quieted_is_named_with_what_to_do_instead() -> None:
     fal: Any = pytest.importorskip("fal_client")
 
-    with pytest.raises(CannotQuiet, match=r"fal_client\.SyncClient.*MAX_ATTEMPTS = 1"):
-        quiet_client(fal.SyncClient(key="lab"))
+    with pytest.raises(RetriesNotSwitchable, match=r"fal_client\.SyncClient.*MAX_ATTEMPTS = 1"):
+        without_sdk_retries(fal.SyncClient(key="lab"))
 
 
 def test_a_client_that_nobody_knows_is_not_trusted_to_be_quiet() -> None:
     class Nobody:
         pass
 
-    with pytest.raises(CannotQuiet, match=r"Nobody.*switch them off where the client is made"):
-        quiet_client(Nobody())
+    with pytest.raises(RetriesNotSwitchable, match=r"Nobody.*switch them off where the client is made"):
+        without_sdk_retries(Nobody())

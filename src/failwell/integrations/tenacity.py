@@ -8,9 +8,9 @@ from typing import Any
 
 from failwell._extras import need
 from failwell.decision.policy import SCHEDULES, default_schedule
+from failwell.integrations.answer import repeatable
 from failwell.report.describe import describe
-from failwell.runtime.bridges.answer import repeatable
-from failwell.runtime.luck import draw
+from failwell.runtime.clock import random_jitter
 
 
 def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
@@ -32,14 +32,14 @@ def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
 
 
 def wait_failwell(
-    default: Callable[[Any], float] | float | None = None, *, luck: Callable[[], float] = draw
+    default: Callable[[Any], float] | float | None = None, *, jitter: Callable[[], float] = random_jitter
 ) -> Any:
     """A tenacity wait: exactly what the provider told, otherwise `default`.
 
     Args:
         default: Seconds, or another of tenacity's waits. Left out, the failure's own schedule says: from
             five seconds on for a rate limit, from one second on for a server that fails.
-        luck: Draws the jitter of that schedule.
+        jitter: Draws the jitter of that schedule.
 
     Raises:
         MissingExtra: tenacity is not installed.
@@ -59,6 +59,6 @@ def wait_failwell(
             if default is not None:
                 return float(default)
             schedule = SCHEDULES["server" if report is None else default_schedule(report)]
-            return schedule.backoff.wait(retry_state.attempt_number, luck())
+            return schedule.backoff.wait(retry_state.attempt_number, jitter())
 
     return Wait()

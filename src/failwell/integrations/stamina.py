@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from failwell.runtime.bridges.answer import repeatable
+from failwell.integrations.answer import repeatable
 
 
 def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:

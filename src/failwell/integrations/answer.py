@@ -4,7 +4,7 @@ from failwell.decision.policy import IN_PROCESS_LIMIT, is_unsure
 from failwell.fault.axes import Category
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
-from failwell.runtime.parked import Parked
+from failwell.runtime.loop import Parked
 
 
 def repeatable(

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Park, Retry
 from failwell.report.describe import describe
-from failwell.runtime.luck import draw
+from failwell.runtime.clock import random_jitter
 
 LONGEST = 3600.0
 """Seconds; Redis hands a task out a second time when it waits longer than this (its visibility timeout)."""
@@ -23,7 +23,7 @@ def retry_task(
     policy: Policy = _DEFAULT,
     idempotent: bool | None = None,
     longest: float = LONGEST,
-    luck: Callable[[], float] = draw,
+    jitter: Callable[[], float] = random_jitter,
 ) -> NoReturn:
     """Send the task again if the failure allows it, else raise `error`. To be called in an `except` block.
 
@@ -36,7 +36,7 @@ def retry_task(
         policy: Says how often and how soon.
         idempotent: Whether a repeat is harmless although the outcome is unknown.
         longest: Seconds; where a longer wait is asked for, `error` is raised.
-        luck: Draws the jitter.
+        jitter: Draws the jitter.
 
     Raises:
         Retry: Celery's own, which tells the worker that the task was sent again.
@@ -44,7 +44,7 @@ def retry_task(
     """
     report = describe(error, idempotent=idempotent)
     tries = Tries(attempts=task.request.retries + 1, idempotent=idempotent)
-    decision = decide(policy, report, tries, luck())
+    decision = decide(policy, report, tries, jitter())
     if isinstance(decision, Retry | Park) and decision.after <= longest:
         raise task.retry(exc=error, countdown=decision.after)
     raise error
