@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from failwell.journal.sqlite.store import SqliteStore
-from failwell.workflow.check.files import check_file
+from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.local.driver import Driver
 from failwell.workflow.local.launch import Settings, start
 from failwell.workflow.local.restoring import restored

@@ -13,10 +13,10 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[1]
     sys.path[:1] = [str(ROOT), str(ROOT / "src")]
 
-from failwell.workflow.check.whole import check
+from failwell.files.mistakes import render, to_json, to_markdown
+from failwell.workflow.check.rules import check
 from failwell.workflow.compile.compiler import compile_text
 from failwell.workflow.envelope import Malformed, read_file
-from failwell.workflow.mistakes import render, to_json, to_markdown
 from fuzz.driver import main
 
 GRAIN = """\

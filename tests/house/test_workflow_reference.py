@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.compile.schema import workflow_schema
+from failwell.workflow.compile.json_schema import workflow_schema
 from tools.docs import events
 from tools.docs.workflow import workflow_file_page
 

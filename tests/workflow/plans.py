@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from failwell.fault.axes import Category
+from failwell.files.tree import Place
 from failwell.workflow.plan import (
     END,
     Again,
@@ -19,7 +20,6 @@ from failwell.workflow.plan import (
     NotificationSpec,
     Option,
     ParallelSpec,
-    Place,
     Plan,
     Question,
     QuestionsSpec,

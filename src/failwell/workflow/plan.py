@@ -12,6 +12,7 @@ from typing import Any, Literal
 from failwell.decision.backoff import Backoff
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.frozen import frozen
+from failwell.files.tree import Place
 
 END = "$end"
 """The target of a route that ends the workflow."""
@@ -26,15 +27,6 @@ PEOPLE: frozenset[str] = frozenset({"human_gate", "questions"})
 FailureMode = Literal["fail_fast", "continue_on_error", "all_or_nothing"]
 ContextMode = Literal["accumulate", "last_only", "explicit"]
 OnExceed = Literal["fail", "warn", "pause_for_approval"]
-
-
-@frozen
-class Place:
-    """Where something stands in a file, counted from 1."""
-
-    file: str
-    line: int
-    column: int
 
 
 @frozen

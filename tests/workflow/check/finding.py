@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-from failwell.workflow.check.whole import check
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.rules import check
 from failwell.workflow.plan import Plan
 
 ALL = frozenset({"agent", "job", "tool"})

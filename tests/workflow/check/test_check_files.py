@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.classes import Validation
-from failwell.workflow.check.files import Checked, check_file
+from failwell.workflow.check.workflow_tree import Checked, check_file
 
 HEAD = "workflow: {name: flow, entry_point: a}\n"
 

@@ -5,9 +5,9 @@ from time import process_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.dominators import Dominators
-from failwell.workflow.check.flow import Flow
-from failwell.workflow.check.whole import check
+from failwell.workflow.check.rules import check
 from failwell.workflow.plan import Again, Plan
 from tests.workflow.plans import a_plan, a_script, an_input, on_error, some_inputs, to
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.check.given import check_inputs
+from failwell.workflow.run_inputs import check_inputs
 from tests.workflow.plans import a_plan, a_script, an_input, some_inputs
 
 

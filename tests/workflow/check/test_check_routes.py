@@ -5,7 +5,7 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.fault.axes import Category
 from failwell.fault.registry import find_kind
-from failwell.workflow.check.raisable import runtime_kinds
+from failwell.workflow.check.raisable_kinds import runtime_kinds
 from failwell.workflow.plan import Again, NodeRetry, Plan, Route
 from tests.workflow.check.finding import errors, found, hints, warnings
 from tests.workflow.plans import (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflow.check.simple import simple_references
-from failwell.workflow.references import references
-from failwell.workflow.template import syntax_mistake
+from failwell.workflow.template.plain_references import simple_references
+from failwell.workflow.template.references import references
+from failwell.workflow.template.render import syntax_mistake
 from tests.workflow.plans import a_text
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from failwell.files.mistakes import render, to_json, to_markdown
 from failwell.workflow.compile import Compiled, compile_text
-from failwell.workflow.mistakes import render, to_json, to_markdown
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.test_workflow_schema import OURS, at, places, plain
 

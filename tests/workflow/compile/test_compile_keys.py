@@ -6,8 +6,8 @@ import pytest
 
 import failwell
 from failwell.fault.classes import Validation
+from failwell.files.tree import Place
 from failwell.workflow.compile import compile_file
-from failwell.workflow.plan import Place
 from tests.workflow.compile.writing import (
     HEAD,
     compiled,

@@ -3,7 +3,8 @@
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.workflow.plan import Again, Place, Route, Template
+from failwell.files.tree import Place
+from failwell.workflow.plan import Again, Route, Template
 from tests.workflow.compile.writing import mistakes_in, node_of, plan_of, the_mistake, with_route, with_step
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.workflow.coerce import duration
 from failwell.workflow.compile.steps import SHAPES
 from failwell.workflow.plan import (
     AgentSpec,
@@ -20,6 +19,7 @@ from failwell.workflow.plan import (
     WaitSpec,
     WorkflowSpec,
 )  # fmt: skip
+from failwell.workflow.template.coerce import duration
 from tests.workflow.compile.writing import HEAD, compiled, node_of, plan_of, the_mistake, with_step
 
 GATE = "name: work, type: human_gate, prompt: Go?, options: [{label: Yes, value: y, route: a}, {label: No, value: no, route: $end}]"

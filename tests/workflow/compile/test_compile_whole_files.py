@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from failwell.files.mistakes import to_json
 from failwell.workflow.compile import Compiled, compile_text
-from failwell.workflow.mistakes import to_json
 from failwell.workflow.plan import AgentSpec, NotificationSpec
 from tests.workflow.compile.writing import plan_of
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from failwell.workflow.check.files import check_file
+from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.compile.compiler import compile_text
 
 BROKEN = """\

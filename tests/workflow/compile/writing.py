@@ -2,8 +2,8 @@
 
 from textwrap import dedent, indent
 
+from failwell.files.mistakes import Mistake
 from failwell.workflow.compile import Compiled, compile_text
-from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import Node, Plan
 
 HEAD = "workflow: {name: demo, entry_point: work}\n"

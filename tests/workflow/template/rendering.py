@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from failwell.workflow.expression import holds
-from failwell.workflow.names import NamesFrom
-from failwell.workflow.plan import Place, Template
-from failwell.workflow.template import render
+from failwell.files.tree import Place
+from failwell.workflow.plan import Template
+from failwell.workflow.template.condition import holds
+from failwell.workflow.template.lookup import NamesFrom
+from failwell.workflow.template.render import render
 
 
 def a_template(text: str, folder: str | None = None) -> Template:

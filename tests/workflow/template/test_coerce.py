@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.coerce import CoercionFailed, as_input, as_mapped, as_output, as_set_value, duration
+from failwell.workflow.template.coerce import (
+    CoercionFailed,
+    as_input,
+    as_mapped,
+    as_output,
+    as_set_value,
+    duration,
+)
 
 
 @pytest.mark.parametrize(

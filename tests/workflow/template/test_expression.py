@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.workflow.expression import holds, read_truth
-from failwell.workflow.names import MISSING, FlatNames, NamesFrom
 from failwell.workflow.plan import Template
+from failwell.workflow.template.condition import holds, read_truth
+from failwell.workflow.template.lookup import MISSING, FlatNames, NamesFrom
 
 ERROR = {"kind": "x.y", "message": "m", "details": {"branch": "main"}}
 

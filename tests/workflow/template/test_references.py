@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.workflow.plan import Template
-from failwell.workflow.references import (
+from failwell.workflow.template.references import (
     Reference,
     ReferenceMistake,
     input_reference,

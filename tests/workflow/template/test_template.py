@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.workflow.names import MISSING, NamesFrom
-from failwell.workflow.plan import Place, Template
-from failwell.workflow.template import TemplateFailed, render, render_value, syntax_mistake
+from failwell.files.tree import Place
+from failwell.workflow.plan import Template
+from failwell.workflow.template.lookup import MISSING, NamesFrom
+from failwell.workflow.template.render import TemplateFailed, render, render_value, syntax_mistake
 
 
 def a_template(text: str) -> Template:

@@ -49,10 +49,10 @@ CHILD = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from failwell.fault.base import Fault
-from failwell.workflow.engine import budget
-from failwell.workflow.names import NamesFrom
+from failwell.workflow.template.render import room as budget
+from failwell.workflow.template.lookup import NamesFrom
 from failwell.workflow.plan import Template
-from failwell.workflow.template import render
+from failwell.workflow.template.render import render
 budget.LONGEST = float(sys.argv[1])
 names = NamesFrom({"s": "a" * 1_000_000, "l": list(range(10_000))})
 for text in json.load(sys.stdin):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell import describe
-from failwell.workflow.expression import holds
-from failwell.workflow.names import NamesFrom
-from failwell.workflow.template import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
+from failwell.workflow.template.condition import holds
+from failwell.workflow.template.lookup import NamesFrom
+from failwell.workflow.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
 from tests.workflow.template.rendering import a_template, rendered, true
 
 CANARY = "k4n4ry"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.workflow.names import NamesFrom
 from failwell.workflow.plan import Template
-from failwell.workflow.template import FolderParts, render
+from failwell.workflow.template.lookup import NamesFrom
+from failwell.workflow.template.render import FolderParts, render
 
 NAMES = NamesFrom({"a": {"output": "A"}})
 

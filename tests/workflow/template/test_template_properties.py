@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failwell.fault.base import Fault
-from failwell.workflow.expression import holds
-from failwell.workflow.names import NamesFrom
 from failwell.workflow.plan import Template
-from failwell.workflow.references import references
-from failwell.workflow.template import render, syntax_mistake
+from failwell.workflow.template.condition import holds
+from failwell.workflow.template.lookup import NamesFrom
+from failwell.workflow.template.references import references
+from failwell.workflow.template.render import render, syntax_mistake
 
 CANARY = "kanarienvogel"
 JSON = st.recursive(

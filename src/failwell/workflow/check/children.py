@@ -3,8 +3,8 @@
 import os.path
 from collections.abc import Iterator
 
-from failwell.workflow.check.look import Look, Placed, choices, error
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, Placed, choices, error
 from failwell.workflow.plan import Plan, WorkflowSpec
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from failwell.workflow.check.look import Look, error
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, error
 
 EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
 """Type of node → the extra that brings its executor. Every other type runs without one."""

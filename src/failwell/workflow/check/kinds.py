@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from failwell.fault.registry import is_owned
-from failwell.workflow.check.look import Look, error, warning
-from failwell.workflow.check.raisable import NEVER_ROUTED, Raisable, owned_kinds
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, error, warning
+from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, owned_kinds
 from failwell.workflow.plan import Node, Route
 
 _OWNED = frozenset(owned_kinds())

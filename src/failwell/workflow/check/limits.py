@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from failwell.workflow.check.look import Look, warning
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, warning
 from failwell.workflow.plan import WaitSpec
 
 

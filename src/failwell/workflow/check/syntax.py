@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from failwell.workflow.check.look import Look, error
-from failwell.workflow.engine.mistakes import Sort
-from failwell.workflow.mistakes import Mistake
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, error
+from failwell.workflow.template.errors import Sort
 
 _HINT = "look for a brace, a quote or an `end…` that is missing"
 _HINTS: dict[str, str] = {

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from failwell.workflow.check.look import Look, choices, error, warning
-from failwell.workflow.mistakes import Mistake
-from failwell.workflow.plan import END, GateSpec, Node, Place, QuestionsSpec
+from failwell.files.mistakes import Mistake
+from failwell.files.tree import Place
+from failwell.workflow.check.context import Look, choices, error, warning
+from failwell.workflow.plan import END, GateSpec, Node, QuestionsSpec
 
 
 def targets(look: Look) -> Iterator[Mistake]:

@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from failwell.fault.frozen import frozen
-from failwell.workflow.compile.head import FILE
+from failwell.files.disk import Refused, unreadable
+from failwell.files.includes import Loaded, load, load_text
+from failwell.files.mistakes import Mistake, Problems
+from failwell.files.tree import Item, Place, is_list, is_map
+from failwell.files.values import WRONG
+from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.loose_ends import loose_ends
-from failwell.workflow.compile.reading import SECTIONS, Reading
-from failwell.workflow.compile.values import WRONG
-from failwell.workflow.mistakes import Mistake
-from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Place, Plan, WorkflowSpec
-from failwell.workflow.source.files import Refused, unreadable
-from failwell.workflow.source.load import Loaded, load, load_text
-from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, is_list, is_map
+from failwell.workflow.compile.step_index import SECTIONS, Reading
+from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
 
 
 @frozen

@@ -7,10 +7,10 @@ have to mend its shape first to hear that a route of it leads to a step that doe
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from failwell.workflow.compile.reading import SECTIONS
+from failwell.files.mistakes import Problems
+from failwell.files.tree import Item, Path, is_list, is_map
+from failwell.workflow.compile.step_index import SECTIONS
 from failwell.workflow.plan import END
-from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path, is_list, is_map
 
 _MOST_NAMES = 40
 """Beyond this many, looking for a name that is near takes longer than it helps."""

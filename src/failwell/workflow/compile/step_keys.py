@@ -1,14 +1,13 @@
 """Which keys each type of step has, as one table."""
 
-from failwell.workflow.compile.containers import Many, Named
-from failwell.workflow.compile.durations import Duration
-from failwell.workflow.compile.kinds import RAISES
-from failwell.workflow.compile.outputs import OUTPUT
-from failwell.workflow.compile.people import GATE, QUESTIONS, gate, questions
-from failwell.workflow.compile.routes import RETRY, RETRY_OF_AGENT, ROUTES, VALUES
-from failwell.workflow.compile.settings import AGENT
-from failwell.workflow.compile.shape import Key
-from failwell.workflow.compile.specs import (
+from failwell.files.shapes import Key, Many, Named
+from failwell.files.values import Choice, Duration, Flag, Number, Text
+from failwell.workflow.compile.agent_settings import AGENT
+from failwell.workflow.compile.gate_shapes import GATE, QUESTIONS, gate, questions
+from failwell.workflow.compile.kind_shapes import RAISES
+from failwell.workflow.compile.output_shapes import OUTPUT
+from failwell.workflow.compile.route_shapes import RETRY, RETRY_OF_AGENT, ROUTES, VALUES
+from failwell.workflow.compile.step_specs import (
     Build,
     agent_spec,
     job_spec,
@@ -20,7 +19,7 @@ from failwell.workflow.compile.specs import (
     wait_spec,
     workflow_spec,
 )
-from failwell.workflow.compile.types import Choice, Flag, Free, Number, Templated, Text
+from failwell.workflow.compile.template_values import Templated, TemplatedDuration, TemplatedJson
 
 NAME = Text(
     r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
@@ -132,7 +131,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         set_spec,
         RAISING | _RETRIED | _OUTPUT | _INPUT
         | {
-            "value": Key(Free(templated=True), "one value", null=True),
+            "value": Key(TemplatedJson(), "one value", null=True),
             "values": Key(VALUES, "several, by name"),
             "output_type": Key(
                 Choice("auto", "string", "number", "integer", "boolean", "list", "dict"), "what `value` becomes"
@@ -144,7 +143,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         wait_spec,
         RAISING | _RETRIED | _INPUT
         | {
-            "duration": Key(Duration(templated=True), "how long", required=True),
+            "duration": Key(TemplatedDuration(), "how long", required=True),
             "reason": Key(Templated(empty=True), "what is waited for"),
         },
         (),

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from failwell.workflow.compile.people import check_gate, check_questions
-from failwell.workflow.compile.shape import Shape, is_right
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Shape, is_right
+from failwell.files.tree import Item, Path, is_map
+from failwell.files.values import WRONG, Schema, nearest, sort_of
+from failwell.workflow.compile.gate_shapes import check_gate, check_questions
 from failwell.workflow.compile.step_keys import IDENTITY, KEYS, TAKEN
-from failwell.workflow.compile.values import WRONG, Schema, nearest, sort_of
 from failwell.workflow.plan import Node, Spec
-from failwell.workflow.source.problems import Problems
-from failwell.workflow.source.tree import Item, Path, is_map
 
 
 def _owners() -> dict[str, str]:

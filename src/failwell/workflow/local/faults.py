@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.fault.base import Fault
-from failwell.workflow.mistakes import Mistake, to_json
+from failwell.files.mistakes import Mistake, to_json
 
 
 class WorkflowInvalid(Fault, kind="validation.shape_invalid"):

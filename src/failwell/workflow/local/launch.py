@@ -14,10 +14,11 @@ from typing import Any
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
+from failwell.files.mistakes import Mistake
 from failwell.journal.folder import make_private, new_run_id, run_folder
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.workflow.check.files import Checked, check_file
+from failwell.workflow.check.workflow_tree import Checked, check_file
 from failwell.workflow.local.driver import Driver
 from failwell.workflow.local.executor import Executor
 from failwell.workflow.local.faults import NothingToResume, WorkflowInvalid
@@ -27,7 +28,6 @@ from failwell.workflow.local.world import Asker, Ended, Notes, Watcher, World
 from failwell.workflow.machine.advance import Machine, revived
 from failwell.workflow.machine.events import Begin, Event, Resume
 from failwell.workflow.machine.state import State
-from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import Plan
 
 

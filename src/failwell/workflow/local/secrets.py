@@ -6,11 +6,11 @@ from typing import Any
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
-from failwell.workflow.check.given import check_inputs
+from failwell.files.mistakes import Mistake
 from failwell.workflow.local.faults import WorkflowInvalid
 from failwell.workflow.machine.state import State
-from failwell.workflow.mistakes import Mistake
 from failwell.workflow.plan import Plan
+from failwell.workflow.run_inputs import check_inputs
 
 
 class Vault:

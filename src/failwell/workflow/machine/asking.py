@@ -12,7 +12,7 @@ from failwell.workflow.machine.events import Answered
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import GateSpec, Node, Question, QuestionsSpec
-from failwell.workflow.template import render, render_value
+from failwell.workflow.template.render import render, render_value
 
 TIMEOUT = "timeout"
 """Who decided when nobody did in time."""

@@ -5,9 +5,9 @@ from posixpath import join
 from typing import Any
 
 from failwell.workflow.machine.context import ScopeNames, look_up
-from failwell.workflow.names import MISSING
 from failwell.workflow.plan import AgentSpec, CallSpec, Node, ScriptSpec, Template
-from failwell.workflow.template import render, render_value
+from failwell.workflow.template.lookup import MISSING
+from failwell.workflow.template.render import render, render_value
 
 
 def call_of(node: Node, names: ScopeNames, folder: str | None) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.workflow.machine.state import Scope, State
-from failwell.workflow.names import MISSING
 from failwell.workflow.plan import GROUPS, Node, Plan
-from failwell.workflow.references import InputReference, input_reference
+from failwell.workflow.template.lookup import MISSING
+from failwell.workflow.template.references import InputReference, input_reference
 
 
 class ScopeNames:

@@ -15,7 +15,7 @@ from failwell.workflow.machine.routing import error_route, has_success_routes, s
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END, GROUPS, Node, Route
-from failwell.workflow.template import render, render_value
+from failwell.workflow.template.render import render, render_value
 
 CANCELLED_MEMBER = "stopped because another member of its group failed"
 

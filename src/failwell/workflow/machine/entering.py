@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from failwell.fault.base import Fault
-from failwell.workflow.coerce import as_mapped, as_set_value, duration
 from failwell.workflow.machine.asking import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.calls import call_of, is_secret
 from failwell.workflow.machine.closing import end_run
@@ -17,10 +16,11 @@ from failwell.workflow.machine.notifying import notify
 from failwell.workflow.machine.scopes import open_scope, terminate
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
-from failwell.workflow.names import MISSING
 from failwell.workflow.plan import Node, SetSpec, Template, WaitSpec, WorkflowSpec
-from failwell.workflow.references import whole_reference
-from failwell.workflow.template import render, render_value
+from failwell.workflow.template.coerce import as_mapped, as_set_value, duration
+from failwell.workflow.template.lookup import MISSING
+from failwell.workflow.template.references import whole_reference
+from failwell.workflow.template.render import render, render_value
 
 DEEPEST = 10
 """How deep sub-workflows may nest."""

@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.classes import Validation
-from failwell.workflow.expression import holds
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
 from failwell.workflow.machine.paths import below
 from failwell.workflow.machine.state import Group, Task
 from failwell.workflow.machine.turn import Turn
-from failwell.workflow.names import MISSING
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
+from failwell.workflow.template.condition import holds
+from failwell.workflow.template.lookup import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

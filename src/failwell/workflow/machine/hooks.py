@@ -5,7 +5,7 @@ from typing import Any
 from failwell.fault.base import Fault
 from failwell.workflow.machine.context import ScopeNames
 from failwell.workflow.machine.turn import Turn
-from failwell.workflow.template import render
+from failwell.workflow.template.render import render
 
 
 def hook(turn: Turn, name: str, **extra: Any) -> None:

@@ -3,13 +3,13 @@
 from typing import Any
 
 from failwell.fault.classes import Validation
-from failwell.workflow.coerce import as_mapped
 from failwell.workflow.machine.context import ScopeNames
 from failwell.workflow.machine.ending import complete
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, NotificationSpec, Template
-from failwell.workflow.template import render, render_value
+from failwell.workflow.template.coerce import as_mapped
+from failwell.workflow.template.render import render, render_value
 
 
 def notify(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from failwell.workflow.expression import holds
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
 from failwell.workflow.plan import Node, Route, Selector
+from failwell.workflow.template.condition import holds
 
 
 def told_error(failure: Failure) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from failwell.fault.base import Fault
-from failwell.workflow.check.given import check_inputs
-from failwell.workflow.coerce import as_output
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.calls import is_secret
 from failwell.workflow.machine.closing import end_run, finish_well
@@ -14,7 +12,9 @@ from failwell.workflow.machine.ending import complete, fail, of_fault
 from failwell.workflow.machine.state import Scope, Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
-from failwell.workflow.template import render, render_value
+from failwell.workflow.run_inputs import check_inputs
+from failwell.workflow.template.coerce import as_output
+from failwell.workflow.template.render import render, render_value
 
 
 def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | None) -> None:

@@ -25,7 +25,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Print it."""
     if args.document == WORKFLOW:
-        from failwell.workflow.compile.schema import workflow_schema
+        from failwell.workflow.compile.json_schema import workflow_schema
 
         say_json(workflow_schema())
         return Exit.DONE

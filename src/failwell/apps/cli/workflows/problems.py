@@ -9,7 +9,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
-from failwell.workflow.mistakes import Mistake, render, to_json, to_markdown
+from failwell.files.mistakes import Mistake, render, to_json, to_markdown
 
 
 class WorkflowRefused(Fault, kind="validation.config_invalid"):

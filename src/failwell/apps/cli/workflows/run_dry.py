@@ -11,8 +11,8 @@ from failwell.apps.cli.output import say_json
 
 def dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
     """Check the file and the inputs; say what would run."""
-    from failwell.workflow.check.files import check_file
-    from failwell.workflow.check.given import check_inputs
+    from failwell.workflow.check.workflow_tree import check_file
+    from failwell.workflow.run_inputs import check_inputs
 
     checked = check_file(
         args.workflow,

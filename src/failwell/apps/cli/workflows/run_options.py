@@ -46,7 +46,7 @@ def add_running(parser: ArgumentParser) -> None:
 
 def inputs_of(args: Namespace) -> dict[str, Any]:
     """What `--input` said; each value is read by the type that the workflow declares."""
-    from failwell.workflow.coerce import TypedText
+    from failwell.workflow.template.coerce import TypedText
 
     given: dict[str, Any] = {}
     for text in args.input:

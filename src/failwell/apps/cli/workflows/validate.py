@@ -8,8 +8,8 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import say, say_json
 
 if TYPE_CHECKING:
-    from failwell.workflow.check.files import Checked
-    from failwell.workflow.mistakes import Mistake
+    from failwell.files.mistakes import Mistake
+    from failwell.workflow.check.workflow_tree import Checked
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Check every file; what they share is told once."""
     from failwell.apps.cli.workflows.problems import refuse
-    from failwell.workflow.check.files import check_file
+    from failwell.workflow.check.workflow_tree import check_file
 
     checked = [
         (path, check_file(path, environ=os.environ, allow_outside=args.allow_outside))
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
 
 
 def _summary(path: str, checked: "Checked") -> dict[str, Any]:
-    from failwell.workflow.mistakes import to_json
+    from failwell.files.mistakes import to_json
 
     nodes, routes = _size(checked)
     return {
@@ -61,14 +61,14 @@ def _summary(path: str, checked: "Checked") -> dict[str, Any]:
 
 
 def _text(checked: "list[tuple[str, Checked]]", mistakes: "list[Mistake]") -> str:
-    from failwell.workflow.mistakes import render
+    from failwell.files.mistakes import render
 
     told = [f"{path}: {_sentence(one)}" for path, one in checked]
     return "\n".join([render(mistakes), "", *told] if mistakes else told)
 
 
 def _markdown(checked: "list[tuple[str, Checked]]", mistakes: "list[Mistake]") -> str:
-    from failwell.workflow.mistakes import to_markdown
+    from failwell.files.mistakes import to_markdown
 
     told = [f"- `{path}`: {_sentence(one)}" for path, one in checked]
     return "\n".join([*told, "", to_markdown(mistakes)] if mistakes else told)

@@ -1,0 +1,344 @@
+"""YAML events → a tree of items. Bounded in depth and size, so no file can make it slow.
+
+Events are taken one by one from libyaml where it is there, else from PyYAML's own parser; composing is
+done here, because the composers of both recurse and keep no places of keys.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, cast
+
+from failwell.files.mistakes import Problems
+from failwell.files.scalars import NotJson, meaning
+from failwell.files.tree import Item, Path, Place, is_list, is_map
+from failwell.files.variables import expand
+
+DEEPEST = 100
+"""Levels of nesting in one file."""
+HEAVIEST = 1_000_000
+"""Items in the whole tree, those behind aliases counted every time."""
+
+_FLATTEN = "flatten it, or split the file"
+
+Include = Callable[[str, Item, Path], Item | None]
+
+
+class _Stop(Exception):
+    """Nothing more can be read from this file; the reason is already on the list."""
+
+
+def compose(
+    text: str,
+    file: str,
+    problems: Problems,
+    environ: Mapping[str, str],
+    include: Include,
+    *,
+    folder: str | None = None,
+    pure: bool = False,
+) -> Item | None:
+    """The tree of one document, or `None` when it cannot be read; `pure` keeps libyaml out."""
+    import yaml
+
+    composer = _Composer(file, problems, environ, include, folder)
+    try:
+        return composer.run(_events(text, pure=pure))
+    except yaml.YAMLError as error:
+        composer.syntax(error, text)
+    except UnicodeEncodeError as error:
+        problems.add(
+            f"the text has a lone surrogate at character {error.start}", None, hint="save it as UTF-8"
+        )
+    except _Stop:
+        pass
+    return None
+
+
+def _events(text: str, *, pure: bool) -> Any:
+    import yaml
+
+    if not pure and yaml.__with_libyaml__:
+        from yaml import cyaml
+
+        # The stubs do not know the parser that the loaders of this module are made of.
+        fast: Any = cyaml
+        return fast.CParser(text)
+    from yaml.parser import Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class _Pure(Reader, Scanner, Parser):
+        def __init__(self, stream: str) -> None:
+            Reader.__init__(self, stream)
+            Scanner.__init__(self)
+            Parser.__init__(self)
+
+    return _Pure(text)
+
+
+class _Composer:
+    """The state while one file is read: open containers, anchors, the key that waits for its value."""
+
+    def __init__(
+        self, file: str, problems: Problems, environ: Mapping[str, str], include: Include, folder: str | None
+    ) -> None:
+        self.file = file
+        self.problems = problems
+        self.environ = environ
+        self.include = include
+        self.folder = folder
+        self.open: list[Item] = []
+        self.keys: list[str | None] = []
+        """For each open container the key that waits for a value; `None` in a list."""
+        self.anchors: dict[str, Item] = {}
+        self.unfinished: set[int] = set()
+        """Anchored containers that are still open."""
+        self.root: Item | None = None
+
+    # The loop is one function with local names because a large file has some hundred thousand events.
+    def run(self, parser: Any) -> Item | None:  # noqa: C901, PLR0915
+        """The root of the document that `parser` gives the events of."""
+        from yaml.events import (
+            AliasEvent,
+            DocumentStartEvent,
+            MappingEndEvent,
+            MappingStartEvent,
+            ScalarEvent,
+            SequenceEndEvent,
+            SequenceStartEvent,
+            StreamEndEvent,
+        )
+
+        next_event = parser.get_event
+        file, folder = self.file, self.folder
+        opened, keys = self.open, self.keys
+        documents = 0
+        holder: Any = None
+        in_map = False
+        key: str | None = None
+        while True:
+            event = next_event()
+            kind = cast("Any", type(event))
+            if kind is ScalarEvent:
+                mark = event.start_mark
+                if in_map and key is None:
+                    key = self.key(event, mark)
+                    continue
+                text = event.value
+                if event.tag is None and event.anchor is None and "${" not in text and "\0" not in text:
+                    value: Any = text
+                    if event.implicit[0]:
+                        try:
+                            value = meaning(text)
+                        except NotJson as problem:
+                            value = self.not_json(problem, mark, key)
+                    item = Item(value, mark.line, mark.column, file, folder)
+                else:
+                    item = self.scalar(event, mark, key)
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                mark = event.start_mark
+                if in_map and key is None:
+                    self.no_key(mark)
+                item = Item({} if kind is MappingStartEvent else [], mark.line, mark.column, file, folder)
+                if kind is MappingStartEvent:
+                    item.keys = {}
+                if event.tag is not None:
+                    self.tagged(event.tag, mark, key)
+                if event.anchor is not None:
+                    self.anchors[event.anchor] = item
+                    self.unfinished.add(id(item))
+                if len(opened) >= DEEPEST:
+                    self.stop(
+                        mark, f"nesting is deeper than {DEEPEST} levels", "flatten it, or split the file"
+                    )
+                opened.append(item)
+                keys.append(key)
+                holder, in_map, key = item.value, kind is MappingStartEvent, None
+                continue
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+                item = opened.pop()
+                key = keys.pop()
+                self.unfinished.discard(id(item))
+                holder = opened[-1].value if opened else None
+                in_map = is_map(holder)
+            elif kind is AliasEvent:
+                mark = event.start_mark
+                if in_map and key is None:
+                    self.stop(mark, "a key must be a plain text, not an alias", "write the key out")
+                item = self.alias(event, mark)
+            elif kind is StreamEndEvent:
+                return self.root
+            else:
+                if kind is DocumentStartEvent:
+                    documents += 1
+                    if documents > 1:
+                        self.stop(
+                            event.start_mark,
+                            "the file holds more than one document",
+                            "keep one workflow in a file; remove everything from the second `---` on",
+                        )
+                continue
+            if holder is None:
+                self.root = item
+            elif in_map:
+                holder[key] = item
+                key = None
+                self.weigh(opened[-1], item)
+            else:
+                holder.append(item)
+                self.weigh(opened[-1], item)
+
+    def weigh(self, parent: Item, child: Item) -> None:
+        """Count a child into its parent."""
+        parent.weight += child.weight
+        if child.height >= parent.height:
+            parent.height = child.height + 1
+            if parent.height > DEEPEST:
+                self.refuse(child, f"nesting is deeper than {DEEPEST} levels", _FLATTEN)
+        if parent.weight > HEAVIEST:
+            hint = "use fewer aliases and included files, or split the workflow"
+            self.refuse(child, f"the file unfolds to more than {HEAVIEST:,} values", hint)
+
+    def refuse(self, item: Item, message: str, hint: str) -> NoReturn:
+        """Give up on the file because of one value in it."""
+        self.problems.add(message, item.place, self.path(None), hint=hint)
+        raise _Stop
+
+    def key(self, event: Any, mark: Any) -> str:
+        """The key of a mapping, after a look at how it is written."""
+        text: str = event.value
+        holder = self.open[-1]
+        if event.tag is not None:
+            self.tagged(event.tag, mark, text)
+        if text == "<<" and event.implicit[0]:
+            self.problems.add(
+                "merge keys (`<<`) are not supported",
+                self.place(mark),
+                self.path(text),
+                hint="write the keys out, or share whole values with an anchor and an alias",
+            )
+        known = holder.keys
+        assert known is not None
+        if text in known:
+            first = holder.key_place(text)
+            self.problems.add(
+                f"the key `{text[:100]}` is written twice in one mapping",
+                self.place(mark),
+                self.path(text),
+                hint=f"keep one of them; the first is in line {first.line}",
+                also=(first,),
+            )
+        known[text] = (mark.line, mark.column)
+        return text
+
+    def no_key(self, mark: Any) -> NoReturn:
+        """Give up on a container that stands where a key should."""
+        holder = self.open[-1]
+        if (holder.line, holder.column + 1) == (mark.line, mark.column):
+            self.stop(
+                mark, "a template must stand in quotes", 'write `"{{ … }}"`; bare braces begin a mapping'
+            )
+        self.stop(mark, "a key must be a plain text", "write the value under a named key")
+
+    def scalar(self, event: Any, mark: Any, key: str | None) -> Item:
+        """A scalar with a tag, an anchor or a variable."""
+        text: str = event.value
+        expanded = expand(text, self.environ) if "${" in text else None
+        item = Item(text, mark.line, mark.column, self.file, self.folder)
+        at = self.path(key)
+        if "\0" in text:
+            self.problems.wrong(item, at, "the text holds a NUL character", hint="remove the `\\0` from it")
+        if expanded is not None:
+            item.value = expanded.text
+            item.veiled = expanded.is_veiled
+            self.variables(expanded.unset, expanded.problem, item, at)
+        elif event.implicit[0]:
+            try:
+                item.value = meaning(text)
+            except NotJson as problem:
+                item.value = self.not_json(problem, mark, key)
+        if event.tag == "!file":
+            item = self.include(str(item.value), item, at) or item
+        elif event.tag is not None:
+            self.tagged(event.tag, mark, key)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = item
+        return item
+
+    def variables(self, unset: tuple[str, ...], problem: str, item: Item, at: Path) -> None:
+        """Mistakes in the use of variables."""
+        for name in unset:
+            self.problems.wrong(
+                item,
+                at,
+                f"the environment variable `{name}` is not set",
+                kind="validation.config_invalid",
+                hint=f"set it, give it a default with `${{{name}:-…}}`, or write `$${{{name}}}` to keep the text",
+            )
+        if problem:
+            self.problems.wrong(item, at, f"the text {problem}", kind="validation.config_invalid")
+
+    def alias(self, event: Any, mark: Any) -> Item:
+        """What an alias stands for."""
+        item = self.anchors.get(event.anchor)
+        if item is None:
+            self.stop(mark, f"there is no anchor `&{event.anchor}` above", "define it before it is used")
+        if id(item) in self.unfinished:
+            self.stop(mark, f"the anchor `&{event.anchor}` contains itself", "remove the alias inside it")
+        return item
+
+    def tagged(self, tag: str, mark: Any, key: str | None) -> None:
+        """Refuse a tag."""
+        shown = tag.replace("tag:yaml.org,2002:", "!!")
+        if tag == "!file":
+            message, hint = "`!file` stands before a path", "write `!file path/to/file`"
+        else:
+            message = f"the tag `{shown[:100]}` is not supported"
+            hint = "only `!file` is; put a text in quotes to keep it as text"
+        self.problems.add(message, self.place(mark), self.path(key), hint=hint)
+
+    def not_json(self, problem: NotJson, mark: Any, key: str | None) -> None:
+        """Refuse a number."""
+        self.problems.add(
+            f"the value {problem}",
+            self.place(mark),
+            self.path(key),
+            hint="put it in quotes to keep it as text",
+        )
+
+    def stop(self, mark: Any, message: str, hint: str) -> NoReturn:
+        """Put the last mistake of this file on the list and give up on it."""
+        self.problems.add(message, self.place(mark), self.path(None), hint=hint)
+        raise _Stop
+
+    def syntax(self, error: Any, text: str) -> None:
+        """Put an error of the parser on the list."""
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        place = None if mark is None else self.place(mark)
+        position = getattr(error, "position", None)
+        if place is None and isinstance(position, int):
+            before = text[:position]
+            place = Place(file=self.file, line=before.count("\n") + 1, column=position - before.rfind("\n"))
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+        hint = "check the indentation, the colons and the quotes in and above this line"
+        if place is not None:
+            lines = text.split("\n", place.line)[: place.line]
+            if "${" in lines[-1] or "{{" in lines[-1]:
+                hint = "put a text with `${…}` or `{{ … }}` in quotes"
+            if any("\t" in one[: len(one) - len(one.lstrip())] for one in lines[-2:]):
+                hint = "indent with spaces; YAML does not accept tabs there"
+        self.problems.add(f"the file is not YAML: {str(problem)[:200]}", place, self.path(None), hint=hint)
+
+    def place(self, mark: Any) -> Place:
+        """A mark of the parser as a place."""
+        return Place(file=self.file, line=mark.line + 1, column=mark.column + 1)
+
+    def path(self, key: str | None) -> Path:
+        """Where the reader is in the structure."""
+        at: Path = ()
+        for depth, item in enumerate(self.open):
+            inner = self.keys[depth + 1] if depth + 1 < len(self.open) else key
+            if is_list(item.value):
+                at = (at, len(item.value))
+            elif inner is not None:
+                at = (at, inner)
+        return at

@@ -1,0 +1,204 @@
+"""References that stand outside of templates: `input`, `env_from`, and where a loop or questions come from."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, Placed, Use, choices, error, warning
+from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
+from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
+
+_SHAPE = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\??")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS = frozenset(
+    {"FAILWELL_ERROR_OUT", "CONDUCTOR_ERROR_OUT", "FAILWELL_RETRY_ATTEMPT", "CONDUCTOR_RETRY_ATTEMPT"}
+)
+"""Variables that the engine sets itself, whatever the file says."""
+
+
+class Dotted(NamedTuple):
+    """A reference as `input` writes it."""
+
+    path: tuple[str, ...]
+    is_optional: bool
+
+
+def dotted(text: str) -> Dotted | None:
+    """The reference in `text`, or `None` if it is not one."""
+    if _SHAPE.fullmatch(text) is None:
+        return None
+    return Dotted(tuple(text.removesuffix("?").split(".")), text.endswith("?"))
+
+
+def declared(look: Look) -> Iterator[Mistake]:
+    """Everything that nodes declare to read."""
+    for placed in look.everything:
+        node = placed.node
+        for index, text in enumerate(node.input):
+            yield from _reference(look, placed, text, f"{placed.path}.input[{index}]")
+        spec = node.spec
+        if isinstance(spec, ScriptSpec):
+            yield from _env_from(look, placed, spec)
+        source = spec.source if isinstance(spec, ForEachSpec | QuestionsSpec) else None
+        if source is not None:
+            yield from _source(look, placed, source)
+    if look.plan.context_mode == "explicit":
+        yield from _undeclared(look)
+
+
+def _env_from(look: Look, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]:
+    for variable, text in spec.env_from.items():
+        path = f"{placed.path}.env_from.{variable}"
+        if _VARIABLE.fullmatch(variable) is None:
+            message = f"`{variable}` cannot be the name of a variable"
+            yield error(placed.node.place, message, path=path, hint="use letters, digits and underscores")
+        if variable in spec.env:
+            message = f"`{variable}` stands in both `env` and `env_from` of `{placed.node.name}`"
+            yield error(placed.node.place, message, path=path, hint="take one of them out")
+        yield from _reference(look, placed, text, path)
+    for variable in (*spec.env, *spec.env_from):
+        if variable in _OURS:
+            yield warning(
+                placed.node.place,
+                f"the engine sets `{variable}` itself, so what `{placed.node.name}` gives is not seen",
+                path=f"{placed.path}.env.{variable}",
+                hint="take it out",
+            )
+
+
+def _source(look: Look, placed: Placed, text: str) -> Iterator[Mistake]:
+    path = f"{placed.path}.source"
+    found = dotted(text)
+    if found is None or found.is_optional:
+        yield _malformed(placed, text, path)
+        return
+    root, *rest = found.path
+    if root not in placed.names and (len(rest) < 2 and rest not in (["output"], ["outputs"])):
+        yield error(
+            placed.node.place,
+            f"`{text}` names no list of a step",
+            path=path,
+            hint="write it as `STEP.output.FIELD` or `workflow.input.NAME`",
+        )
+        return
+    yield from _reference(look, placed, text, path)
+
+
+def _malformed(placed: Placed, text: str, path: str) -> Mistake:
+    return error(
+        placed.node.place,
+        f"`{text}` is not a reference",
+        path=path,
+        hint="write it with dots and without braces, as in `build.output.version` or `workflow.input.name`",
+    )
+
+
+def _reference(look: Look, placed: Placed, text: str, path: str) -> Iterator[Mistake]:
+    found = dotted(text)
+    if found is None:
+        yield _malformed(placed, text, path)
+        return
+    root = found.path[0]
+    plan, place = look.plan, placed.node.place
+    if root in placed.names:
+        return
+    if root == "workflow":
+        if len(found.path) < 2 or found.path[1] not in ("input", "dir", "file", "name"):
+            message = f"`{text}` is not a reference to an input"
+            yield error(place, message, path=path, hint="write `workflow.input.NAME`")
+        elif found.path[1] == "input" and len(found.path) > 2 and found.path[2] not in plan.inputs:
+            name = found.path[2]
+            hint = choices(look.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`")
+            yield error(place, f"the workflow has no input `{name}`", path=path, hint=hint)
+        return
+    if root in look.flow.owner:
+        yield from _inside(look, placed, root, path)
+        return
+    node = plan.nodes.get(root)
+    if node is None:
+        hint = choices(
+            look.near(root, plan.nodes, "nodes"), plan.nodes, "name a step, or `workflow.input.NAME`"
+        )
+        yield error(place, f"no step is called `{root}`", path=path, hint=hint)
+        return
+    yield from _there(look, placed, node, found, path)
+
+
+def _inside(look: Look, placed: Placed, root: str, path: str) -> Iterator[Mistake]:
+    home = look.flow.outermost(root)
+    if home == placed.home:
+        message = f"`{root}` runs beside `{placed.node.name}` in `{home}`, so nothing of it is known yet"
+        hint = f"do this after `{home}`"
+    else:
+        message, hint = (
+            f"`{root}` runs inside `{home}` and has no place of its own",
+            f"write `{home}.outputs`",
+        )
+    yield error(placed.node.place, message, path=path, hint=hint)
+
+
+def _there(look: Look, placed: Placed, node: Node, found: Dotted, path: str) -> Iterator[Mistake]:
+    """A required reference fails the step if it is not there."""
+    what = found.path[1] if len(found.path) > 1 else "output"
+    if found.is_optional or not look.flow.reaches(placed.home):
+        return
+    how = "failure" if what == "error" and node.type not in GROUPS else "success"
+    kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
+    sure = node.name != placed.home and (
+        look.flow.is_sure(node.name, how, placed.home)
+        or (kept and look.flow.is_sure(node.name, "start", placed.home))
+    )
+    if not sure:
+        yield warning(
+            placed.node.place,
+            f"`{'.'.join(found.path)}` may not exist when `{placed.node.name}` starts",
+            path=path,
+            hint="make it optional with a `?` at its end"
+            if path.rpartition(".")[2].startswith("input")
+            else GUARD,
+        )
+
+
+def _undeclared(look: Look) -> Iterator[Mistake]:
+    """Explicit mode: what a template of a node uses must be in its `input`."""
+    for use in look.uses:
+        node = use.text.node
+        if node is not None and use.text.moment == "start":
+            yield from _not_granted(look, use, node)
+
+
+def _granted(node: Node) -> set[tuple[str, ...]]:
+    found: set[tuple[str, ...]] = set()
+    for text in node.input:
+        reference = dotted(text)
+        if reference is None:
+            continue
+        path = reference.path
+        if len(path) > 1 and path[1] == "error":
+            # An error is always given whole.
+            path = path[:2]
+        elif len(path) > 1 and path[1] not in (*OF_NODE, *OF_GROUP):
+            path = (path[0], "output", *path[1:])
+        found.add(path)
+    return found
+
+
+def _not_granted(look: Look, use: Use, node: Node) -> Iterator[Mistake]:
+    granted = _granted(node)
+    told: set[str] = set()
+    for reference in use.references:
+        path = reference.path
+        if path[0] not in look.plan.nodes or path[0] in use.text.names or path[0] in look.flow.owner:
+            continue
+        if any(path[: len(one)] == one or one[: len(path)] == path for one in granted):
+            continue
+        shown = ".".join(path[:3] if path[1:2] != ("error",) else path[:2])
+        if shown not in told:
+            told.add(shown)
+            yield warning(
+                use.text.template.place,
+                f"`{shown}` is not in the `input` of `{node.name}`, and in `explicit` mode only that is seen",
+                path=use.text.field,
+                hint=f"add `{shown}` to its `input`",
+            )

@@ -1,0 +1,134 @@
+"""The rules of groups: who may be a member, and what a member may not do."""
+
+from collections.abc import Iterator
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, choices, error, warning
+from failwell.workflow.graph import is_same_step
+from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSpec
+
+_BARRED = {
+    **dict.fromkeys(PEOPLE, "a person answers one thing at a time"),
+    "terminate": "it would end the run while others are at work",
+}
+RESERVED = frozenset({"workflow", "context", "output", "error", "failwell", "conductor", "_index", "_key"})
+"""Names that templates find without a node: no step and no loop variable may take one."""
+
+
+def groups(look: Look) -> Iterator[Mistake]:
+    """Every group, to any depth."""
+    home: dict[str, str] = {}
+    for node, _, path, _ in look.everything:
+        spec = node.spec
+        if node.name in RESERVED:
+            yield error(
+                node.place,
+                f"`{node.name}` is a name that templates use for something else",
+                path=path,
+                hint="give the step another name",
+            )
+        if isinstance(spec, ParallelSpec):
+            yield from _parallel(look, node, spec, home)
+        elif isinstance(spec, ForEachSpec):
+            yield from _for_each(look, node, spec, path)
+    yield from _circles(look)
+
+
+def _parallel(look: Look, node: Node, spec: ParallelSpec, home: dict[str, str]) -> Iterator[Mistake]:
+    path = f"{node.name}.agents"
+    if len(spec.members) < 2:
+        yield error(
+            node.place,
+            f"the group `{node.name}` has {len(spec.members)} member{'' if spec.members else 's'}",
+            path=path,
+            hint="name two or more, or use the step without a group",
+        )
+    here: set[str] = set()
+    for index, member in enumerate(spec.members):
+        at = f"{path}[{index}]"
+        found = look.plan.nodes.get(member.name)
+        if found is None:
+            hint = choices(
+                look.near(member.name, look.plan.nodes, "nodes"), look.plan.nodes, "add a step with that name"
+            )
+            yield error(node.place, f"`{node.name}` has no step `{member.name}` to run", path=at, hint=hint)
+            continue
+        first = home.setdefault(member.name, node.name)
+        if first != node.name or member.name in here:
+            message = (
+                f"`{member.name}` is in `{node.name}` twice"
+                if first == node.name
+                else f"`{member.name}` is a member of both `{first}` and `{node.name}`"
+            )
+            yield error(node.place, message, path=at, hint="let each group have a step of its own")
+        here.add(member.name)
+        yield from _member(look, found, node)
+
+
+def _for_each(look: Look, node: Node, spec: ForEachSpec, path: str) -> Iterator[Mistake]:
+    body = spec.body
+    if spec.variable in RESERVED or not spec.variable.isidentifier():
+        yield error(
+            node.place,
+            f"`{spec.variable}` cannot be the name of an item",
+            path=f"{path}.as",
+            hint="use a word of your own, such as `item`",
+        )
+    elif spec.variable in look.plan.nodes:
+        yield warning(
+            node.place,
+            f"in `{node.name}` the item `{spec.variable}` hides the step of that name",
+            path=f"{path}.as",
+            hint="call the item something else",
+        )
+    clash = look.plan.nodes.get(body.name)
+    if clash is not None and not is_same_step(clash, body):
+        yield error(
+            body.place or node.place,
+            f"two steps are called `{body.name}`",
+            path=f"{path}.agent.name",
+            hint="give each its own name",
+            also=clash.place,
+        )
+    yield from _member(look, body, node)
+
+
+def _member(look: Look, member: Node, group: Node) -> Iterator[Mistake]:
+    reason = _BARRED.get(member.type)
+    if reason is not None:
+        yield error(
+            member.place or group.place,
+            f"`{member.name}` ({member.type}) cannot be in the group `{group.name}`: {reason}",
+            path=member.name,
+            hint="put it before or behind the group",
+        )
+    if member.routes:
+        yield error(
+            member.routes[0].place or member.place,
+            f"`{member.name}` is in the group `{group.name}`, so it cannot have routes",
+            path=f"{member.name}.routes",
+            hint=f"move them to `{look.flow.outermost(group.name)}`; what goes wrong inside comes out there",
+        )
+
+
+def _circles(look: Look) -> Iterator[Mistake]:
+    """Groups that contain themselves."""
+    owner = look.flow.owner
+    clear: set[str] = set()
+    for name, node in look.plan.nodes.items():
+        if node.type not in GROUPS or name in clear:
+            continue
+        trail: dict[str, None] = {}
+        at: str | None = name
+        while at is not None and at not in trail and at not in clear:
+            trail[at] = None
+            at = owner.get(at)
+        if at is not None and at in trail:
+            circle = list(trail)[list(trail).index(at) :]
+            yield error(
+                look.plan.nodes[circle[0]].place if circle[0] in look.plan.nodes else node.place,
+                f"the group `{circle[0]}` contains itself: {' in '.join(f'`{one}`' for one in [*circle, circle[0]])}",
+                path=circle[0],
+                hint="take one of them out of the other",
+            )
+        clear.update(trail)

@@ -1,0 +1,53 @@
+"""`check`: every rule over one plan, and every mistake at once."""
+
+import gc
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.children import children
+from failwell.workflow.check.context import Look
+from failwell.workflow.check.declared_references import declared
+from failwell.workflow.check.error_routes import routes
+from failwell.workflow.check.executors import BUILT_IN, executors
+from failwell.workflow.check.group_rules import groups
+from failwell.workflow.check.limits import limits
+from failwell.workflow.check.secret_flow import secrets
+from failwell.workflow.check.syntax import syntax
+from failwell.workflow.check.targets import targets
+from failwell.workflow.check.template_names import names
+from failwell.workflow.plan import Plan
+
+RULES = (syntax, targets, groups, routes, names, declared, children, secrets, limits, executors)
+
+
+def check(
+    plan: Plan,
+    *,
+    as_root: bool = True,
+    children: Mapping[str, Plan] | None = None,
+    available: Collection[str] = BUILT_IN,
+) -> list[Mistake]:
+    """Everything that is wrong with `plan`.
+
+    Args:
+        plan: a plan without mistakes in its shape.
+        as_root: whether it is run by itself; a failure then has no caller to go to.
+        children: the plans of its sub-workflows, by resolved path.
+        available: types of node that something here can run, beside those that need nothing.
+    """
+    with _without_pauses():
+        look = Look(plan, as_root=as_root, children=children or {}, available=available)
+        return [mistake for rule in RULES for mistake in rule(look)]
+
+
+@contextmanager
+def _without_pauses() -> Generator[None]:
+    """Looking for garbage while many small things are made, and none of them is any, takes half the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

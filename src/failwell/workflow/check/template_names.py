@@ -1,0 +1,209 @@
+"""Names in templates: that they exist, and that what they stand for is there when it is asked for."""
+
+from collections.abc import Iterator
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Look, Use, choices, error, warning
+from failwell.workflow.check.template_texts import Text
+from failwell.workflow.plan import GROUPS, Node, ParallelSpec
+from failwell.workflow.template.references import Reference, input_reference
+
+OF_WORKFLOW = ("input", "dir", "file", "name")
+OF_OWN = {
+    "context": ("iteration", "history"),
+    "failwell": ("retry_attempt", "run_id"),
+    "conductor": ("retry_attempt", "run_id"),
+}
+OF_NODE = ("output", "error")
+OF_GROUP = ("outputs", "errors", "count", "type", "error")
+GUARD = "give it a default, as in `{{ … | default('') }}`, or ask first with `is defined`"
+
+
+def names(look: Look) -> Iterator[Mistake]:
+    """Every reference of every template."""
+    for use in look.uses:
+        for reference in use.references:
+            yield from _reference(look, use, reference)
+
+
+def _reference(look: Look, use: Use, reference: Reference) -> Iterator[Mistake]:
+    text, path = use.text, reference.path
+    root = path[0]
+    if root in text.names:
+        return
+    if root in look.plan.nodes or root in look.flow.owner:
+        found = _node(look, text, reference)
+    elif root == "workflow":
+        found = _workflow(look, text, path)
+    elif root in OF_OWN:
+        found = _own(look, text, path)
+    else:
+        found = _unknown(look, text, reference)
+    if found is not None:
+        yield found
+
+
+def _workflow(look: Look, text: Text, path: tuple[str, ...]) -> Mistake | None:
+    if len(path) > 1 and path[1] not in OF_WORKFLOW:
+        hint = choices(look.near(path[1], OF_WORKFLOW, "workflow"), OF_WORKFLOW, "")
+        return error(text.template.place, f"`workflow` has no `{path[1]}`", path=text.field, hint=hint)
+    if len(path) > 2 and path[1] == "input" and path[2] not in look.plan.inputs:
+        return unknown_input(look, text, path[2])
+    return None
+
+
+def unknown_input(look: Look, text: Text, name: str) -> Mistake:
+    """The mistake of naming an input that is not declared."""
+    inputs = look.plan.inputs
+    hint = choices(
+        look.near(name, inputs, "inputs"), inputs, f"declare it: `workflow.input.{name}` with a `type`"
+    )
+    return error(text.template.place, f"the workflow has no input `{name}`", path=text.field, hint=hint)
+
+
+def _own(look: Look, text: Text, path: tuple[str, ...]) -> Mistake | None:
+    valid = OF_OWN[path[0]]
+    if len(path) < 2 or path[1] in valid:
+        return None
+    hint = choices(look.near(path[1], valid, path[0]), valid, "")
+    return error(text.template.place, f"`{path[0]}` has no `{path[1]}`", path=text.field, hint=hint)
+
+
+def _unknown(look: Look, text: Text, reference: Reference) -> Mistake | None:
+    """A name that stands for nothing. In a bare condition it may be a key of the output."""
+    root = reference.path[0]
+    bare = text.is_condition and text.template.is_plain
+    if bare and (len(reference.path) < 2 or reference.path[1] not in (*OF_NODE, "outputs", "errors")):
+        return None
+    near = look.near(root, look.plan.nodes, "nodes")
+    if near is None and root in look.plan.inputs:
+        hint = f"inputs are read as `workflow.input.{root}`"
+    else:
+        hint = choices(near, look.plan.nodes, "name a step, or `workflow.input.NAME`")
+    say = warning if bare or reference.guarded else error
+    return say(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
+
+
+def _node(look: Look, text: Text, reference: Reference) -> Mistake | None:
+    root = reference.path[0]
+    inside = look.flow.owner.get(root)
+    if inside is not None:
+        return _inside(look, text, root, inside)
+    node = look.plan.nodes[root]
+    fields = OF_GROUP if node.type in GROUPS else OF_NODE
+    if len(reference.path) > 1 and reference.path[1] not in fields:
+        return _no_field(text, node, reference)
+    if reference.guarded or text.is_anywhere or not look.flow.reaches(text.home, text.moment):
+        return None
+    if _is_null_at_least(look, text, reference):
+        return None
+    return _absent(look, text, node, reference) or _unseen(look, text, root)
+
+
+def _is_null_at_least(look: Look, text: Text, reference: Reference) -> bool:
+    """Whether explicit mode grants it as optional: then it is null where there is nothing."""
+    if look.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
+        return False
+    wanted = reference.path
+    for granted in map(input_reference, text.node.input):
+        # An error is granted whole, so nothing inside of it is there without it.
+        path = granted.path[:2] if granted.slot == "error" else granted.path
+        if granted.is_optional and path[: len(wanted)] == wanted:
+            return True
+    return False
+
+
+def _inside(look: Look, text: Text, root: str, group: str) -> Mistake:
+    """A member of a group has no slot of its own; nobody but its group finds it."""
+    home = look.flow.outermost(root)
+    own = text.node is not None and text.node.name == root
+    if home == text.home and text.moment == "start":
+        if own:
+            message = f"`{root}` refers to itself, and inside `{group}` it keeps nothing from before"
+        else:
+            message = f"`{root}` runs beside it in `{home}`, so nothing of it is known yet"
+        hint = f"do this after `{home}`, with `{home}.outputs`"
+    else:
+        message = f"`{root}` runs inside `{group}` and has no place of its own"
+        member = f".{root}" if root in look.plan.nodes else ""
+        hint = f"write `{home}.outputs{member if group == home else ''}`"
+    return error(text.template.place, message, path=text.field, hint=hint)
+
+
+def _no_field(text: Text, node: Node, reference: Reference) -> Mistake:
+    asked = reference.path[1]
+    slot = "outputs" if node.type in GROUPS else "output"
+    if asked in ("output", "outputs"):
+        hint = f"write `{node.name}.{slot}`"
+    else:
+        hint = f"write `{'.'.join([node.name, slot, *reference.path[1:]])}`"
+    say = warning if reference.guarded else error
+    return say(text.template.place, f"`{node.name}` has no `{asked}`", path=text.field, hint=hint)
+
+
+def _absent(look: Look, text: Text, node: Node, reference: Reference) -> Mistake | None:
+    """What may not be there on every path."""
+    what = reference.path[1] if len(reference.path) > 1 else "output"
+    shown = ".".join(reference.path[:2])
+    if what == "error":
+        if _is_sure(look, text, node, "failure"):
+            return None
+        if not look.flow.is_possible(node.name, "failure"):
+            return warning(
+                text.template.place,
+                f"`{shown}` never exists: no route leads on when `{node.name}` fails",
+                path=text.field,
+                hint=f"give `{node.name}` an error route",
+            )
+        return _maybe(text, shown, f"`{node.name}` does not fail on every path that leads here")
+    # A group keeps its record when it fails, and so does a script what it printed.
+    kept = node.type in GROUPS or node.type == "script"
+    if not _is_sure(look, text, node, "success") and not (kept and _is_sure(look, text, node, "start")):
+        return _maybe(text, shown, f"not every path that leads here has `{node.name}` done")
+    return _maybe_member(look, text, node, reference)
+
+
+def _is_sure(look: Look, text: Text, node: Node, how: str) -> bool:
+    if node.name == text.home:
+        return text.moment != "start" and how in ("start", text.moment)
+    assert how in ("start", "success", "failure")
+    return look.flow.is_sure(node.name, how, text.home, text.moment)
+
+
+def _maybe(text: Text, shown: str, why: str) -> Mistake:
+    return warning(text.template.place, f"`{shown}` may not exist here: {why}", path=text.field, hint=GUARD)
+
+
+def _maybe_member(look: Look, text: Text, node: Node, reference: Reference) -> Mistake | None:
+    spec = node.spec
+    if not isinstance(spec, ParallelSpec) or len(reference.path) < 3 or reference.path[1] != "outputs":
+        return None
+    member = look.member(node.name, spec, reference.path[2])
+    if member is None:
+        message = f"`{node.name}` has no member `{reference.path[2]}`"
+        hint = choices(None, [one.name for one in spec.members], "name one of its members")
+        return error(text.template.place, message, path=text.field, hint=hint)
+    shown = ".".join(reference.path[:3])
+    if member.when is not None:
+        return _maybe(text, shown, f"`{member.name}` runs only when its condition holds")
+    if spec.failure_mode == "continue_on_error":
+        return _maybe(text, shown, f"`{node.name}` goes on when `{member.name}` fails")
+    return None
+
+
+def _unseen(look: Look, text: Text, root: str) -> Mistake | None:
+    """What the context mode hides. Routes and the workflow's output see everything."""
+    mode = look.plan.context_mode
+    if mode == "accumulate" or text.node is None or text.moment != "start":
+        return None
+    if mode == "last_only" and text.home is not None:
+        others = look.flow.just_before(text.home) - {root}
+        if others:
+            return warning(
+                text.template.place,
+                f"`{root}` may not be seen here: in `last_only` mode only the step before is, and that may be"
+                f" `{min(others)}`",
+                path=text.field,
+                hint="use `context: {mode: accumulate}`, or pass it on with a `set` step",
+            )
+    return None

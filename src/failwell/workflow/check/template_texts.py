@@ -1,0 +1,163 @@
+"""Every template of a plan: which field it is, when it is rendered, and which names that moment adds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from failwell.workflow.check.control_flow import Moment
+from failwell.workflow.plan import (
+    AgentSpec,
+    CallSpec,
+    ForEachSpec,
+    GateSpec,
+    Node,
+    NotificationSpec,
+    ParallelSpec,
+    Plan,
+    QuestionsSpec,
+    ScriptSpec,
+    SetSpec,
+    Template,
+    TerminateSpec,
+    WaitSpec,
+    WorkflowSpec,
+)
+
+OWN_NAMES = frozenset({"workflow", "context", "failwell", "conductor"})
+"""Names that every template sees beside the nodes."""
+_NOTHING: frozenset[str] = frozenset()
+_ROUTE = frozenset({"output"})
+_ERROR_ROUTE = frozenset({"output", "error"})
+_HOOK = frozenset({"error", "result"})
+
+
+class Text(NamedTuple):
+    """One template in its place."""
+
+    template: Template
+    field: str
+    """The path of the field, such as `build.args[2]`."""
+    node: Node | None
+    """Whose it is; `None` for the workflow's own."""
+    home: str | None
+    """The top-level node at which it is rendered; `None` for the end of the run."""
+    moment: Moment = "start"
+    names: frozenset[str] = _NOTHING
+    """Names that only this moment has."""
+    is_condition: bool = False
+    """Whether it is a `when`, which may be an expression without braces."""
+    is_anywhere: bool = False
+    """Whether it may be rendered at any point of a run, so that nothing is sure."""
+
+
+def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> Iterator[Text]:
+    """The templates of `node` itself and of its routes; those of a group's members are their own."""
+    for field, template in _of_spec(node):
+        yield Text(template, f"{path}.{field}", node, home, names=names)
+    if isinstance(node.spec, ParallelSpec):
+        for index, member in enumerate(node.spec.members):
+            if member.when is not None:
+                field = f"{path}.agents[{index}].when"
+                yield Text(member.when, field, node, home, names=names, is_condition=True)
+    for index, route in enumerate(node.routes):
+        moment: Moment = "success" if route.on_error is None else "failure"
+        seen = names | (_ROUTE if route.on_error is None else _ERROR_ROUTE)
+        at = f"{path}.routes[{index}]"
+        if route.when is not None:
+            yield Text(route.when, f"{at}.when", node, home, moment, seen, is_condition=True)
+        if route.halt is not None:
+            yield Text(route.halt, f"{at}.halt.message", node, home, moment, seen)
+        if route.output:
+            for field, template in walk(route.output, f"{at}.output"):
+                yield Text(template, field, node, home, moment, seen)
+
+
+def texts_of_workflow(plan: Plan) -> Iterator[Text]:
+    """The templates that belong to no node: outputs, hooks, instructions."""
+    for field, template in walk(plan.output, "output"):
+        yield Text(template, field, None, None)
+    for name, template in plan.hooks.items():
+        yield Text(
+            template, f"workflow.hooks.{name}", None, None, names=_HOOK, is_anywhere=name != "on_complete"
+        )
+    for index, template in enumerate(plan.instructions):
+        yield Text(template, f"workflow.instructions[{index}]", None, None, is_anywhere=True)
+    for field, template in walk(plan.metadata, "workflow.metadata"):
+        yield Text(template, field, None, None, is_anywhere=True)
+    for field, template in walk(plan.runtime, "workflow.runtime"):
+        yield Text(template, field, None, None, is_anywhere=True)
+
+
+def loop_names(spec: ForEachSpec) -> frozenset[str]:
+    """The names that the body of a loop sees."""
+    return frozenset({spec.variable, "_index", "_key"})
+
+
+def walk(value: Any, path: str) -> Iterator[tuple[str, Template]]:
+    """Every template in a value, with its path."""
+    if isinstance(value, Template):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, Any]", value).items():
+            yield from walk(inner, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from walk(inner, f"{path}[{index}]")
+
+
+def _of_spec(node: Node) -> Iterator[tuple[str, Template]]:
+    spec = node.spec
+    if isinstance(spec, ScriptSpec):
+        yield "command", spec.command
+        for index, template in enumerate(spec.args):
+            yield f"args[{index}]", template
+        yield from _some(("working_dir", spec.working_dir), ("stdin", spec.stdin))
+    elif isinstance(spec, SetSpec):
+        yield from walk(spec.value, "value") if spec.values is None else walk(spec.values, "values")
+    elif isinstance(spec, AgentSpec):
+        yield from _some(
+            ("prompt", spec.prompt), ("system_prompt", spec.system_prompt), ("model", spec.model)
+        )
+        yield from _fields(spec.settings)
+    elif isinstance(spec, CallSpec):
+        yield from walk(spec.arguments, "arguments")
+        yield from _fields(spec.settings)
+    elif isinstance(spec, WorkflowSpec):
+        yield "workflow", spec.path
+        yield from walk(spec.input_mapping, "input_mapping")
+    else:
+        yield from _of_rare_spec(node)
+
+
+def _of_rare_spec(node: Node) -> Iterator[tuple[str, Template]]:
+    spec = node.spec
+    if isinstance(spec, GateSpec):
+        yield "prompt", spec.prompt
+        for index, option in enumerate(spec.options):
+            yield f"options[{index}].label", option.label
+        yield from _some(("assignee", spec.assignee))
+    elif isinstance(spec, QuestionsSpec):
+        for index, question in enumerate(spec.questions):
+            at = f"questions[{index}]"
+            yield f"{at}.text", question.text
+            yield from _some((f"{at}.hint", question.hint))
+            yield from walk(question.default, f"{at}.default")
+    elif isinstance(spec, WaitSpec):
+        if isinstance(spec.duration, Template):
+            yield "duration", spec.duration
+        yield from _some(("reason", spec.reason))
+    elif isinstance(spec, NotificationSpec):
+        yield from walk(spec.payload, "payload")
+    elif isinstance(spec, TerminateSpec):
+        yield "reason", spec.reason
+        yield from walk(spec.output_template, "output_template")
+
+
+def _some(*fields: tuple[str, Template | None]) -> Iterator[tuple[str, Template]]:
+    for field, template in fields:
+        if template is not None:
+            yield field, template
+
+
+def _fields(settings: Mapping[str, Any]) -> Iterator[tuple[str, Template]]:
+    for name, value in settings.items():
+        yield from walk(value, name)

@@ -1,0 +1,248 @@
+"""`check_file`: a workflow file and every sub-workflow below it, compiled and checked as one."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from failwell.fault.frozen import frozen
+from failwell.files.disk import is_inside, project_of
+from failwell.files.mistakes import Mistake, Problems
+from failwell.workflow.check.children import child_path
+from failwell.workflow.check.context import error
+from failwell.workflow.check.executors import BUILT_IN
+from failwell.workflow.check.rules import check
+from failwell.workflow.compile import Compiled, compile_file
+from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
+
+DEEPEST = 10
+"""How many workflows may lie inside each other below the first."""
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
+
+
+@frozen
+class Checked:
+    """A workflow file, and what is wrong with it and with what it runs."""
+
+    plan: Plan | None
+    """`None` if the file's own shape is broken."""
+    mistakes: tuple[Mistake, ...]
+    children: Mapping[str, Plan]
+    """Every sub-workflow by its path, resolved against the file that names it."""
+    files: Mapping[str, tuple[str, str]]
+    """Every file that was read: path → digest and text."""
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """Every plan that was made, by its path."""
+        mine = {} if self.plan is None else {self.plan.file: self.plan}
+        return {**self.children, **mine}
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a run may begin."""
+        return self.plan is not None and not any(mistake.is_error for mistake in self.mistakes)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """The files that were read so far."""
+
+    environ: Mapping[str, str]
+    project: str | None
+    problems: list[Mistake] = field(default_factory=list[Mistake])
+    files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    same: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    """A file on disk → the first path that led to it."""
+    below: dict[str, list[tuple[str, Node]]] = field(default_factory=dict[str, list[tuple[str, Node]]])
+    """Path → the files that its steps name, as first seen, with the step."""
+
+
+def check_file(
+    path: str,
+    *,
+    environ: Mapping[str, str],
+    allow_outside: bool = False,
+    available: Collection[str] = BUILT_IN,
+    as_root: bool = True,
+) -> Checked:
+    """Compile and check the file at `path` and its sub-workflows; everything that is wrong comes in one list.
+
+    Raises:
+        Validation: there is no such file, or it may not be read.
+    """
+    tree = _Tree(environ, None if allow_outside else project_of(path))
+    plan = _take(tree, path, compile_file(path, environ=environ, allow_outside=allow_outside))
+    waiting = [path]
+    while waiting:
+        waiting += _follow(tree, waiting.pop())
+    tree.problems += _circles(tree, path)
+    for at, one in tree.plans.items():
+        if tree.same.get(_identity(at), at) == at:
+            tree.problems += check(
+                one, as_root=as_root and at == path, children=tree.plans, available=available
+            )
+    return Checked(
+        plan=plan,
+        mistakes=_finished(tree),
+        children={at: one for at, one in tree.plans.items() if at != path},
+        files=tree.files,
+    )
+
+
+def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
+    tree.files.update(compiled.files)
+    tree.problems += (*compiled.mistakes, *compiled.loose_ends)
+    tree.same[_identity(path)] = path
+    if compiled.plan is not None:
+        tree.plans[path] = compiled.plan
+    return compiled.plan
+
+
+def _follow(tree: _Tree, path: str) -> Iterator[str]:
+    """Read the sub-workflows of one file, and give those that were not read before."""
+    plan = tree.plans.get(path)
+    steps = [] if plan is None else list(_steps(plan))
+    for node, spec in steps:
+        assert plan is not None
+        child = child_path(plan, spec)
+        if child is None:
+            continue
+        problem = _refusal(tree, child, spec)
+        if problem is not None:
+            message, hint = problem
+            place = spec.path.place or node.place
+            tree.problems.append(error(place, message, path=f"{node.name}.workflow", hint=hint))
+            continue
+        known = tree.same.get(_identity(child))
+        tree.below.setdefault(path, []).append((known or child, node))
+        if known is None:
+            _take(tree, child, compile_file(child, environ=tree.environ, allow_outside=tree.project is None))
+            yield child
+        elif known in tree.plans:
+            tree.plans.setdefault(child, tree.plans[known])
+
+
+def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | None:
+    """Why a sub-workflow is not read: message and hint."""
+    name = spec.path.text
+    if tree.project is not None and not is_inside(child, tree.project):
+        return (
+            f"`{name}` lies outside the project",
+            "keep it in the project, or allow it with --allow-outside",
+        )
+    if not os.path.exists(child):  # noqa: PTH110
+        folder = os.path.dirname(child)  # noqa: PTH120
+        near = _near_file(folder, os.path.basename(child))  # noqa: PTH119
+        hint = (
+            f"did you mean `{near}`?" if near else "paths start from the folder of the file that names them"
+        )
+        return f"there is no file `{name}`", hint
+    if not os.path.isfile(child):  # noqa: PTH113
+        return f"`{name}` is not a file", "name a workflow file"
+    try:
+        with open(child, "rb"):  # noqa: PTH123
+            return None
+    except OSError:
+        return f"`{name}` may not be read", "change its permissions"
+
+
+def _near_file(folder: str, name: str) -> str | None:
+    from difflib import get_close_matches
+
+    try:
+        there = sorted(os.listdir(folder or "."))[:1000]  # noqa: PTH208
+    except OSError:
+        return None
+    return next(iter(get_close_matches(name, there, n=1)), None)
+
+
+def _steps(plan: Plan) -> Iterator[tuple[Node, WorkflowSpec]]:
+    for node in plan.nodes.values():
+        at = node
+        while isinstance(at.spec, ForEachSpec):
+            at = at.spec.body
+        if isinstance(at.spec, WorkflowSpec):
+            yield at, at.spec
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Which file on disk a path leads to, whatever links lie on the way."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return (-1, hash(path))
+    return found.st_dev, found.st_ino
+
+
+def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
+    """Files that run themselves, and files that lie too deep."""
+    depth: dict[str, int] = {}
+    order: list[str] = []
+    state = {root: 1}
+    waiting = [(root, iter(tree.below.get(root, ())))]
+    while waiting:
+        path, rest = waiting[-1]
+        for child, node in rest:
+            if state.get(child) == 1:
+                trail = [one for one, _ in waiting]
+                circle = [*trail[trail.index(child) :], child]
+                yield error(
+                    node.place,
+                    f"`{child}` would run itself: {' → '.join(f'`{one}`' for one in circle)}",
+                    path=f"{node.name}.workflow",
+                    hint="break the circle",
+                )
+            elif child not in state:
+                state[child] = 1
+                waiting.append((child, iter(tree.below.get(child, ()))))
+                break
+        else:
+            state[path] = 2
+            order.append(path)
+            waiting.pop()
+    place = {path: number for number, path in enumerate(order)}
+    for path in reversed(order):
+        for child, node in tree.below.get(path, ()):
+            deeper = depth.get(path, 0) + 1
+            if place[child] < place[path] and deeper > depth.get(child, 0):
+                depth[child] = deeper
+                if deeper == DEEPEST + 1:
+                    yield error(
+                        node.place,
+                        f"`{child}` is workflow number {deeper} inside another; {DEEPEST} is the most",
+                        path=f"{node.name}.workflow",
+                        hint="make the nesting flatter",
+                    )
+
+
+def _finished(tree: _Tree) -> tuple[Mistake, ...]:
+    """All of it in order, each with its source line, errors kept before warnings when there are too many."""
+    told = Problems()
+    used = _variables(tree)
+    for mistake in sorted(tree.problems, key=lambda one: one.severity):
+        told.add(
+            _veiled(mistake.message, used),
+            mistake.place,
+            _veiled(mistake.path, used),
+            hint=_veiled(mistake.hint, used),
+            kind=mistake.kind,
+            severity=mistake.severity,
+            also=mistake.also,
+        )
+    return told.finish({path: text for path, (_, text) in tree.files.items()})
+
+
+def _variables(tree: _Tree) -> dict[str, str]:
+    """What the environment put into the files: value → how the file writes it."""
+    names = {name for _, text in tree.files.values() if "${" in text for name in _VARIABLE.findall(text)}
+    found = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+def _veiled(text: str, used: Mapping[str, str]) -> str:
+    """`text` without any value of the environment: it may be a secret."""
+    for value, written in used.items():
+        text = text.replace(value, written)
+    return text

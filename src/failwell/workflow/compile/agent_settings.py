@@ -1,0 +1,217 @@
+"""Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
+
+from failwell.files.shapes import Either, Key, Many, Named, Ref, Shape
+from failwell.files.values import Choice, Flag, Number, Text
+from failwell.workflow.compile.template_values import Templated, TemplatedChoice, Verbatim
+
+_WORD = Text()
+_TEXT = Text(empty=True)
+_TEXTS = Many(_TEXT)
+_MAP = Named(_TEXT)
+_SECONDS = Number(1)
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_TIERS = ("default", "long_context")
+
+_PLUGIN = Either(
+    "a name, or a mapping with `name`",
+    text=_WORD,
+    mapping=Shape(
+        "a plugin",
+        {
+            "name": Key(_WORD, "an installed plugin, `plugin@source`, or a path", required=True),
+            "skills": Key(Flag(), "whether its skills are loaded"),
+            "agents": Key(Flag(), "whether its agents are registered"),
+            "mcp": Key(Flag(), "whether its MCP servers are started"),
+        },
+    ),
+)
+PLUGIN = Ref("plugin", lambda: _PLUGIN)
+_PLUGIN_SOURCE = Either(
+    "a source, or a mapping with `source`",
+    text=_WORD,
+    mapping=Shape(
+        "a plugin source",
+        {
+            "source": Key(_WORD, "`owner/repo#ref`, an address, or a path", required=True),
+            "path": Key(_WORD, "the folder inside it"),
+            "plugin": Key(_WORD, "the one plugin that it holds"),
+        },
+    ),
+)
+_SCOPES = Choice("workflow", "agent", "item", "none")
+
+_PROVIDER = Either(
+    "a name, or a mapping",
+    text=_WORD,
+    mapping=Shape(
+        "`provider`",
+        {
+            "name": Key(_WORD, "which provider"),
+            "type": Key(_WORD, "the dialect of the endpoint"),
+            "wire_api": Key(_WORD, "the variant of the interface"),
+            "base_url": Key(_WORD, "the address of the endpoint"),
+            "api_key": Key(_WORD, "better taken from the environment: `${NAME}`"),
+            "bearer_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
+            "auth_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
+            "auth_mode": Key(_WORD, "which credentials are used"),
+            "auth": Key(_WORD, "how to sign in"),
+            "headers": Key(Named(_TEXT, least=1), "headers of every request"),
+            "azure": Key(Shape("`azure`", {"api_version": Key(_WORD)}), "options of Azure"),
+            "api_version": Key(_WORD, "the version of the interface"),
+            "setting_sources": Key(Many(_WORD), "which settings files are read"),
+            "runtime_url": Key(_WORD, "a runtime that is already there"),
+            "runtime_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
+            "hermes_home": Key(_WORD),
+            "hermes_toolsets": Key(_TEXTS),
+            "hermes_skip_memory": Key(Flag()),
+            "hermes_skip_context_files": Key(Flag()),
+            "pool_endpoint": Key(_WORD),
+            "inner_provider": Key(_WORD),
+            "identifier_scope": Key(_SCOPES),
+            "egress": Key(_WORD),
+            "lifecycle": Key(_WORD),
+        },
+    ),
+)
+PROVIDER = Ref("provider", lambda: _PROVIDER)
+_SERVER = Shape(
+    "an MCP server",
+    {
+        "type": Key(Choice("stdio", "http", "sse"), "stdio unless told"),
+        "command": Key(_WORD, "the program of a stdio server"),
+        "args": Key(_TEXTS),
+        "env": Key(_MAP),
+        "url": Key(_WORD, "the address of a remote server"),
+        "headers": Key(_MAP),
+        "timeout": Key(Number(0, whole=True), "milliseconds"),
+        "tools": Key(_TEXTS, 'which tools are offered; `["*"]` is all'),
+    },
+    at_most=(("command", "url"),),
+)
+_CHECKPOINT = Shape(
+    "`checkpoint`",
+    {
+        "every_agent": Key(Flag()),
+        "every_seconds": Key(Number(1)),
+        "keep_last": Key(Number(1, 100, whole=True)),
+    },
+)
+_TOOL_OUTPUT = Shape(
+    "`tool_output`",
+    {
+        "enabled": Key(Flag()),
+        "max_chars": Key(Number(1000, whole=True)),
+        "spill_to_file": Key(Flag()),
+        "spill_dir": Key(_TEXT),
+    },
+)
+_INJECTION = Shape(
+    "`skill_injection`",
+    {"warn_bytes": Key(Number(0, whole=True)), "max_bytes": Key(Number(0, whole=True))},
+)
+_DISCOVERY = Shape(
+    "`skill_discovery`",
+    {"sources": Key(Many(Choice("personal", "project"), distinct=True)), "exclude": Key(Many(_WORD))},
+)
+
+RUNTIME = Shape(
+    "`runtime`",
+    {
+        "provider": Key(PROVIDER, "who answers the agents"),
+        "default_model": Key(_WORD, "the model of agents that name none"),
+        "mcp_servers": Key(Named(_SERVER), "servers of tools"),
+        "temperature": Key(Number(0, 2)),
+        "max_tokens": Key(Number(1, 200_000, whole=True), "of one answer"),
+        "timeout": Key(_SECONDS, "seconds of one request"),
+        "max_session_seconds": Key(_SECONDS, "seconds of one agent's session"),
+        "max_agent_iterations": Key(Number(1, 500, whole=True), "rounds of tool calls"),
+        "idle_timeout_seconds": Key(_SECONDS),
+        "max_idle_recovery_attempts": Key(Number(0, whole=True)),
+        "default_reasoning_effort": Key(Choice(*_EFFORTS)),
+        "default_context_tier": Key(Choice(*_TIERS)),
+        "checkpoint": Key(_CHECKPOINT, "accepted; every step is recorded anyway"),
+        "tool_output": Key(_TOOL_OUTPUT, "how long results of tools may be"),
+        "working_dir": Key(_WORD, "where agents work"),
+        "skills": Key(Many(_WORD), "skills of every agent"),
+        "skill_injection": Key(_INJECTION),
+        "skill_discovery": Key(_DISCOVERY),
+        "plugin_sources": Key(Named(_PLUGIN_SOURCE)),
+        "plugins": Key(Many(PLUGIN)),
+    },
+    about="Who answers the agents, and with what.",
+)
+COST = Shape(
+    "`cost`",
+    {
+        "show_per_agent": Key(Flag()),
+        "show_summary": Key(Flag()),
+        "pricing": Key(
+            Named(
+                Shape(
+                    "a price",
+                    {
+                        "input_per_mtok": Key(Number(0), "USD for a million tokens", required=True),
+                        "output_per_mtok": Key(Number(0), "USD for a million tokens", required=True),
+                        "cache_read_per_mtok": Key(Number(0)),
+                        "cache_write_per_mtok": Key(Number(0)),
+                    },
+                )
+            ),
+            "prices of models",
+        ),
+    },
+)
+MCP = Shape(
+    "`mcp`",
+    {
+        "expose": Key(Flag(), "whether the workflow is offered as a tool"),
+        "mode": Key(Choice("async", "sync", "auto")),
+        "read_only": Key(Flag()),
+        "destructive": Key(Flag()),
+        "estimated_minutes": Key(Number(1, whole=True)),
+    },
+)
+
+AGENT: dict[str, Key] = {
+    "provider": Key(PROVIDER, "another provider than the workflow's"),
+    "tools": Key(_TEXTS, "the tools it may call; all unless told"),
+    "output_mode": Key(Choice("raw", "envelope")),
+    "max_session_seconds": Key(_SECONDS),
+    "max_agent_iterations": Key(Number(1, 500, whole=True)),
+    "reasoning": Key(
+        Shape("`reasoning`", {"effort": Key(TemplatedChoice(*_EFFORTS), "how hard", required=True)})
+    ),
+    "context_tier": Key(TemplatedChoice(*_TIERS)),
+    "dialog": Key(
+        Shape(
+            "`dialog`",
+            {
+                "trigger_prompt": Key(Templated(), "when a conversation is opened", required=True),
+                "conversation_prompt": Key(Templated()),
+            },
+        )
+    ),
+    "validator": Key(
+        Shape(
+            "`validator`",
+            {
+                "criteria": Key(Templated(), "what a good answer is", required=True),
+                "model": Key(Templated()),
+                "max_retries": Key(Number(0, 1, whole=True)),
+            },
+        )
+    ),
+    "session_key": Key(_WORD),
+    "sandbox": Key(
+        Shape("`sandbox`", {"identifier_scope": Key(_SCOPES), "working_dir": Key(_WORD)}),
+    ),
+    "skills": Key(Many(_WORD)),
+    "plugins": Key(Many(PLUGIN)),
+    "working_dir": Key(Templated()),
+    "settings_dir": Key(_WORD),
+    "temperature": Key(Number(0, 2)),
+    "max_tokens": Key(Number(1, 200_000, whole=True), "of one answer"),
+}
+"""Keys of an agent that are kept in its settings."""
+for _key in AGENT.values():
+    _key.type = Verbatim(_key.type, templated=True)

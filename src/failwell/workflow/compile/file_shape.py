@@ -1,0 +1,248 @@
+"""Everything in a file that is not a step: the `workflow` block, declared kinds, the final output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.fault.axes import Category
+from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, is_right
+from failwell.files.tree import Item, Path, is_map
+from failwell.files.values import WRONG, Choice, Flag, Free, Number, Schema, Text, name_of, sort_of
+from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
+from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
+from failwell.workflow.compile.kind_shapes import SPELLING
+from failwell.workflow.compile.output_shapes import PAYLOAD, fits, object_schema
+from failwell.workflow.compile.route_shapes import VALUES
+from failwell.workflow.compile.steps import Step
+from failwell.workflow.compile.template_values import Templated, Verbatim
+from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
+
+
+def _input(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    default = got.get("default")
+    if default is not None and not fits(default, got["type"]):
+        where = item.value["default"]
+        message = f"`default` must be of type {got['type']}, not {sort_of(default)}"
+        on.wrong(where, (at, "default"), message, hint="change it, or change the `type`")
+    if got.get("secret") and default is not None and not item.value["default"].veiled:
+        where = item.value["default"]
+        message = "the default of a secret stands in the file for everybody to read"
+        hint = "remove it, or take it from the environment: `${NAME}`"
+        on.wrong(where, (at, "default"), message, hint=hint, severity="warning")
+    return Input(
+        name=at[1],
+        type=got["type"],
+        required=got.get("required", True),
+        default=default,
+        has_default="default" in got,
+        description=got.get("description", ""),
+        secret=got.get("secret", False),
+        place=item.place,
+    )
+
+
+INPUT = Shape(
+    "an input",
+    {
+        "type": Key(Choice("string", "number", "boolean", "array", "object"), "its type", required=True),
+        "required": Key(Flag(), "whether it must be given; yes unless told"),
+        "default": Key(Free(), "its value when it is not given"),
+        "description": Key(Text(empty=True), "what it is for"),
+        "secret": Key(Flag(), "whether its value is kept out of templates, events and logs"),
+    },
+    make=_input,
+)
+
+
+def _limits(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    mode = {"audit": "warn", "enforce": "fail"}.get(got.get("budget_mode", ""))
+    given = {
+        key: got[key]
+        for key in ("max_iterations", "timeout_seconds", "budget_usd", "max_parallel", "park_after_seconds")
+        if key in got
+    }
+    return Limits(**given, on_exceed=got.get("on_exceed", mode or "warn"))
+
+
+LIMITS = Shape(
+    "`limits`",
+    {
+        "max_iterations": Key(Number(1, 1_000_000, whole=True), "steps of the whole run"),
+        "timeout_seconds": Key(Number(above=0), "seconds of the whole run"),
+        "budget_usd": Key(Number(above=0), "what the run may cost"),
+        "on_exceed": Key(
+            Choice("fail", "warn", "pause_for_approval"), "what happens when the budget is spent"
+        ),
+        "budget_mode": Key(
+            Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"
+        ),
+        "max_parallel": Key(Number(1, 1_000, whole=True), "how many steps run at once in the whole run"),
+        "park_after_seconds": Key(Number(0), "a longer told wait is parked instead of waited out"),
+    },
+    at_most=(("on_exceed", "budget_mode"),),
+    make=_limits,
+)
+CONTEXT = Shape(
+    "`context`",
+    {
+        "mode": Key(Choice("accumulate", "last_only", "explicit"), "what steps see; accumulate unless told"),
+        "max_tokens": Key(Number(1, whole=True)),
+        "trim_strategy": Key(Choice("summarize", "truncate", "drop_oldest")),
+    },
+)
+HOOKS = Shape(
+    "`hooks`",
+    {
+        "on_start": Key(Templated(empty=True), "rendered when the run starts"),
+        "on_complete": Key(Templated(empty=True), "rendered when it has succeeded"),
+        "on_error": Key(Templated(empty=True), "rendered when it has failed"),
+    },
+)
+
+
+_EMPTY = {**object_schema({}), "additionalProperties": False}
+
+
+def _notification_type(got: dict[str, Any], _item: Item, at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    payload: Mapping[str, Any] = got.get("payload") or _EMPTY
+    return NotificationType(name=at[1], version=got["version"], payload=payload)
+
+
+def _notifications(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    return Notifications(
+        namespace=got.get("namespace", ""),
+        correlation=got.get("correlation", ()),
+        types=got.get("types") or {},
+    )
+
+
+_VERSION = Made(
+    Either("a text or a whole number", text=Text(), number=Number(0, whole=True)),
+    lambda value, _item, _at, _on: str(value),
+)
+_TYPE = Shape(
+    "a notification type",
+    {
+        "version": Key(_VERSION, "such as 1", required=True),
+        "description": Key(Text(empty=True), "what it tells"),
+        "payload": Key(PAYLOAD, "its fields"),
+    },
+    make=_notification_type,
+)
+NOTIFICATIONS = Shape(
+    "`notifications`",
+    {
+        "namespace": Key(Text(), "the first part of every schema id; the workflow's name unless told"),
+        "correlation": Key(Many(Text()), "inputs whose values every notification carries"),
+        "types": Key(Named(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
+    },
+    make=_notifications,
+)
+WORKFLOW = Shape(
+    "`workflow`",
+    {
+        "name": Key(Text(), "what the workflow is called", required=True),
+        "entry_point": Key(Text(), "the step or group that comes first", required=True),
+        "description": Key(Text(empty=True), "what it is for"),
+        "version": Key(Text(empty=True), "its version, in quotes"),
+        "runtime": Key(Verbatim(RUNTIME), "who answers the agents"),
+        "input": Key(Named(INPUT, key=_NAME, must="letters, digits, `_` and `-`"), "its inputs by name"),
+        "context": Key(CONTEXT, "what steps see of each other"),
+        "limits": Key(LIMITS, "what a run may use up"),
+        "cost": Key(Verbatim(COST), "prices, and how cost is shown"),
+        "hooks": Key(HOOKS, "texts rendered at the start and the end"),
+        "metadata": Key(Named(Free()), "anything; copied into the run's record"),
+        "instructions": Key(Many(Templated(empty=True)), "what every agent is told first"),
+        "notifications": Key(NOTIFICATIONS, "the types of notifications"),
+        "mcp": Key(Verbatim(MCP), "how the workflow is offered as a tool"),
+    },
+    elsewhere={
+        "agents": "it stands at the top of the file, beside `workflow`",
+        "output": "it stands at the top of the file, beside `workflow`",
+        "entrypoint": "write `entry_point`",
+        "inputs": "write `input`",
+    },
+)
+
+
+def _kind(got: dict[str, Any], item: Item, at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    return DeclaredKind(
+        name=at[1], category=Category(got["category"]), summary=got.get("summary", ""), place=item.place
+    )
+
+
+_KIND = Shape(
+    "a kind",
+    {
+        "category": Key(Choice(*sorted(Category)), "what would make the work succeed", required=True),
+        "summary": Key(Text(empty=True), "what happened, in a sentence"),
+    },
+    make=_kind,
+)
+
+
+class Kinds:
+    """Name → what an author's own kind means."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        if not is_map(item.value):
+            on.wrong(item, at, f"{name_of(at)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING)
+            return WRONG
+        made: dict[str, Any] = {}
+        for name, child in item.value.items():
+            path = (at, name)
+            if not is_kind(name):
+                on.add(f"`{name[:100]}` is not a kind", item.key_place(name), path, hint=SPELLING)
+            elif is_owned(name):
+                message = f"the kind `{name}` belongs to the runtime"
+                on.add(message, item.key_place(name), path, hint="do not declare it; just route on it")
+            else:
+                made[name] = _KIND.read(child, path, on)
+        return made
+
+    def schema(self) -> Schema:
+        owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
+        names = {"pattern": f"^(?:{KIND_PATTERN.pattern})$", "not": {"pattern": f"^(?:{owned})\\."}}
+        return {"type": "object", "propertyNames": names, "additionalProperties": _KIND.schema()}
+
+
+def _whole(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return got
+
+
+FILE = Shape(
+    "a workflow file",
+    {
+        "workflow": Key(WORKFLOW, "the workflow as a whole", required=True),
+        "agents": Key(Many(Step()), "the steps"),
+        "parallel": Key(Many(PARALLEL), "groups of different steps side by side"),
+        "for_each": Key(Many(FOR_EACH), "groups that run one step for each item of a list"),
+        "tools": Key(Many(Text()), "tools that agents may call"),
+        "output": Key(VALUES, "the result: name → value or template"),
+        "kinds": Key(Kinds(), "what the author's own kinds mean"),
+    },
+    make=_whole,
+    about="A workflow of failwell.",
+    elsewhere={
+        "name": "it stands under `workflow`",
+        "entry_point": "it stands under `workflow`",
+        "input": "it stands under `workflow`",
+        "limits": "it stands under `workflow`",
+        "runtime": "it stands under `workflow`",
+        "steps": "write `agents`",
+        "nodes": "write `agents`",
+    },
+)

@@ -1,0 +1,182 @@
+"""Groups: `parallel` and `for_each`, and the step that a `for_each` runs for each item."""
+
+from typing import Any
+
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Either, Key, Made, Many, Shape, is_right
+from failwell.files.tree import Item, Path, is_map
+from failwell.files.values import WRONG, Choice, Number, Schema, Text, name_of, nearest, sort_of
+from failwell.workflow.compile.kind_shapes import RAISES
+from failwell.workflow.compile.route_shapes import ROUTES
+from failwell.workflow.compile.step_index import Reading
+from failwell.workflow.compile.step_keys import NAME
+from failwell.workflow.compile.steps import Step, node, type_of
+from failwell.workflow.compile.template_values import Templated
+from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec
+
+_VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
+_STEP = Step()
+MOST_NESTED = 20
+"""Groups that name each other as bodies."""
+
+_GROUP: dict[str, Key] = {
+    "name": Key(NAME, "how routes and templates name it", required=True),
+    "description": Key(Text(empty=True), "what it is for"),
+    "failure_mode": Key(
+        Choice("fail_fast", "continue_on_error", "all_or_nothing"),
+        "what a failing member means; fail_fast unless told",
+    ),
+    "raises": Key(RAISES, "the kinds that it may raise"),
+    "routes": Key(ROUTES, "the ways out of the whole group, in order"),
+}
+
+
+def _member(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return Member(name=got["name"], when=got.get("when")) if is_right(got) else WRONG
+
+
+MEMBER = Either(
+    "a step's name, or a mapping with `name` and `when`",
+    text=Made(Text(), lambda value, _item, _at, _on: Member(name=value)),
+    mapping=Shape(
+        "a member",
+        {
+            "name": Key(Text(), "the step", required=True),
+            "when": Key(Templated(), "whether it takes part, asked at the group's start"),
+        },
+        make=_member,
+    ),
+)
+
+
+def _members(members: tuple[Member, ...], item: Item, at: Path, on: Problems) -> Any:
+    seen: dict[str, Item] = {}
+    for index, (child, member) in enumerate(zip(item.value, members, strict=True)):
+        if member.name in seen:
+            message = f"`{member.name}` is a member twice" if not child.veiled else "a step is a member twice"
+            on.wrong(child, (at, index), message, hint="keep one", also=(seen[member.name].place,))
+        seen.setdefault(member.name, child)
+    return members
+
+
+def _parallel(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    spec = ParallelSpec(
+        members=got["agents"],
+        failure_mode=got.get("failure_mode", "fail_fast"),
+        max_concurrent=got.get("max_concurrent"),
+    )
+    return node("parallel", got, spec, item, at, on)
+
+
+PARALLEL = Shape(
+    "a parallel group",
+    _GROUP
+    | {
+        "type": Key(Choice("parallel"), "`parallel`"),
+        "agents": Key(Made(Many(MEMBER, least=1), _members), "its members", required=True),
+        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; all unless told"),
+    },
+    make=_parallel,
+    about="Different steps side by side.",
+)
+
+
+class Body:
+    """The step of a `for_each`: written in place, or the name of one that stands elsewhere."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if type(value) is str and value:
+            return self._named(item, at, on)
+        if not is_map(value):
+            message = f"{name_of(at)} must be a step or the name of one, not {sort_of(value)}"
+            on.wrong(item, at, message, hint="write the step's keys under it")
+            return WRONG
+        kind = type_of(item, at, on, ("parallel", "for_each"))
+        if kind in PEOPLE:
+            return self._people(kind, item.value["type"], (at, "type"), on)
+        if kind == "for_each":
+            return FOR_EACH.read(item, at, on)
+        return PARALLEL.read(item, at, on) if kind == "parallel" else _STEP.read(item, at, on)
+
+    def _named(self, item: Item, at: Path, on: Problems) -> Any:
+        """The step of that name, read where it stands."""
+        assert isinstance(on, Reading)
+        name = item.value
+        quoted = "" if item.veiled else f" `{name[:100]}`"
+        if len(on.within) >= MOST_NESTED:
+            on.wrong(item, at, f"more than {MOST_NESTED} groups run each other", hint="use a sub-workflow")
+            return WRONG
+        if name in on.within:
+            on.wrong(item, at, f"the group{quoted} runs itself for each item", hint="name another step")
+            return WRONG
+        section, found = on.steps.get(name, ("", item))
+        if not section:
+            near = "" if item.veiled else nearest(name, on.plain_names)
+            hint = f"did you mean `{near}`?" if near else "add it under `agents`, or write its keys here"
+            on.wrong(item, at, f"there is no step{quoted}", hint=hint)
+            return WRONG
+        on.within.append(name)
+        try:
+            made = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(found, at, on)
+        finally:
+            on.within.pop()
+        if made is not WRONG and made.type in PEOPLE:
+            return self._people(made.type, item, at, on)
+        return made
+
+    def _people(self, kind: str, item: Item, at: Path, on: Problems) -> Any:
+        hint = "ask before or after the group; several people would be asked at once"
+        on.wrong(item, at, f"a {kind} step cannot run for each item", hint=hint)
+        return WRONG
+
+    def schema(self) -> Schema:
+        inner = [{"$ref": f"#/$defs/{name}"} for name in ("step", "parallel", "for_each")]
+        return {"anyOf": [{"type": "string", "minLength": 1}, *inner]}
+
+
+def _variable(value: str, item: Item, at: Path, on: Problems) -> Any:
+    if value.isascii() and value.isidentifier() and value not in _VARIABLES_TAKEN:
+        return value
+    hint = f"choose a word of letters, digits and `_`, other than {', '.join(_VARIABLES_TAKEN)}"
+    on.wrong(item, at, "`as` must be a name that templates can use and that is not taken", hint=hint)
+    return WRONG
+
+
+def _for_each(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    spec = ForEachSpec(
+        source=got["source"],
+        variable=got["as"],
+        body=got["agent"],
+        failure_mode=got.get("failure_mode", "fail_fast"),
+        max_concurrent=got.get("max_concurrent", 10),
+        key_by=got.get("key_by"),
+    )
+    return node("for_each", got, spec, item, at, on)
+
+
+FOR_EACH = Shape(
+    "a for_each group",
+    _GROUP
+    | {
+        "type": Key(Choice("for_each"), "`for_each`"),
+        "source": Key(
+            Text(
+                r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
+                "a dotted reference to a list, such as `finder.output.files`",
+            ),
+            "the list",
+            required=True,
+        ),
+        "as": Key(Made(Text(), _variable), "how templates name the item", required=True),
+        "agent": Key(Body(), "the step that runs for each item, or its name", required=True),
+        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; 10 unless told"),
+        "key_by": Key(Text(), "where in an item its key is, such as `file.path`"),
+    },
+    make=_for_each,
+    about="One step for each item of a list.",
+)

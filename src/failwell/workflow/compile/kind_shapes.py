@@ -1,0 +1,218 @@
+"""Kinds in files: how they are spelled, which may be declared, which failures a route or a retry names."""
+
+from enum import StrEnum
+from typing import Any
+
+from failwell.fault.axes import Blame, Category, Certainty
+from failwell.fault.registry import (
+    KIND_PATTERN,
+    OWNED_PREFIXES,
+    find_kind,
+    is_kind,
+    is_owned,
+    kinds,
+    near_kinds,
+)
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Key, Made, Many, Shape, is_right
+from failwell.files.tree import Item, Path, is_list, is_map
+from failwell.files.values import WRONG, Choice, Schema, Text, name_of, shown, sort_of
+from failwell.workflow.compile.step_index import Reading
+from failwell.workflow.plan import Selector
+
+SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
+_ANY = Selector(any=True)
+_KIND: Schema = {"type": "string", "pattern": f"^(?:{KIND_PATTERN.pattern})$"}
+
+
+class KindName:
+    """One kind, spelled as kinds are."""
+
+    def __init__(self, *, own: bool = False) -> None:
+        self.own = own
+        """Whether only kinds of the author's own are meant, not those of the runtime."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if type(value) is not str:
+            on.wrong(item, at, f"{name_of(at)} must name kinds, not {sort_of(value)}", hint=SPELLING)
+        elif not is_kind(value):
+            quoted = f"`{shown(item)}`" if shown(item) else "the value"
+            hint = "write `on_error: true` to catch every kind" if value == "*" else SPELLING
+            if value == "*" and self.own:
+                hint = "leave `raises` out if any kind may be raised"
+            on.wrong(item, at, f"{quoted} in {name_of(at)} is not a kind", hint=hint)
+        elif self.own and is_owned(value):
+            prefix = next(prefix for prefix in OWNED_PREFIXES if value.startswith(prefix))
+            on.wrong(
+                item,
+                at,
+                f"the kind `{shown(item)}` belongs to the runtime (`{prefix}…`)",
+                hint="do not declare it; just route on it",
+            )
+        else:
+            return value
+        return WRONG
+
+    def schema(self) -> Schema:
+        if not self.own:
+            return _KIND
+        owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
+        return {**_KIND, "not": {"pattern": f"^(?:{owned})\\."}}
+
+
+RAISES = Many(KindName(own=True), least=1, distinct=True, hint="leave it out if any kind may be raised")
+
+
+def _axis(axis: type[StrEnum]) -> Many:
+    word = Made(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
+    return Many(word, least=1, single=True)
+
+
+def _prefix(value: str, item: Item, at: Path, on: Problems) -> Any:
+    whole = value if value.endswith(".") else f"{value}."
+    if is_kind(f"{whole}x"):
+        return whole
+    on.wrong(item, at, "`prefix` must be the beginning of kinds, up to a dot", hint="such as `external.git.`")
+    return WRONG
+
+
+def _selector(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    if not got:
+        if all(said.value is None for said in item.value.values()):
+            on.wrong(item, at, "`on_error` must not be empty", hint="write `true` to catch every kind")
+        return WRONG
+    return Selector(
+        kinds=got.get("kind", ()),
+        prefixes=got.get("prefix", ()),
+        categories=got.get("category", ()),
+        certainties=got.get("certainty", ()),
+        blames=got.get("blame", ()),
+    )
+
+
+_BY_AXES = Shape(
+    "`on_error`",
+    {
+        "kind": Key(Many(KindName(), least=1, single=True), "kinds, by equality"),
+        "prefix": Key(Many(Made(Text(), _prefix), least=1, single=True), "beginnings of kinds, up to a dot"),
+        "category": Key(_axis(Category), "what would make the work succeed"),
+        "certainty": Key(_axis(Certainty), "whether the work may have happened"),
+        "blame": Key(_axis(Blame), "how far the failure reaches"),
+    },
+    make=_selector,
+)
+_KINDS = Many(KindName(), least=1, distinct=True, hint="write `true` to catch every kind, or name one")
+
+
+class OnError:
+    """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Selector`."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if value is True:
+            return _ANY
+        if value is False:
+            hint = "omit the field for a route of success; write `true` to catch every kind"
+            on.wrong(item, at, "`on_error: false` means nothing", hint=hint)
+        elif value == "":
+            on.wrong(item, at, "`on_error` must not be empty", hint="name a kind, or write `true`")
+        elif type(value) is str:
+            one = _ONE.read(item, at, on)
+            return WRONG if one is WRONG else Selector(kinds=(one,))
+        elif is_list(value):
+            several = _KINDS.read(item, at, on)
+            return WRONG if several is WRONG else Selector(kinds=several)
+        elif is_map(value):
+            return _BY_AXES.read(item, at, on)
+        else:
+            hint = "name a kind or a list of kinds, or write `true` to catch every kind"
+            on.wrong(item, at, f"`on_error` cannot be {sort_of(value)}", hint=hint)
+        return WRONG
+
+    def schema(self) -> Schema:
+        return {"anyOf": [{"const": True}, _ONE.schema(), _KINDS.schema(), _BY_AXES.schema()]}
+
+
+_ONE = KindName()
+
+REPEATABLE = frozenset(
+    {Category.TRANSIENT, Category.RESOURCE, Category.AMBIGUOUS, Category.CAPACITY, Category.UNKNOWN}
+)
+"""Categories of which a repeat can make sense at all; the others need a change first.
+
+What is used up is renewed, so capacity is among them: such a failure may come with the time of its renewal.
+"""
+_WORDS = ("provider_error", "timeout")
+
+
+class RetryOn:
+    """One entry of `retry_on`: a kind, a category, or one of two words for groups of kinds."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if type(value) is not str:
+            on.wrong(item, at, f"`retry_on` must name kinds or categories, not {sort_of(value)}")
+        elif value in _WORDS:
+            return _group(value)
+        elif value in Category.__members__.values():
+            if Category(value) in REPEATABLE:
+                return (value,)
+            self._never(item, at, on, value)
+        elif not is_kind(value):
+            quoted = f"`{shown(item)}`" if shown(item) else "the value"
+            words = ", ".join(sorted(REPEATABLE))
+            hint = f"name a kind, one of the categories {words}, or one of {', '.join(_WORDS)}"
+            on.wrong(item, at, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
+        else:
+            known = find_kind(value)
+            declared = on.declared.get(value) if isinstance(on, Reading) else None
+            category = declared if known is None else known.category
+            if category is None and is_owned(value):
+                self._no_such(item, at, on)
+            elif category is None or category in REPEATABLE:
+                return (value,)
+            else:
+                self._never(item, at, on, category)
+        return WRONG
+
+    def _no_such(self, item: Item, at: Path, on: Problems) -> None:
+        quoted = f"`{shown(item)}`" if shown(item) else "the entry"
+        near = "" if item.veiled or on.is_full else ", ".join(f"`{name}`" for name in near_kinds(item.value))
+        hint = f"near it are {near}" if near else "`failwell kinds` lists them"
+        on.wrong(item, at, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
+
+    def _never(self, item: Item, at: Path, on: Problems, category: str) -> None:
+        quoted = f"`{shown(item)}`" if shown(item) else "the entry"
+        on.wrong(
+            item,
+            at,
+            f"{quoted} in `retry_on` is never repeated: failures that are {category} need a change first",
+            hint="remove it; to run the step again after a change, use an error route",
+        )
+
+    def schema(self) -> Schema:
+        never = [one.name for one in kinds() if one.owned and one.category not in REPEATABLE]
+        return {
+            "anyOf": [{"enum": [*_WORDS, *sorted(REPEATABLE)]}, {**_KIND, "not": {"enum": never}}],
+        }
+
+
+def _group(word: str) -> tuple[str, ...]:
+    """The kinds that one of the two words stands for."""
+    if word == "timeout":
+        ends = (one for one in kinds() if one.owned and one.name.endswith("timeout"))
+        return tuple(one.name for one in ends if one.category in REPEATABLE)
+    return tuple(
+        one.name for one in kinds() if one.name.startswith("provider.") and one.category is Category.TRANSIENT
+    )
+
+
+def retry_on(several: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: Problems) -> tuple[str, ...]:
+    """The entries of `retry_on` as one list without repetitions."""
+    return tuple(dict.fromkeys(name for one in several for name in one))
+
+
+RETRY_ON = Made(Many(RetryOn(), least=1, hint="leave it out to repeat whatever can be repeated"), retry_on)

@@ -1,0 +1,152 @@
+"""The `output` block of a step: fields as they are written → one JSON Schema."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape, is_right
+from failwell.files.tree import Item, Path
+from failwell.files.values import WRONG, Choice, Flag, Free, Number, Text, sort_of
+
+TYPES = ("string", "number", "integer", "boolean", "array", "object")
+_ONLY = {
+    "pattern": ("string",), "minLength": ("string",), "maxLength": ("string",),
+    "minimum": ("number", "integer"), "maximum": ("number", "integer"),
+    "items": ("array",), "properties": ("object",), "enum": ("string", "number", "integer", "boolean"),
+}  # fmt: skip
+"""Keys that belong to some types only."""
+
+
+def _pattern(value: str, item: Item, at: Path, on: Problems) -> Any:
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        on.wrong(
+            item, at, "`pattern` is not a regular expression", hint="" if item.veiled else str(error)[:100]
+        )
+        return WRONG
+    return value
+
+
+def fits(value: object, kind: str) -> bool:
+    """Whether a JSON value is of a declared type. Truth values are no numbers."""
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case _:
+            return isinstance(value, Mapping)
+
+
+def _field(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    kind = got["type"]
+    for key, kinds in _ONLY.items():
+        if key in got and kind not in kinds:
+            on.add(
+                f"`{key}` belongs to a field of type {' or '.join(kinds)}, not {kind}",
+                item.key_place(key),
+                (at, key),
+                hint="remove it, or change the `type`",
+            )
+    for low, high in (("minimum", "maximum"), ("minLength", "maxLength")):
+        if low in got and high in got and got[low] > got[high]:
+            on.add(f"`{low}` is larger than `{high}`", item.key_place(low), (at, low), hint="swap them")
+    _enum(got, kind, item, at, on)
+    return got
+
+
+def _enum(got: dict[str, Any], kind: str, item: Item, at: Path, on: Problems) -> None:
+    for index, one in enumerate(got.get("enum", ())):
+        if not fits(one, kind):
+            on.wrong(
+                item.value["enum"].value[index],
+                ((at, "enum"), index),
+                f"`enum` must hold values of type {kind}, not {sort_of(one)}",
+                hint="use `nullable: true` to allow null" if one is None else "",
+            )
+
+
+_INNER = Ref("output_field", lambda: FIELD)
+FIELD = Shape(
+    "an output field",
+    {
+        "type": Key(Choice(*TYPES), "string, number, integer, boolean, array or object", required=True),
+        "description": Key(Text(empty=True), "what the field holds"),
+        "items": Key(_INNER, "the entries of an array"),
+        "properties": Key(Named(_INNER), "the fields of an object"),
+        "enum": Key(Many(Free(), least=1), "the values that are allowed"),
+        "pattern": Key(Made(Text(), _pattern), "a regular expression that must be found in the text"),
+        "minimum": Key(Number(), "the smallest number"),
+        "maximum": Key(Number(), "the largest number"),
+        "minLength": Key(Number(0, whole=True), "the fewest characters"),
+        "maxLength": Key(Number(0, whole=True), "the most characters"),
+        "required": Key(Flag(), "false only for a field inside an object"),
+        "nullable": Key(Flag(), "whether null is allowed, too"),
+    },
+    make=_field,
+)
+
+
+def _as_schema(field: Mapping[str, Any]) -> dict[str, Any]:
+    kind = field["type"]
+    null = field.get("nullable", False)
+    made: dict[str, Any] = {"type": [kind, "null"] if null else kind}
+    made |= {
+        key: field[key]
+        for key in ("description", "pattern", "minimum", "maximum", "minLength", "maxLength")
+        if key in field
+    }
+    if "enum" in field:
+        made["enum"] = [*field["enum"], *([None] if null else [])]
+    if "items" in field:
+        made["items"] = _as_schema(field["items"])
+    if "properties" in field:
+        made |= object_schema(field["properties"])
+        made["type"] = [kind, "null"] if null else kind
+    return made
+
+
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object with these fields; further ones are allowed."""
+    return {
+        "type": "object",
+        "properties": {name: _as_schema(field) for name, field in fields.items()},
+        "required": [name for name, field in fields.items() if field.get("required", True)],
+    }
+
+
+def _output(fields: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    for name, field in fields.items():
+        if field.get("required") is False:
+            on.wrong(
+                item.value[name].value["required"],
+                ((at, name), "required"),
+                "a field at the top of `output` cannot be optional",
+                hint="remove `required: false`, or use `nullable: true`; optional fields live inside objects",
+            )
+    if WRONG in fields.values() or len(fields) != len(item.value):
+        return WRONG
+    return object_schema(fields)
+
+
+OUTPUT = Made(Named(_INNER), _output)
+
+
+def _exact(fields: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Any:
+    return (
+        WRONG if len(fields) != len(item.value) else object_schema(fields) | {"additionalProperties": False}
+    )
+
+
+PAYLOAD = Made(Named(_INNER), _exact)
+"""The payload of a notification: exactly these fields."""

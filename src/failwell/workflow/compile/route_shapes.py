@@ -1,0 +1,143 @@
+"""Routes and their actions, and the `retry` block of a step."""
+
+from typing import Any
+
+from failwell.decision.backoff import Backoff
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape, is_right
+from failwell.files.tree import Item, Path
+from failwell.files.values import WRONG, Choice, Flag, Number, Text
+from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
+from failwell.workflow.compile.template_values import Templated, TemplatedJson
+from failwell.workflow.plan import Again, NodeRetry, Route
+
+LONGEST_WAIT = 86_400.0
+CURVES = Choice("fixed", "linear", "exponential")
+VALUES = Named(TemplatedJson())
+"""Name → a template, or JSON whose texts are templates."""
+
+
+def _again(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    return Again(
+        most=got.get("max", 3),
+        backoff=Backoff(
+            curve=got.get("backoff", "exponential"),
+            first=float(got.get("initial_seconds", 5)),
+            longest=LONGEST_WAIT,
+            jitter=float(got.get("jitter", 0.25)),
+        ),
+    )
+
+
+AGAIN = Shape(
+    "`retry` of a route",
+    {
+        "max": Key(Number(1, 10, whole=True), "how many more times; 3 unless told"),
+        "backoff": Key(CURVES, "how the waits grow; exponential unless told"),
+        "initial_seconds": Key(Number(0, 300), "the first wait; 5 seconds unless told"),
+        "jitter": Key(Number(0, 1), "each wait is spread by this share of itself; 0.25 unless told"),
+    },
+    make=_again,
+    about="Run the same step again.",
+    elsewhere={"max_attempts": "a route counts re-runs: write `max`"},
+)
+
+
+def _halt(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return got["message"]
+
+
+HALT = Shape(
+    "`halt`",
+    {"message": Key(Templated(), "what to tell whoever started the run", required=True)},
+    make=_halt,
+    about="End the run here, on purpose.",
+)
+
+
+def _propagate(value: bool, item: Item, at: Path, on: Problems) -> Any:
+    if value:
+        return True
+    on.wrong(item, at, "`propagate: false` means nothing", hint="leave it out, and say what to do instead")
+    return WRONG
+
+
+def _route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+    on_error = got.get("on_error")
+    if "on_error" not in got:
+        for action in ("retry", "propagate"):
+            if action in got:
+                on.add(
+                    f"`{action}` needs a failure: a route without `on_error` is taken on success",
+                    item.key_place(action),
+                    (at, action),
+                    hint="add `on_error: true` or the kinds that are meant, or use `to`",
+                )
+    if not is_right(got):
+        return WRONG
+    return Route(
+        on_error=on_error,
+        when=got.get("when"),
+        to=got.get("to"),
+        again=got.get("retry"),
+        halt=got.get("halt"),
+        propagate=got.get("propagate", False),
+        output=got.get("output") or {},
+        place=item.place,
+    )
+
+
+ROUTE = Shape(
+    "a route",
+    {
+        "to": Key(Text(), "the step or group that comes next, or `$end`"),
+        "when": Key(Templated(), "the condition: `{{ … }}` or an expression"),
+        "output": Key(VALUES, "values that this route adds to the output"),
+        "on_error": Key(OnError(), "which failures this route is for; leave it out for success", null=True),
+        "retry": Key(AGAIN, "run the same step again"),
+        "halt": Key(HALT, "end the run here, on purpose"),
+        "propagate": Key(Made(Flag(), _propagate), "hand the failure to the calling workflow"),
+    },
+    make=_route,
+    one_of=("to", "retry", "halt", "propagate"),
+    about="One way out of a step. The first whose selector and condition fit is taken.",
+)
+ROUTES = Many(Ref("route", lambda: ROUTE))
+
+
+def _retry(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    if not is_right(got):
+        return WRONG
+    return NodeRetry(
+        max_attempts=got.get("max_attempts", 3),
+        backoff=Backoff(
+            curve=got.get("backoff", "exponential"),
+            first=float(got.get("delay_seconds", 1)),
+            longest=LONGEST_WAIT,
+        ),
+        retry_on=got.get("retry_on"),
+    )
+
+
+_ELSEWHERE = {
+    "max": "write `max_attempts`, which counts the first call, too",
+    "backoff_ms": "write `delay_seconds`",
+    "initial_seconds": "write `delay_seconds`",
+}
+_RETRY = {
+    "max_attempts": Key(Number(1, 100, whole=True), "calls, the first one included; 3 unless told"),
+    "backoff": Key(CURVES, "how the waits grow; exponential unless told"),
+    "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait; 1 second unless told"),
+    "retry_on": Key(RETRY_ON, "kinds or categories; whatever can be repeated unless told"),
+}
+_SHAPE = Shape("`retry`", _RETRY, make=_retry, elsewhere=_ELSEWHERE)
+RETRY = Ref("retry", lambda: _SHAPE)
+RETRY_OF_AGENT = Shape(
+    "`retry`",
+    _RETRY
+    | {"max_parse_recovery_attempts": Key(Number(0, 10, whole=True), "corrections asked for in the session")},
+    make=_retry,
+    elsewhere=_ELSEWHERE,
+)

@@ -1,0 +1,42 @@
+"""What is known while a file is read: the mistakes so far, and the steps by name."""
+
+from failwell.fault.axes import Category
+from failwell.files.mistakes import Problems
+from failwell.files.tree import Item, is_list, is_map
+
+_CATEGORIES = frozenset(Category)
+SECTIONS = ("agents", "parallel", "for_each")
+
+
+class Reading(Problems):
+    """The mistakes of a file, and where its steps stand, for those that are named elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: dict[str, tuple[str, Item]] = {}
+        """Name → section and item, the first of each name."""
+        self.declared: dict[str, str] = {}
+        """Kinds of the author's own → their category, as far as they are declared."""
+        self.plain_names: list[str] = []
+        """Those names that stand in the file itself and may be suggested."""
+        self.within: list[str] = []
+        """Names of the bodies that are being read, to see a circle."""
+
+    def index(self, root: Item) -> None:
+        """Find the steps of a file by name; what is not a step is passed over."""
+        kinds = root.value.get("kinds")
+        if kinds is not None and is_map(kinds.value):
+            for name, said in kinds.value.items():
+                category = said.value.get("category") if is_map(said.value) else None
+                if category is not None and type(category.value) is str and category.value in _CATEGORIES:
+                    self.declared[name] = category.value
+        for section in SECTIONS:
+            listed = root.value.get(section)
+            if listed is None or not is_list(listed.value):
+                continue
+            for entry in listed.value:
+                name = entry.value.get("name") if is_map(entry.value) else None
+                if name is not None and type(name.value) is str:
+                    self.steps.setdefault(name.value, (section, entry))
+                    if not name.veiled:
+                        self.plain_names.append(name.value)

@@ -1,0 +1,105 @@
+"""Values of a workflow file that may hold templates: `{{ … }}` is kept as a `Template` with its place."""
+
+from typing import Any, cast
+
+from failwell.files.mistakes import Problems
+from failwell.files.tree import Item, Path, Place, is_list, is_map
+from failwell.files.values import WRONG, Choice, Duration, Free, Schema, Type, name_of, quotes, sort_of
+from failwell.workflow.plan import Template
+
+
+def template_of(item: Item) -> Template:
+    """The text of an item as a template."""
+    return Template(
+        text=item.value,
+        place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
+        folder=item.folder,
+    )
+
+
+def templates_in(item: Item) -> Any:
+    """The value of an item with every text in it as a template."""
+    value = item.value
+    if type(value) is str:
+        return template_of(item)
+    if is_map(value):
+        return {key: templates_in(child) for key, child in value.items()}
+    if is_list(value):
+        return [templates_in(child) for child in value]
+    return value
+
+
+class Templated:
+    """A text that may hold `{{ }}`; read as a `Template`."""
+
+    def __init__(self, *, empty: bool = False) -> None:
+        self.empty = empty
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if type(value) is str and (value or self.empty):
+            return template_of(item)
+        if value == "":
+            on.wrong(item, at, f"{name_of(at)} must not be empty")
+        else:
+            on.wrong(item, at, f"{name_of(at)} must be text, not {sort_of(value)}", hint=quotes(value))
+        return WRONG
+
+    def schema(self) -> Schema:
+        return {"type": "string"} if self.empty else {"type": "string", "minLength": 1}
+
+
+class TemplatedChoice(Choice):
+    """One of a closed set of words, or a template that gives one of them."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = item.value
+        if type(value) is str and ("{{" in value or "{%" in value):
+            return template_of(item)
+        return super().read(item, at, on)
+
+    def schema(self) -> Schema:
+        words, variable = super().schema()["anyOf"]
+        return {"anyOf": [words, {"type": "string", "pattern": r"\{\{|\{%"}, variable]}
+
+
+class TemplatedJson(Free):
+    """Any JSON value; its texts are templates."""
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        del at, on  # every value is allowed
+        return templates_in(item)
+
+
+class TemplatedDuration(Duration):
+    """A duration, or a template that gives one when the step starts."""
+
+    further_patterns = (r"\{\{",)
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        if type(item.value) is str and "{{" in item.value:
+            return template_of(item)
+        return super().read(item, at, on)
+
+
+class Verbatim:
+    """A block that is checked and then kept as it is written; with `templated`, its texts are templates."""
+
+    def __init__(self, of: Type, *, templated: bool = False) -> None:
+        self.of = of
+        self.templated = templated
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        value = self.of.read(item, at, on)
+        return WRONG if value is WRONG else self._keep(value, item)
+
+    def _keep(self, value: Any, item: Item) -> Any:
+        if is_map(value):
+            return {key: self._keep(one, item.value[key]) for key, one in value.items() if one is not WRONG}
+        if isinstance(value, tuple):
+            several = cast("tuple[Any, ...]", value)
+            return [self._keep(one, child) for one, child in zip(several, item.value, strict=True)]
+        return template_of(item) if self.templated and type(value) is str else value
+
+    def schema(self) -> Schema:
+        return self.of.schema()

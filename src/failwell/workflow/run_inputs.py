@@ -1,0 +1,104 @@
+"""The inputs of one run, measured against those that the workflow declares."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import Near, choices, error
+from failwell.workflow.plan import Input, Plan
+from failwell.workflow.template.coerce import TypedText, as_input
+
+_ZERO: dict[str, Callable[[], Any]] = {
+    "string": str,
+    "number": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+"""Type → what an input is that is optional, has no default and was not given."""
+_CALLED = {
+    "str": "text", "bool": "a boolean", "int": "a number", "float": "a number", "list": "an array", "dict": "an object",
+}  # fmt: skip
+
+
+def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
+    """What the workflow gets, defaults filled in, and everything that is wrong with what was given.
+
+    A mistake names an input and its type. It never holds a value: that may be a secret.
+    """
+    inputs: dict[str, Any] = {}
+    mistakes: list[Mistake] = []
+    for name, declared in plan.inputs.items():
+        if name in given:
+            value = given[name]
+            if isinstance(value, TypedText):
+                value = as_input(str(value), declared.type)
+            if fits(declared, value):
+                inputs[name] = value
+            else:
+                mistakes.append(_wrong_type(declared, value))
+        elif declared.has_default:
+            inputs[name] = declared.default
+        elif declared.required:
+            mistakes.append(_missing(declared))
+        else:
+            inputs[name] = _ZERO[declared.type]()
+    near = Near()
+    for name in given:
+        if name not in plan.inputs:
+            hint = choices(near(name, plan.inputs, "inputs"), plan.inputs, "the workflow declares no inputs")
+            mistakes.append(
+                error(None, f"the workflow has no input `{name}`", path=f"workflow.input.{name}", hint=hint)
+            )
+    return inputs, mistakes
+
+
+def fits(declared: Input, value: Any) -> bool:
+    """Whether `value` is of the declared type. An optional input may also be null."""
+    if value is None:
+        return not declared.required
+    match declared.type:
+        case "string":
+            return isinstance(value, str)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case "object":
+            return isinstance(value, Mapping)
+
+
+def _missing(declared: Input) -> Mistake:
+    example = {"string": "TEXT", "number": "5", "boolean": "true", "array": "'[…]'", "object": "'{…}'"}
+    return error(
+        declared.place,
+        f"the input `{declared.name}` ({declared.type}) is required and was not given",
+        path=f"workflow.input.{declared.name}",
+        hint=f"add `-i {declared.name}={example[declared.type]}`",
+    )
+
+
+def _wrong_type(declared: Input, value: Any) -> Mistake:
+    found = "null" if value is None else _CALLED.get(type(value).__name__, "something else")
+    return error(
+        declared.place,
+        f"the input `{declared.name}` must be of type {declared.type}, but it is {found}",
+        path=f"workflow.input.{declared.name}",
+        hint=f"give it as {_as(declared)}",
+    )
+
+
+def _as(declared: Input) -> str:
+    match declared.type:
+        case "string":
+            return "text"
+        case "number":
+            return "a number such as `5`"
+        case "boolean":
+            return "`true` or `false`"
+        case "array":
+            return 'a JSON array such as `["a"]`'
+        case "object":
+            return 'a JSON object such as `{"a": 1}`'

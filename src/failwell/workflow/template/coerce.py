@@ -1,0 +1,254 @@
+"""Reads the texts that templates give, and people type, as values.
+
+Each place where a text becomes a value has rules of its own, one function each. What a rule does not
+know stays text. Numbers that JSON has no word for (`NaN`, infinities) are text everywhere.
+"""
+
+import json
+import re
+from typing import Any, Literal, NoReturn, cast
+
+from failwell.fault.base import Fault
+
+OutputType = Literal["auto", "string", "number", "integer", "boolean", "list", "dict"]
+InputType = Literal["string", "number", "boolean", "array", "object"]
+
+LONGEST_WAIT = 86_400.0
+"""Seconds: a day."""
+
+_WHOLE = re.compile(r"[-+]?[0-9]+\Z")
+_JSON_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
+_JSON_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h)?\Z")
+_WORDS: dict[str, Any] = {
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+    "null": None, "None": None, "Null": None, "NULL": None,
+}  # fmt: skip
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_MOST_DIGITS = 4000
+_LONGEST_YAML = 1_000_000
+
+
+class CoercionFailed(Fault, kind="internal.template_error"):
+    """A text is not the value that it has to be."""
+
+    wanted: str
+
+    def summary(self) -> str:
+        """What was wanted; never the text, which is data."""
+        return f"a value was computed that is not {self.wanted}"
+
+
+def _refuse(wanted: str) -> NoReturn:
+    raise CoercionFailed(wanted=wanted)
+
+
+# ---------------------------------------------------------------- numbers and JSON
+
+
+def _number(text: str, whole: re.Pattern[str], fraction: re.Pattern[str]) -> int | float | None:
+    if len(text) > _MOST_DIGITS:
+        return None
+    if whole.match(text):
+        return int(text)
+    if fraction.match(text):
+        value = float(text)
+        return value if value - value == 0 else None
+    return None
+
+
+def _constant(_: str) -> NoReturn:
+    raise ValueError
+
+
+def _json(text: str) -> Any:
+    """`text` as JSON. Raises `ValueError`, also for what only Python takes for JSON."""
+    try:
+        value = json.loads(text, parse_constant=_constant)
+    except RecursionError:
+        raise ValueError from None
+    return value
+
+
+def _structure(text: str, starts: str) -> Any:
+    """`text` as JSON if it starts like a structure; otherwise, and if it is none, itself."""
+    if text[:1] not in starts or not text:
+        return text
+    try:
+        return _json(text)
+    except ValueError:
+        return text
+
+
+# ---------------------------------------------------------------- outputs and inputs
+
+
+def as_output(text: str) -> Any:
+    """A value of the final output: words, objects, lists, quoted texts and numbers as JSON writes them.
+
+    `007` and `+5` are no numbers in JSON and stay text; so does everything else.
+    """
+    bare = text.strip()
+    if bare in _WORDS:
+        return _WORDS[bare]
+    number = _number(bare, _JSON_WHOLE, _JSON_FRACTION)
+    if number is not None:
+        return number
+    value = _structure(bare, '{["')
+    return text if value is bare else value
+
+
+class TypedText(str):
+    """A value as a person typed it: what it is depends on the type that the input is declared with."""
+
+    __slots__ = ()
+
+
+def as_input(text: str, declared: InputType | None = None) -> Any:
+    """A value that a person typed, as `name=value`. A declared `string` is taken as it stands.
+
+    What does not fit the declared type comes back as it was read, for the check of the inputs to refuse.
+    """
+    if declared == "string":
+        return text
+    bare = text.strip()
+    lowered = bare.lower()
+    if lowered in {"true", "false"} and declared in {None, "boolean"}:
+        return lowered == "true"
+    if lowered in {"null", "none"} and declared is None:
+        return None
+    if declared in {None, "number"}:
+        number = _number(bare, _JSON_WHOLE, _JSON_FRACTION)
+        if number is not None:
+            return number
+    if declared in {None, "array", "object"}:
+        value = _structure(bare, "{[")
+        return text if value is bare else value
+    return text
+
+
+def as_mapped(text: str) -> Any:
+    """A value that is handed to a sub-workflow: JSON where it is JSON, else the text."""
+    bare = text.strip()
+    if bare in {"True", "False", "None"}:
+        return _WORDS[bare]
+    try:
+        return _json(bare)
+    except ValueError:
+        return text
+
+
+# ---------------------------------------------------------------- set
+
+
+def as_set_value(value: Any, output_type: OutputType = "auto") -> Any:
+    """A value of a `set` step. What is a value already is only held to its type."""
+    read = _SET_TYPES[output_type]
+    return read(value)
+
+
+def _auto(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    bare = value.strip()
+    if not bare:
+        return ""
+    if bare in _WORDS and bare != "None":
+        return _WORDS[bare]
+    if bare in {"None", "~"}:
+        return None
+    number = _number(bare, _WHOLE, _FRACTION)
+    if number is not None:
+        return number
+    return _yaml(bare)
+
+
+def _yaml(text: str) -> Any:
+    """A list, a mapping or a quoted text, as YAML; any other text is as it was written."""
+    try:
+        return _json(text)
+    except ValueError:
+        pass
+    if len(text) > _LONGEST_YAML or not _STRUCTURED.search(text):
+        return text
+    from failwell.workflow.template.yaml_text import read_yaml
+
+    return read_yaml(text)
+
+
+_STRUCTURED = re.compile(r"""\A["'\[{]|\A- |:(?:\s|\Z)|\A-\Z""")
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _numeric(value: Any) -> Any:
+    found = _auto(value)
+    # A boolean is an `int` to Python, and no number to anybody else.
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        _refuse("a number")
+    return found
+
+
+def _integer(value: Any) -> Any:
+    found = _numeric(value)
+    if isinstance(found, float):
+        if not found.is_integer():
+            _refuse("a whole number")
+        return int(found)
+    return found
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if word in {"true", "yes", "1"}:
+        return True
+    if word in {"false", "no", "0", ""}:
+        return False
+    return _refuse("true or false")
+
+
+def _list(value: Any) -> Any:
+    found = _auto(value)
+    if not isinstance(found, list):
+        _refuse("a list")
+    return cast("list[Any]", found)
+
+
+def _dict(value: Any) -> Any:
+    found = _auto(value)
+    if not isinstance(found, dict):
+        _refuse("a mapping")
+    return cast("dict[str, Any]", found)
+
+
+_SET_TYPES: dict[OutputType, Any] = {
+    "auto": _auto,
+    "string": _string,
+    "number": _numeric,
+    "integer": _integer,
+    "boolean": _boolean,
+    "list": _list,
+    "dict": _dict,
+}
+
+
+# ---------------------------------------------------------------- durations
+
+
+def duration(value: object) -> float:
+    """Seconds: a number, or `500ms`, `60s`, `2.5m`, `1h`; more than nothing and a day at most."""
+    seconds: float | None = None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value) if abs(value) <= LONGEST_WAIT else None
+    elif isinstance(value, str) and len(value) <= 40:
+        found = _DURATION.match(value.strip())
+        if found is not None:
+            seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds is None or not 0 < seconds <= LONGEST_WAIT:
+        _refuse("a duration such as 500ms, 60s, 2.5m or 1h, above nothing and at most 24h")
+    return seconds

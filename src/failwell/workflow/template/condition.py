@@ -1,0 +1,54 @@
+"""Decides whether a `when` holds.
+
+With `{{ }}` it is rendered and its text is read as true or false; without, it is an expression over
+names flattened one level, and over the dotted ones too.
+"""
+
+from functools import lru_cache
+
+from failwell.workflow.plan import Template
+from failwell.workflow.template.environment import Condition, Engine, condition
+from failwell.workflow.template.errors import Mistake
+from failwell.workflow.template.fast_path import quick_truth
+from failwell.workflow.template.lookup import FlatNames, Names
+from failwell.workflow.template.render import Parts, fault, is_rendered, render
+
+_FALSE = frozenset({"false", "0", "no", ""})
+_ENGINE = Engine()
+
+
+def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Parts | None = None) -> bool:
+    """Whether `when` is true. `flat` is asked for the names of an expression; left out, it is made from `names`.
+
+    Raises the faults of `template.render`.
+    """
+    if is_rendered(when):
+        return read_truth(render(when, names, parts))
+    known = quick_truth(when.text, names) if flat is None else None
+    if known is not None:
+        return known
+    problem: Mistake
+    try:
+        ready = _condition(when.text)
+        return (
+            _ENGINE.render(ready.source, None, FlatNames(names, ready.dotted) if flat is None else flat)
+            == "1"
+        )
+    except Mistake as mistake:
+        problem = mistake
+    raise fault(problem, when.place)
+
+
+def read_truth(text: str) -> bool:
+    """Read the text of a rendered condition: `false`, `0`, `no` and nothing at all are false."""
+    return text.strip().lower() not in _FALSE
+
+
+def check(text: str) -> None:
+    """Compile an expression, to see whether it can be. Raises `Mistake`."""
+    _ENGINE.check(_condition(text).source, None)
+
+
+@lru_cache(maxsize=4096)
+def _condition(text: str) -> Condition:
+    return condition(text)

@@ -1,0 +1,308 @@
+"""Filters that the engine lacks, or has without a bound or without a trait of Jinja2's.
+
+They get Python values: views for data, dicts and lists for what the template made. `MISSING_VALUE`
+stands for an undefined one.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from string import Formatter
+from typing import Any, cast
+
+from failwell.workflow.template.errors import Mistake, Sort
+from failwell.workflow.template.room import LARGEST, take, taken
+from failwell.workflow.template.views import behind, is_view, unwrapped, view
+
+LARGEST_KEPT = 8 * LARGEST
+"""Characters of all texts in one value that is given a name."""
+ITEMS = 1_000_000
+"""Parts of one value."""
+DEEPEST = 256
+_WIDEST = 10_000
+_IN_JSON = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
+_WIDE = re.compile(r"\d{5}")
+_WORD = re.compile(r"\w+")
+_FIELD = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
+
+
+class _MissingValue:
+    """What an undefined value is to a filter."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ""
+
+
+MISSING_VALUE = _MissingValue()
+
+
+def bounded(value: Any) -> Any:
+    """`value`, if it is not too large to be kept or written out; each part counts as often as it occurs."""
+    if type(value) is str:
+        if len(value) > LARGEST:
+            raise Mistake(Sort.MEMORY)
+        return value
+    level: list[Any] = [value]
+    room, items = LARGEST_KEPT, ITEMS
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for part in level:
+            one = behind(part)
+            if isinstance(one, str):
+                room -= len(one)
+            elif isinstance(one, dict):
+                items -= len(cast("dict[Any, Any]", one))
+                below += (*one, *one.values())
+            elif isinstance(one, list | tuple):
+                items -= len(cast("list[Any]", one))
+                below += one
+            if room < 0 or items < 0 or len(below) > ITEMS * 2:
+                raise Mistake(Sort.MEMORY)
+        if not below:
+            return value
+        level = below
+    raise Mistake(Sort.DEPTH)
+
+
+def plain_json(value: Any) -> Any:
+    """The JSON of a value. Behind a view it is within bounds already; what a template made is measured."""
+    return behind(value) if is_view(value) else bounded(unwrapped(value))
+
+
+def _width(value: Any) -> int:
+    if type(value) is not int:
+        raise Mistake(Sort.ARGUMENTS)
+    if value > _WIDEST:
+        raise Mistake(Sort.MEMORY)
+    return max(value, 0)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value if isinstance(value, int | float) else plain_json(value))
+
+
+def kept(value: Any) -> Any:
+    """A value that is given a name, if it is within bounds."""
+    if value is MISSING_VALUE:
+        raise Mistake(Sort.UNDEFINED)
+    found = bounded(unwrapped(value))
+    take(len(found) if isinstance(found, str) else 0)
+    return view(found)
+
+
+def default_filter(value: Any, default: Any = "", boolean: Any = False) -> Any:
+    """`default`: null is replaced as well, since an optional input without a value is null."""
+    return default if value is None or value is MISSING_VALUE or (boolean and not value) else value
+
+
+def _dumps(value: Any, indent: Any, **how: Any) -> str:
+    plain = plain_json(value)
+    if indent is not None:
+        indent = min(_width(indent), 16)
+    return json.dumps(plain, indent=indent, **how)
+
+
+def _json(value: Any, indent: Any = 2) -> str:
+    return _dumps(value, indent, ensure_ascii=False)
+
+
+def _tojson(value: Any, indent: Any = None) -> str:
+    return _dumps(value, indent, sort_keys=True).translate(_IN_JSON)
+
+
+def _int(value: Any, default: Any = 0, base: Any = 10) -> Any:
+    try:
+        return int(value, base) if type(value) is str else int(value)
+    except (TypeError, ValueError, OverflowError):
+        try:
+            return int(float(value))
+        except (TypeError, ValueError, OverflowError):
+            return default
+
+
+def _float(value: Any, default: Any = 0.0) -> Any:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
+    if method not in {"common", "ceil", "floor"} or type(precision) is not int or abs(precision) > 300:
+        raise Mistake(Sort.ARGUMENTS)
+    if method == "common":
+        return round(value, precision)
+    from math import ceil, floor
+
+    power = 10.0**precision
+    return (ceil if method == "ceil" else floor)(value * power) / power
+
+
+def _format(value: Any, *args: Any, **named: Any) -> str:
+    pattern = _text(value)
+    room = len(pattern)
+    for field in _FIELD.finditer(pattern):
+        for part in field.groups():
+            # A `*` takes the width out of the data, where it cannot be seen beforehand.
+            if part is not None and (part == "*" or len(part) > 5 or int(part) > _WIDEST):
+                raise Mistake(Sort.MEMORY)
+            room += int(part or 0)
+    given = [bounded(unwrapped(one)) for one in (*args, *named.values())]
+    if room > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    return pattern % (dict(zip(named, given, strict=True)) if named else tuple(given))
+
+
+def _replace(value: Any, old: Any, new: Any, count: Any = -1) -> str:
+    text, old, new = _text(value), _text(old), _text(new)
+    if len(text) + text.count(old) * max(len(new) - len(old), 0) > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    return text.replace(old, new, -1 if count is None else count)
+
+
+def _join(value: Any, d: Any = "", attribute: Any = None) -> str:
+    if type(value) is str:
+        parts: list[Any] = list(value)
+    else:
+        found = unwrapped(value)
+        if not isinstance(found, list | tuple | dict):
+            raise Mistake(Sort.OPERATION)
+        parts = list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    if attribute is not None:
+        for step in str(attribute).split("."):
+            parts = [part[int(step)] if isinstance(part, list) else part[step] for part in parts]
+    texts, between = [_text(part) for part in parts], _text(d)
+    if sum(map(len, texts)) + len(between) * len(texts) > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    return between.join(texts)
+
+
+def _indent(value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> str:
+    text = _text(value)
+    space = width if type(width) is str else " " * _width(width)
+    if len(text) + (text.count("\n") + 1) * len(space) > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    head, *lines = text.split("\n")
+    made = "\n".join([head, *(space + line if line or blank else line for line in lines)])
+    return space + made if first else made
+
+
+def _truncate(
+    value: Any, length: Any = 255, killwords: Any = False, end: Any = "...", leeway: Any = 5
+) -> str:
+    text = _text(value)
+    if length < len(end) or leeway < 0:
+        raise Mistake(Sort.ARGUMENTS)
+    if len(text) <= length + leeway:
+        return text
+    cut = text[: length - len(end)]
+    return (cut if killwords else cut.rsplit(" ", 1)[0]) + end
+
+
+def _center(value: Any, width: Any = 80) -> str:
+    return _text(value).center(_width(width))
+
+
+def _wordcount(value: Any) -> int:
+    return sum(1 for _ in _WORD.finditer(_text(value)))
+
+
+def _rows(value: Any) -> list[Any]:
+    found = unwrapped(value)
+    if not isinstance(found, list | tuple):
+        raise Mistake(Sort.OPERATION)
+    return list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
+
+
+def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
+    if _width(linecount) < 1:
+        raise Mistake(Sort.ARGUMENTS)
+    values = _rows(value)
+    made = [values[at : at + linecount] for at in range(0, len(values), linecount)]
+    if made and fill_with is not None:
+        made[-1] += [fill_with] * (linecount - len(made[-1]))
+    return view(made)
+
+
+def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
+    if _width(slices) < 1:
+        raise Mistake(Sort.ARGUMENTS)
+    values = _rows(value)
+    each, longer = divmod(len(values), slices)
+    made: list[Any] = []
+    at = 0
+    for column in range(slices):
+        end = at + each + (column < longer)
+        fill = [fill_with] if fill_with is not None and column >= longer else []
+        made.append(values[at:end] + fill)
+        at = end
+    return view(made)
+
+
+def _join_method(value: Any, items: Any) -> str:
+    return _join(items, value)
+
+
+class _Plain(Formatter):
+    """`str.format` without a way from a value to what Python keeps inside of it."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        if not field_name.isidentifier() and not field_name.isdigit():
+            raise Mistake(Sort.ARGUMENTS)
+        return self.get_value(
+            int(field_name) if field_name.isdigit() else field_name, args, kwargs
+        ), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if _WIDE.search(format_spec):
+            raise Mistake(Sort.MEMORY)
+        return format(value if isinstance(value, str | int | float) else _text(value), format_spec)
+
+
+def _format_method(value: Any, *args: Any, **named: Any) -> str:
+    return _Plain().vformat(_text(value), args, named)
+
+
+def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(value: Any, *args: Any, **named: Any) -> Any:
+        if value is MISSING_VALUE:
+            raise Mistake(Sort.UNDEFINED)
+        made = function(value, *args, **named)
+        return taken(made) if isinstance(made, str) else made
+
+    return call
+
+
+def _of_text(function: Callable[..., str]) -> Callable[..., str]:
+    def call(value: Any, *args: Any, **named: Any) -> str:
+        if not isinstance(value, str):
+            raise Mistake(Sort.UNKNOWN_FUNCTION)
+        return function(value, *args, **named)
+
+    return call
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    name: _strict(function)
+    for name, function in (
+        ("batch", _batch), ("center", _center), ("float", _float), ("format", _format), ("indent", _indent),
+        ("int", _int), ("join", _join), ("json", _json), ("replace", _replace), ("round", _round),
+        ("slice", _slice), ("tojson", _tojson), ("truncate", _truncate), ("wordcount", _wordcount),
+    )
+}  # fmt: skip
+"""By name. The engine's own `default` marks undefined values before each of them: see `guard`."""
+
+METHODS: dict[str, Callable[..., Any]] = {
+    name: _strict(_of_text(function))
+    for name, function in (("format", _format_method), ("join", _join_method), ("replace", _replace))
+}  # fmt: skip
+"""Methods of texts that can give more than they were given: the guard puts these in place of the engine's."""
+
+INNER: dict[str, Callable[..., Any]] = {"_kept": kept, "_default": default_filter, "_d": default_filter} | {
+    f"_method_{name}": function for name, function in METHODS.items()
+}
+"""Filters under names that the guard writes."""

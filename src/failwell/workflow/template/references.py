@@ -1,0 +1,256 @@
+"""Finds what templates, conditions and declarations refer to, before anything runs.
+
+The reading is by tokens and never by running: what is computed (`node[key]`) ends a path where it starts
+to be computed. Names that a template gives itself are not references.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from failwell.workflow.plan import Template
+from failwell.workflow.template.errors import Mistake
+from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
+
+SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
+"""What a node or a group may have under its name."""
+
+_WHOLE = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
+_SHAPE = re.compile(r"[^\W\d][\w-]*(?:\.[\w-]+)*\Z")
+_WORDS = frozenset(
+    {
+        "and",
+        "as",
+        "else",
+        "false",
+        "False",
+        "if",
+        "in",
+        "is",
+        "none",
+        "None",
+        "not",
+        "or",
+        "recursive",
+        "true",
+        "True",
+    }
+)
+_OPENERS = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
+_GIVEN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
+
+
+def whole_reference(template: Template) -> str | None:
+    """The dotted path, if the text is one plain reference: what it names can be handed on as it is."""
+    found = _WHOLE.fullmatch(template.text)
+    return None if found is None else found[1]
+
+
+class Reference(NamedTuple):
+    """One dotted path that a template reads."""
+
+    path: tuple[str, ...]
+    guarded: bool
+    """Whether the template says what happens when it is not there: `default`, or `is defined`."""
+
+    @property
+    def root(self) -> str:
+        """The first name."""
+        return self.path[0]
+
+    @property
+    def slot(self) -> str | None:
+        """`output`, `error`, `outputs`, `errors` or `count`, if one of them comes second."""
+        return self.path[1] if len(self.path) > 1 and self.path[1] in SLOTS else None
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """What comes after the slot, or after the first name where there is no slot."""
+        return self.path[1:] if self.slot is None else self.path[2:]
+
+
+def references(template: Template, *, condition: bool = False) -> frozenset[Reference]:
+    """Every path that `template` reads. One that cannot be parsed has none.
+
+    With `condition`, a text without `{{ }}` is an expression.
+    """
+    is_expression = condition and not ("{{" in template.text and "}}" in template.text)
+    if not is_expression and template.is_plain:
+        return frozenset()
+    try:
+        tags = (
+            [expression_tokens(template.text)]
+            if is_expression
+            else list(_tags(template_tokens(template.text)))
+        )
+    except Mistake:
+        return frozenset()
+    own = _GIVEN.union(*(_own(tag) for tag in tags))
+    found = [one for tag in tags for one in _paths(tag)]
+    asked = {path for path, _, is_asked in found if is_asked}
+    return frozenset(
+        Reference(path, guarded or any(path[:n] in asked for n in range(1, len(path) + 1)))
+        for path, guarded, _ in found
+        if path[0] not in own
+    )
+
+
+def _tags(tokens: list[Token]) -> Iterator[list[Token]]:
+    tag: list[Token] = []
+    for token in tokens:
+        if token[0] in {"out", "block"}:
+            tag = [token]
+        elif token[0] in {"/out", "/block"}:
+            yield [*tag, ("end", None, token[2], token[3], token[3])]
+        else:
+            tag.append(token)
+
+
+def _own(tag: list[Token]) -> set[str]:
+    """The names that a tag gives: what stands before its `in` or `=`, and a macro's parameters."""
+    if tag[0][0] != "block" or len(tag) < 3 or tag[1][1] not in _OPENERS:
+        return set()
+    word = tag[1][1]
+    if word in {"import", "from"}:
+        after = [at for at, token in enumerate(tag) if token[:2] in {("name", "as"), ("name", "import")}]
+        return {str(token[1]) for token in tag[after[0] :] if token[0] == "name"} if after else set()
+    own: set[str] = set()
+    for at in range(2, len(tag) - 1):
+        kind, name, *_ = tag[at]
+        if word == "for" and (kind, name) == ("name", "in"):
+            break
+        if word == "set" and (kind, name) in {("op", "="), ("op", "|")}:
+            break
+        if kind == "name" and tag[at - 1][1] != ".":
+            # A macro's parameters and the names of a `with` are the ones before a `=`, a comma or a bracket.
+            if word in {"macro", "with", "call"} and tag[at + 1][1] not in {"=", ",", ")", "("}:
+                continue
+            own.add(str(name))
+    return own
+
+
+def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
+    """Path, whether it is guarded here, and whether it is asked for with `is defined`."""
+    at = 1 if tag[0][0] == "block" else 0
+    if at and len(tag) > 1 and tag[1][0] == "name":
+        if tag[1][1] in {"import", "from", "block"}:
+            return
+        at = 3 if tag[1][1] == "filter" else 2  # the word that says what the tag is, and a filter's name
+    while at < len(tag):
+        if not _starts(tag, at):
+            at += 1
+            continue
+        path, at = _path(tag, at)
+        if not path:
+            continue
+        asked = _is_asked(tag, at)
+        yield path, asked or _has_default(tag, at), asked
+
+
+def _starts(tag: list[Token], at: int) -> bool:
+    kind, name, *_ = tag[at]
+    if kind != "name" or name in _WORDS:
+        return False
+    before = tag[at - 1][1] if at else None
+    if before in {".", "|"} or before == "is" or (before == "not" and tag[at - 2][1] == "is"):
+        return False
+    if before in {"with", "without"} and name == "context":
+        return False
+    # `name=` inside of brackets names an argument; `==` is another token.
+    return tag[at + 1][1] != "=" if at + 1 < len(tag) else True
+
+
+def _path(tag: list[Token], at: int) -> tuple[tuple[str, ...], int]:
+    path = [str(tag[at][1])]
+    at += 1
+    if tag[at][:2] == ("op", "("):
+        return (), at  # a function
+    while True:
+        if tag[at][:2] == ("op", ".") and tag[at + 1][0] in {"name", "int"}:
+            if tag[at + 2][:2] == ("op", "("):
+                return tuple(path), at + 2  # a method
+            path.append(str(tag[at + 1][1]))
+            at += 2
+        elif (
+            tag[at][:2] == ("op", "[") and tag[at + 1][0] in {"str", "int"} and tag[at + 2][:2] == ("op", "]")
+        ):
+            path.append(str(tag[at + 1][1]))
+            at += 3
+        else:
+            return tuple(path), at
+
+
+def _is_asked(tag: list[Token], at: int) -> bool:
+    words = [token[1] for token in tag[at : at + 3]]
+    return words[:2] in (["is", "defined"], ["is", "undefined"]) or words in (
+        ["is", "not", "defined"],
+        ["is", "not", "undefined"],
+    )
+
+
+def _has_default(tag: list[Token], at: int) -> bool:
+    while tag[at][:2] == ("op", ")"):
+        at += 1
+    return tag[at][:2] == ("op", "|") and tag[at + 1][1] in {"default", "d"}
+
+
+# ---------------------------------------------------------------- declarations
+
+
+class ReferenceMistake(ValueError):
+    """A declaration is not a dotted reference."""
+
+
+class InputReference(NamedTuple):
+    """An entry of `input:`, or a `source`, with nothing left out: `node.a` is `node.output.a`."""
+
+    path: tuple[str, ...]
+    is_optional: bool = False
+
+    @property
+    def root(self) -> str:
+        """The node, the group, or `workflow`."""
+        return self.path[0]
+
+    @property
+    def slot(self) -> str:
+        """`output`, `error`, `outputs`, `errors`, `count`; of `workflow`, `input`, `dir`, `file` or `name`."""
+        return self.path[1]
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """What comes after the slot."""
+        return self.path[2:]
+
+
+def input_reference(text: str) -> InputReference:
+    """What an entry of `input:` grants. A `?` at its end makes it optional.
+
+    Raises:
+        ReferenceMistake: It is not a dotted reference.
+    """
+    bare = text.strip()
+    is_optional = bare.endswith("?")
+    return InputReference(_declared(bare.removesuffix("?")), is_optional)
+
+
+def source_reference(text: str) -> InputReference:
+    """Where the items of a `for_each` come from. It cannot be optional.
+
+    Raises:
+        ReferenceMistake: It is not a dotted reference.
+    """
+    return InputReference(_declared(text.strip()))
+
+
+def _declared(text: str) -> tuple[str, ...]:
+    if _SHAPE.match(text) is None:
+        raise ReferenceMistake("write it with dots and without braces, as in `build.output.version`")
+    root, *rest = text.split(".")
+    if root == "workflow":
+        if not rest:
+            raise ReferenceMistake("say what of the workflow, as in `workflow.input.name`")
+        return (root, *rest)
+    if not rest or rest[0] not in SLOTS:
+        rest = ["output", *rest]
+    return (root, *rest)

@@ -1,0 +1,208 @@
+"""Renders the templates of a workflow.
+
+A template asks for the names that it uses and for no other. Whatever goes wrong becomes one of three
+faults, and none of them quotes the template or the data: they say where the template stands, which
+line of it, and the sort of mistake.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+
+from failwell.fault.base import Fault
+from failwell.files.tree import Place
+from failwell.workflow.plan import Template, Value
+from failwell.workflow.template.environment import Engine
+from failwell.workflow.template.errors import LIMITS, TIMEOUTS, Mistake, Sort
+from failwell.workflow.template.fast_path import quick_text
+from failwell.workflow.template.lookup import Names
+
+_LARGEST_PART = 1_000_000
+
+
+class _Failed(Fault):
+    """A template could not be evaluated."""
+
+    sort: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    inner_line: int | None = None
+
+    def summary(self) -> str:
+        """The sort of mistake and the place of the template."""
+        where = f" at {self.file}:{self.line}:{self.column}" if self.file is not None else ""
+        inner = f", on line {self.inner_line} of its text" if (self.inner_line or 1) > 1 else ""
+        return f"template{where} failed{inner}: {self.sort}"
+
+
+class TemplateFailed(_Failed, kind="internal.template_error"):
+    """A template or a condition cannot be evaluated as it is written, or not over these data."""
+
+
+class SandboxLimit(_Failed, kind="internal.sandbox_error"):
+    """A template or a condition wanted more memory or depth than it may have, or gave no JSON value."""
+
+
+class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
+    """A template or a condition took more steps than it may."""
+
+
+def fault(mistake: Mistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
+    """The fault that says of `mistake` what may be said."""
+    cls = TemplateFailed
+    if mistake.sort in TIMEOUTS:
+        cls = SandboxTimeout
+    elif mistake.sort in LIMITS:
+        cls = SandboxLimit
+    at: dict[str, Any] = {}
+    if place is not None:
+        at = {"file": place.file, "line": place.line, "column": place.column}
+    return cls(sort=mistake.sort.value, inner_line=mistake.line, **at)
+
+
+class Parts(Protocol):
+    """Where `include`, `import` and `extends` find other templates."""
+
+    def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
+        """The text of a part and the folder it stands in, asked for from `folder`, or nothing."""
+        ...
+
+
+class FolderParts:
+    """Parts that are files, in the asking template's own folder or below, and inside of `root`.
+
+    `resolve` is given each text, to put in what `${VAR}` stands for.
+    """
+
+    __slots__ = ("_resolve", "_root", "_seen")
+
+    def __init__(self, root: str, resolve: Callable[[str], str] | None = None) -> None:
+        self._root = Path(root).resolve()
+        self._resolve = resolve
+        self._seen: dict[Path, str] = {}
+
+    def find(self, name: str, folder: str) -> Path | None:
+        """The file that `name` stands for, with links followed, if it may be read."""
+        if name.startswith("/") or "\\" in name or "\0" in name or ":" in name or ".." in name.split("/"):
+            return None
+        file = (self._root / folder / name).resolve()
+        return file if file.is_relative_to(self._root) and file.is_file() else None
+
+    def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
+        """The text of the file, read once."""
+        file = self.find(name, folder)
+        if file is None:
+            return None
+        if file not in self._seen:
+            if file.stat().st_size > _LARGEST_PART:
+                raise Mistake(Sort.LENGTH)
+            text = file.read_text(encoding="utf-8")
+            self._seen[file] = text if self._resolve is None else self._resolve(text)
+        return self._seen[file], str(file.parent)
+
+
+def render(template: Template, names: Names, parts: Parts | None = None) -> str:
+    """The text that `template` gives.
+
+    Raises:
+        TemplateFailed: It is wrong as it stands, or over these data.
+        SandboxLimit: It wants too much memory or depth.
+        SandboxTimeout: It takes too many steps.
+    """
+    if template.is_plain:
+        return template.text
+    made = quick_text(template.text, names)
+    if made is not None:
+        return made
+    problem: Mistake
+    try:
+        return engine_for(template, parts).render(template.text, template.folder, names)
+    except Mistake as mistake:
+        problem = mistake
+    # Raised out here, the fault has no context through which somebody could print the first error.
+    raise fault(problem, template.place)
+
+
+def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
+    """`value` with every template in it rendered to text."""
+    if isinstance(value, Template):
+        return render(value, names, parts)
+    if isinstance(value, Mapping):
+        held = cast("Mapping[str, Any]", value)
+        return {key: render_value(part, names, parts) for key, part in held.items()}
+    if isinstance(value, list | tuple):
+        return [render_value(part, names, parts) for part in cast("list[Any]", value)]
+    return value
+
+
+class SyntaxMistake(NamedTuple):
+    """What is wrong with a template as it is written."""
+
+    line: int
+    """Inside of the template, counted from 1."""
+    sort: str
+
+    def __str__(self) -> str:
+        return f"{self.sort} on line {self.line}"
+
+
+def syntax_mistake(
+    template: Template, *, condition: bool = False, parts: Parts | None = None
+) -> SyntaxMistake | None:
+    """What keeps `template` from being read, before it is ever rendered; or nothing.
+
+    With `condition`, a text without `{{ }}` is an expression.
+    """
+    if condition and not is_rendered(template):
+        from failwell.workflow.template.condition import check
+
+        return _mistake(lambda: check(template.text))
+    if template.is_plain:
+        return None
+    return _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
+
+
+def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
+    try:
+        compile_it()
+    except Mistake as mistake:
+        return SyntaxMistake(mistake.line or 1, mistake.sort.value)
+    return None
+
+
+def is_rendered(when: Template) -> bool:
+    """Whether a condition is a template, and not an expression."""
+    return "{{" in when.text and "}}" in when.text
+
+
+_ENGINES: OrderedDict[int, tuple[Parts, Engine]] = OrderedDict()
+_PLAIN = Engine()
+_MOST_ENGINES = 16
+
+
+def engine_for(template: Template, parts: Parts | None) -> Engine:
+    """The engine that renders `template`: one for all without parts, and one for each source of parts."""
+    if "{%" not in template.text or not _NAMES_PARTS.search(template.text):
+        return _PLAIN
+    if parts is None:
+        if template.folder is None:
+            return _PLAIN
+        parts = _folder_parts(template.folder)
+    if id(parts) not in _ENGINES:
+        # The parts are held beside their engine, so their identity stays theirs.
+        _ENGINES[id(parts)] = (parts, Engine(parts.read))
+        if len(_ENGINES) > _MOST_ENGINES:
+            _ENGINES.popitem(last=False)
+    return _ENGINES[id(parts)][1]
+
+
+@lru_cache(maxsize=_MOST_ENGINES)
+def _folder_parts(folder: str) -> FolderParts:
+    return FolderParts(folder)
+
+
+_NAMES_PARTS = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")

@@ -1,0 +1,48 @@
+"""What one rendering may use up besides its steps: room for the texts it makes, and time.
+
+Steps are counted by the engine. It does not count what a step writes, so whatever passes through
+Python, which is every value that is written and every filter that can grow a text, is taken from here.
+"""
+
+from threading import local
+from time import monotonic
+
+from failwell.workflow.template.errors import Mistake, Sort
+
+LARGEST = 4 * 1024 * 1024
+"""Characters of one text, and of all that comes out."""
+ROOM = 8 * LARGEST
+"""Characters of all texts that one rendering makes, those it throws away included."""
+LONGEST = 5.0
+"""Seconds. Steps run out long before, unless each of them goes through large data."""
+
+
+class _Left(local):
+    room = ROOM
+    until = 0.0
+
+
+_LEFT = _Left()
+
+
+def begin() -> None:
+    """Start a rendering in this thread."""
+    _LEFT.room = ROOM
+    _LEFT.until = monotonic() + LONGEST
+
+
+def take(size: int) -> None:
+    """Use room for `size` characters."""
+    _LEFT.room -= size
+    if _LEFT.room < 0:
+        raise Mistake(Sort.MEMORY)
+    if monotonic() > _LEFT.until:
+        raise Mistake(Sort.STEPS)
+
+
+def taken(text: str) -> str:
+    """`text`, with its room taken."""
+    if len(text) > LARGEST:
+        raise Mistake(Sort.MEMORY)
+    take(len(text))
+    return text

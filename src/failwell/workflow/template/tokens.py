@@ -1,0 +1,158 @@
+"""Cuts a template into text and tags, and tags into tokens.
+
+Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, `str`, `op`, and between tags `text`,
+`out` and `block` with their ends `/out` and `/block`; the last one is `end`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from failwell.workflow.template.errors import Mistake, Sort
+
+Token = tuple[str, Any, int, int, int]
+
+LONGEST = 1_000_000
+"""Characters of a template with its text."""
+LONGEST_EXPRESSION = 100_000
+"""Characters of one condition."""
+
+_START = re.compile(r"\{\{|\{%|\{#")
+_RAW = re.compile(r"\{%([-+]?)\s*raw\s*([-+]?)%\}")
+_RAW_END = re.compile(r"\{%([-+]?)\s*endraw\s*([-+]?)%\}")
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<float>(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?[eE][+\-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+))
+  | (?P<int>0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|\d+(?:_\d+)*)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<str>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+  | (?P<op>//|\*\*|==|!=|>=|<=|[-+/*%~\[\](){}<>=.:|,;])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_TRIMS = frozenset({"-", "+"})
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+
+
+def template_tokens(text: str) -> list[Token]:
+    """The tokens of a whole template."""
+    if len(text) > LONGEST:
+        raise Mistake(Sort.LENGTH)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    tokens: list[Token] = []
+    at, line = 0, 1
+    while True:
+        start = _START.search(text, at)
+        chunk = text[at:] if start is None else text[at : start.start()]
+        lines = chunk.count("\n")
+        if start is None:
+            _add_text(tokens, chunk, line, at)
+            tokens.append(("end", None, line + lines, len(text), len(text)))
+            return tokens
+        _add_text(tokens, chunk, line, at)
+        line += lines
+        at, line = _tag(text, start, line, tokens)
+
+
+def expression_tokens(text: str) -> list[Token]:
+    """The tokens of a condition that stands by itself."""
+    if len(text) > LONGEST_EXPRESSION:
+        raise Mistake(Sort.LENGTH)
+    tokens: list[Token] = []
+    _, _, line = _inside(text, 0, 1, None, tokens)
+    tokens.append(("end", None, line, len(text), len(text)))
+    return tokens
+
+
+def named_in(tokens: list[Token]) -> Iterator[tuple[Sort, str, int]]:
+    """The filters and tests that tags name, with their lines, each as the mistake that it would be if unknown."""
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        kind, name, line = token[:3]
+        if kind != "name":
+            continue
+        if before[:2] == ("op", "|"):
+            yield Sort.UNKNOWN_FILTER, name, line
+        elif before[:2] == ("name", "is"):
+            if name != "not":
+                yield Sort.UNKNOWN_TEST, name, line
+            elif after is not None and after[0] == "name":
+                yield Sort.UNKNOWN_TEST, after[1], after[2]
+
+
+def _add_text(tokens: list[Token], chunk: str, line: int, at: int) -> None:
+    if chunk:
+        tokens.append(("text", chunk, line, at, at + len(chunk)))
+
+
+def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tuple[int, int]:
+    sign, at = start.group(), start.end()
+    if sign == "{#":
+        end = text.find("#}", at)
+        if end < 0:
+            raise Mistake(Sort.SYNTAX, line)
+        return end + 2, line + text.count("\n", at, end)
+    if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
+        end = _RAW_END.search(text, raw.end())
+        if end is None:
+            raise Mistake(Sort.SYNTAX, line)
+        _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
+        return end.end(), line + text.count("\n", raw.start(), end.end())
+    kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
+    if text[at : at + 1] in _TRIMS:
+        at += 1
+    tokens.append((kind, None, line, start.start(), at))
+    inner_end, at, line = _inside(text, at, line, close, tokens)
+    tokens.append(("/" + kind, None, line, inner_end, at))
+    return at, line
+
+
+def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token]) -> tuple[int, int, int]:
+    """Read tokens up to `close`, or to the end of the text where there is none to wait for.
+
+    Gives where the inner part ends, where the tag does, and the line.
+    """
+    open_ones: list[str] = []
+    while True:
+        if close is not None and not open_ones:
+            if text.startswith(close, at):
+                return at, at + 2, line
+            if text[at : at + 1] in _TRIMS and text.startswith(close, at + 1):
+                return at, at + 3, line
+        if at >= len(text):
+            if close is None and not open_ones:
+                return at, at, line
+            raise Mistake(Sort.SYNTAX, line)
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise Mistake(Sort.SYNTAX, line)
+        kind, piece = str(found.lastgroup), found.group()
+        at = found.end()
+        if kind != "space":
+            if kind == "op":
+                _balance(piece, open_ones, line)
+            tokens.append((kind, _value(kind, piece, line), line, found.start(), at))
+        line += piece.count("\n")
+
+
+def _balance(piece: str, open_ones: list[str], line: int) -> None:
+    if piece in _CLOSES:
+        open_ones.append(_CLOSES[piece])
+    elif piece in {")", "]", "}"} and (not open_ones or open_ones.pop() != piece):
+        raise Mistake(Sort.SYNTAX, line)
+
+
+def _value(kind: str, piece: str, line: int) -> Any:
+    try:
+        if kind == "int":
+            return int(piece.replace("_", ""), 0) if not piece.isdigit() else int(piece)
+        if kind == "float":
+            return float(piece.replace("_", ""))
+        if kind == "str":
+            # Enough for names of parts and keys; what a text is worth, the engine decides.
+            return _ESCAPED.sub(r"\1", piece[1:-1])
+    except ValueError:
+        raise Mistake(Sort.SYNTAX, line) from None
+    return piece
