@@ -19,11 +19,11 @@ from pathlib import Path
 
 from failwell.journal.sqlite.store import SqliteStore
 from failwell.workflow.check.workflow_tree import check_file
-from failwell.workflow.local.driver import Driver
-from failwell.workflow.local.launch import Settings, start
-from failwell.workflow.local.restoring import restored
-from failwell.workflow.local.script import ScriptExecutor
-from failwell.workflow.local.world import Ended
+from failwell.workflow.run.driver import Driver
+from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.restoring import restored
+from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.world import Ended
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 

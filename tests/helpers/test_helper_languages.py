@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workflow.local.scripting import a_request, broke
+from tests.workflow.run.scripting import a_request, broke
 
 SHIPPED = Path(__file__).resolve().parents[2] / "src/failwell/helpers"
 KIND, MESSAGE, DETAILS = (

@@ -11,9 +11,9 @@ from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreUnavailable
 from failwell.journal.memory import MemoryStore
 from failwell.journal.store import Store
-from failwell.workflow.local.launch import Settings, start
-from failwell.workflow.local.script import ScriptExecutor
-from failwell.workflow.local.world import Ended
+from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.world import Ended
 
 WORKFLOW = """
 workflow: {name: pair, entry_point: both}

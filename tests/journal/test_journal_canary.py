@@ -9,8 +9,8 @@ import pytest
 
 from failwell.apps.cli.main import main
 from failwell.journal.sqlite.store import SqliteStore
-from failwell.workflow.local.launch import Settings, start
-from failwell.workflow.local.script import ScriptExecutor
+from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.script import ScriptExecutor
 
 CANARY = "canary-7f3a91-value"
 WORKFLOW = """

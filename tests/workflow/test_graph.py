@@ -1,7 +1,7 @@
 """A plan as a graph: its edges, and the data of it."""
 
 from failwell.fault.axes import Category
-from failwell.workflow.graph import CALLER, HALT, Edge, graph
+from failwell.workflow.graph.model import CALLER, HALT, Edge, graph
 from failwell.workflow.plan import END, Again, Plan
 from tests.workflow.plans import (
     a_for_each,

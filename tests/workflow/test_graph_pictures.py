@@ -5,11 +5,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from failwell.workflow.graph import Graph, graph
-from failwell.workflow.graph_layout import Box, layout
-from failwell.workflow.graph_mermaid import as_mermaid
-from failwell.workflow.graph_svg import as_svg
-from failwell.workflow.graph_text import as_text
+from failwell.workflow.graph.layout import Box, layout
+from failwell.workflow.graph.mermaid import as_mermaid
+from failwell.workflow.graph.model import Graph, graph
+from failwell.workflow.graph.svg import as_svg
+from failwell.workflow.graph.text import as_text
 from failwell.workflow.plan import Again
 from tests.workflow.plans import (
     a_for_each,

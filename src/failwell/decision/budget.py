@@ -31,10 +31,6 @@ class Spent:
     seconds: float = 0.0
     cost: int = 0
 
-    def plus(self, *, attempts: int = 0, seconds: float = 0.0, cost: int = 0) -> "Spent":
-        """The same, after spending more."""
-        return Spent(attempts=self.attempts + attempts, seconds=self.seconds + seconds, cost=self.cost + cost)
-
 
 def over(budget: Budget, spent: Spent, *, wait: float = 0.0) -> str | None:
     """Why one more attempt after `wait` seconds would go over the budget, or `None`."""

@@ -13,22 +13,30 @@ from typing import Any
 from failwell.fault.axes import Category
 from failwell.workflow.failure import failure
 from failwell.workflow.machine.advance import Machine, revived
-from failwell.workflow.machine.commands import Again as MoreToDo
-from failwell.workflow.machine.commands import Ask, Command, Hush, Idle, Open, Request, Start, Stop, Wake
-from failwell.workflow.machine.events import (
+from failwell.workflow.machine.fold import fold
+from failwell.workflow.machine.protocol import (
     Answered,
+    Ask,
     Begin,
     Cancel,
+    CancelTimer,
+    Command,
     Done,
     Event,
     Failed,
+    Idle,
+    Open,
     Opened,
-    Rang,
+    Request,
     Resume,
+    SetTimer,
+    Start,
+    Stop,
     Stopped,
     Tick,
+    TimerFired,
 )
-from failwell.workflow.machine.fold import fold
+from failwell.workflow.machine.protocol import Continue as MoreToDo
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
 
@@ -121,7 +129,7 @@ class Stage:
             self._feed(event)
         while self._agenda:
             at, _, event = heapq.heappop(self._agenda)
-            if isinstance(event, Rang) and self._timers.get(event.timer) != event.at:
+            if isinstance(event, TimerFired) and self._timers.get(event.timer) != event.at:
                 continue
             if isinstance(event, (Done, Failed)) and event.path not in self._running:
                 continue
@@ -223,10 +231,10 @@ class Stage:
             case Stop(path=path):
                 self._running.discard(path)
                 self._plan_in(0.0, Stopped(at=self.now, path=path))
-            case Wake(timer=timer, at=at):
+            case SetTimer(timer=timer, at=at):
                 self._timers[timer] = at
-                self._plan_in(max(0.0, at - self.now), Rang(at=at, timer=timer))
-            case Hush(timer=timer):
+                self._plan_in(max(0.0, at - self.now), TimerFired(at=at, timer=timer))
+            case CancelTimer(timer=timer):
                 self._timers.pop(timer, None)
             case Open(path=path, file=file):
                 self._plan_in(0.0, Opened(at=self.now, path=path, file=file))

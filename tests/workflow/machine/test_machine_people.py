@@ -7,7 +7,7 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.fault.facts import NotBefore
 from failwell.workflow.failure import moment
-from failwell.workflow.machine.events import Answered
+from failwell.workflow.machine.protocol import Answered
 from failwell.workflow.plan import Again, Limits, Plan
 from tests.workflow.machine.stage import Stage, Used, fails
 from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, a_set, on_error, some_questions, to

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failwell.decision.backoff import Backoff
-from failwell.workflow.machine.events import Begin
 from failwell.workflow.machine.fold import fold
+from failwell.workflow.machine.protocol import Begin
 from failwell.workflow.plan import Again, Plan
 from tests.workflow.machine.stage import Stage, cancel, fails
 from tests.workflow.plans import a_for_each, a_parallel, a_plan, a_script, a_set, a_workflow, on_error, to

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from failwell.workflow.local.executor import Broke, Tools, Worked
-from failwell.workflow.machine.commands import Request
+from failwell.workflow.machine.protocol import Request
+from failwell.workflow.run.executor import Broke, Tools, Worked
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from failwell.apps.cli.job_outside import Outside
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
-    from failwell.workflow.local.result import Shapes
+    from failwell.workflow.run.result import Shapes
 
 
 class JobNodes:
@@ -63,7 +63,7 @@ class JobNodes:
             return Worked(output=output)
         from failwell.workflow.envelope import violation
         from failwell.workflow.failure import failure
-        from failwell.workflow.local.result import Broken, Shapes
+        from failwell.workflow.run.result import Broken, Shapes
 
         self._shapes = self._shapes or Shapes()
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from failwell.workflow.check.dominators import Dominators
-from failwell.workflow.graph import is_same_step
+from failwell.workflow.graph.model import is_same_step
 from failwell.workflow.plan import (
     END,
     ForEachSpec,

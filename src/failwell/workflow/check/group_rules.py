@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import Look, choices, error, warning
-from failwell.workflow.graph import is_same_step
+from failwell.workflow.graph.model import is_same_step
 from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSpec
 
 _BARRED = {

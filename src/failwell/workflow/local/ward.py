@@ -10,7 +10,7 @@ from failwell.workflow.local.process import Process, end_tree
 _SCRATCH = "scratch-"
 
 
-class Ward:
+class RunProcesses:
     """The processes of one run. Made with its first script, closed when the run is over.
 
     What a script leaves running in the background may be used by the next one; all of it ends

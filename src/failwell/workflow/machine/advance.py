@@ -9,30 +9,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.fault.frozen import frozen
-from failwell.workflow.machine.asking import answer, needs_approval, too_late
-from failwell.workflow.machine.closing import ask_again, cancel_run, come_to_rest, end_run
-from failwell.workflow.machine.commands import RUN_TIMER, Again, Command, Wake
+from failwell.workflow.machine.closing import ask_again, cancel_run, come_to_rest, end_run, hook
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
-from failwell.workflow.machine.events import (
+from failwell.workflow.machine.fold import LEAVES
+from failwell.workflow.machine.gates import answer, needs_approval, too_late
+from failwell.workflow.machine.groups import pump_group, retry_items
+from failwell.workflow.machine.protocol import (
+    RUN_TIMER,
     Answered,
     Begin,
     Cancel,
+    Command,
+    Continue,
     Done,
     Event,
     Failed,
     Opened,
-    Rang,
     Resume,
+    SetTimer,
     Stopped,
     Tick,
+    TimerFired,
 )
-from failwell.workflow.machine.fold import LEAVES
-from failwell.workflow.machine.groups import pump_group, retry_items
-from failwell.workflow.machine.hooks import hook
-from failwell.workflow.machine.paths import below
 from failwell.workflow.machine.scopes import close_scope
-from failwell.workflow.machine.state import ACTIVE, State, Task
+from failwell.workflow.machine.state import ACTIVE, State, Task, below
 from failwell.workflow.machine.turn import Fact, Library, Turn
 from failwell.workflow.plan import END
 
@@ -62,7 +63,7 @@ class Machine:
             _go_on(turn)
             come_to_rest(turn)
         if turn.owed and not turn.state.is_over:
-            turn.commands.append(Again())
+            turn.commands.append(Continue())
         turn.state.owed = [] if turn.state.is_over else list(turn.owed)
         return Step(state=turn.state, facts=turn.facts, commands=turn.commands)
 
@@ -114,7 +115,7 @@ def _take_in(turn: Turn, event: Event) -> None:
             _leaf_ended(turn, event)
         case Opened():
             _opened(turn, event)
-        case Rang():
+        case TimerFired():
             _rang(turn, event.timer)
         case Answered():
             answer(turn, event)
@@ -171,7 +172,7 @@ def _pick_up(turn: Turn) -> None:
             case "running" | "opening":
                 start_again(turn, task, because="crash")
             case "retrying" | "waiting":
-                turn.commands.append(Wake(timer=task.path, at=task.until or turn.at))
+                turn.commands.append(SetTimer(timer=task.path, at=task.until or turn.at))
             case "gate" | "budget":
                 _gate_again(turn, task)
             case _:
@@ -195,14 +196,14 @@ def _gate_again(turn: Turn, task: Task) -> None:
         return
     ask_again(turn, task)
     if task.until is not None:
-        turn.commands.append(Wake(timer=task.path, at=task.until))
+        turn.commands.append(SetTimer(timer=task.path, at=task.until))
 
 
 def _arm_run_timer(turn: Turn) -> None:
     state = turn.state
     limit = state.limits.get("timeout_seconds", turn.plans[state.file].limits.timeout_seconds)
     if limit is not None:
-        turn.commands.append(Wake(timer=RUN_TIMER, at=turn.at + max(0.0, limit - state.active)))
+        turn.commands.append(SetTimer(timer=RUN_TIMER, at=turn.at + max(0.0, limit - state.active)))
 
 
 def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:

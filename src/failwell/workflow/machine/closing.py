@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.commands import Ask, End, Hush, Idle, Stop
-from failwell.workflow.machine.hooks import hook
-from failwell.workflow.machine.paths import below
-from failwell.workflow.machine.state import ACTIVE, Task
+from failwell.workflow.machine.context import ScopeNames
+from failwell.workflow.machine.protocol import Ask, CancelTimer, End, Idle, Stop
+from failwell.workflow.machine.state import ACTIVE, Task, below
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END
+from failwell.workflow.template.render import render
 
 
 def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **more: Any) -> None:
@@ -60,7 +61,7 @@ def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
         if not all(over):
             return False
     if state.tasks[task.path].status != "failed":
-        turn.commands.append(Hush(timer=task.path))
+        turn.commands.append(CancelTimer(timer=task.path))
         # What waited to be repeated ends with what it failed with last.
         failure = task.failure or turn.failure(kind, why, task=task)
         turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
@@ -148,3 +149,16 @@ def ask_again(turn: Turn, task: Task) -> None:
     """Put an open question once more, to whoever looks now."""
     if task.gate is not None and task.asked is not None:
         turn.commands.append(Ask(gate=task.gate, question=task.asked))
+
+
+def hook(turn: Turn, name: str, **extra: Any) -> None:
+    """Say what the author wants said at this moment. A hook that fails says so, and harms nothing."""
+    plan = turn.plans[turn.state.file]
+    template = plan.hooks.get(name)
+    if template is None:
+        return
+    names = ScopeNames(turn.state.run, plan, turn.state.scopes[""], extra)
+    try:
+        turn.record("hook", {"hook": name, "text": render(template, names)})
+    except Fault as fault:
+        turn.record("hook", {"hook": name, "failed": str(fault)})

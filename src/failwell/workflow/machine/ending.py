@@ -10,7 +10,7 @@ from failwell.fault.registry import is_owned
 from failwell.report.describe import describe
 from failwell.workflow.failure import Failure, derived_id, kind_of, moment, of_report
 from failwell.workflow.machine.closing import end_run, stop_task
-from failwell.workflow.machine.commands import Wake
+from failwell.workflow.machine.protocol import SetTimer
 from failwell.workflow.machine.routing import error_route, has_success_routes, success_route, told_error
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
@@ -346,7 +346,7 @@ def _retry(turn: Turn, task: Task, failure: Failure, delay: float, *, by: str, u
     if usage:
         data["usage"] = usage
     turn.record("node:retrying", data)
-    turn.commands.append(Wake(timer=task.path, at=turn.at + delay))
+    turn.commands.append(SetTimer(timer=task.path, at=turn.at + delay))
 
 
 def _told_wait(turn: Turn, failure: Failure) -> float | None:

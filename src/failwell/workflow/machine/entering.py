@@ -4,19 +4,18 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from failwell.fault.base import Fault
-from failwell.workflow.machine.asking import ask_person, ask_questions, needs_approval
-from failwell.workflow.machine.calls import call_of, is_secret
+from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
-from failwell.workflow.machine.commands import Open, Request, Start, Wake
-from failwell.workflow.machine.context import ScopeNames, look_up
+from failwell.workflow.machine.context import ScopeNames, call_of, is_secret, look_up
 from failwell.workflow.machine.ending import complete, fail, of_fault
 from failwell.workflow.machine.fold import LEAVES
+from failwell.workflow.machine.gates import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
-from failwell.workflow.machine.notifying import notify
+from failwell.workflow.machine.protocol import Open, Request, SetTimer, Start
 from failwell.workflow.machine.scopes import open_scope, terminate
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
-from failwell.workflow.plan import Node, SetSpec, Template, WaitSpec, WorkflowSpec
+from failwell.workflow.plan import Node, NotificationSpec, SetSpec, Template, WaitSpec, WorkflowSpec
 from failwell.workflow.template.coerce import as_mapped, as_set_value, duration
 from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.references import whole_reference
@@ -166,7 +165,7 @@ def _wait(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     if spec.reason is not None:
         data["reason"] = render(spec.reason, names)
     turn.record("node:waiting", data)
-    turn.commands.append(Wake(timer=task.path, at=turn.at + seconds))
+    turn.commands.append(SetTimer(timer=task.path, at=turn.at + seconds))
 
 
 def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
@@ -213,6 +212,49 @@ def _known(turn: Turn, task: Task, file: str) -> str | None:
 
     path = normpath(join(turn.plan(task.scope).folder, file))
     return path if path in turn.plans else None
+
+
+def notify(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
+    """Emit one notification. Its payload must match the declared schema."""
+    spec = node.spec
+    assert isinstance(spec, NotificationSpec)
+    plan = turn.plan(task.scope)
+    declared = plan.notifications
+    known = None if declared is None else declared.types.get(spec.emit)
+    if declared is None or known is None:
+        raise Validation(
+            kind="validation.config_invalid", message=f"`{spec.emit}` is not a declared notification type"
+        )
+    payload = {name: _value(value, names) for name, value in spec.payload.items()}
+    _check(known.payload, payload, spec.emit)
+    inputs = turn.state.scopes[""].inputs
+    data: dict[str, Any] = {
+        "path": task.path,
+        "emission_id": f"{turn.state.run}:{task.path}:{task.visit}",
+        "schema_id": f"{declared.namespace}.{spec.emit}@{known.version}",
+        "correlation": {name: inputs.get(name) for name in declared.correlation},
+        "payload": payload,
+    }
+    turn.record("notification", data)
+    complete(turn, task, {})
+
+
+def _value(value: Any, names: ScopeNames) -> Any:
+    if isinstance(value, Template):
+        return as_mapped(render(value, names))
+    return render_value(value, names)
+
+
+def _check(schema: Any, payload: dict[str, Any], emit: str) -> None:
+    from jsonschema_rs import validator_for
+
+    first = next(iter(validator_for(schema).iter_errors(payload)), None)
+    if first is not None:
+        place = "/".join(str(part) for part in first.instance_path) or "the payload"
+        raise Validation(
+            kind="internal.schema_violation",
+            message=f"the payload of `{emit}` does not match its declaration at {place}",
+        )
 
 
 _BEGIN: dict[str, Callable[[Turn, Task, Node, ScopeNames], None]] = {

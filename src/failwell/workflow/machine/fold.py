@@ -7,8 +7,7 @@ can be taken up from its journal alone, and by a later version of its file.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from failwell.workflow.machine.paths import below, item_path
-from failwell.workflow.machine.state import Group, Scope, State, Task
+from failwell.workflow.machine.state import Group, Scope, State, Task, below, item_path
 
 Data = dict[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})

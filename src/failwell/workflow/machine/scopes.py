@@ -5,9 +5,8 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.calls import is_secret
 from failwell.workflow.machine.closing import end_run, finish_well
-from failwell.workflow.machine.context import ScopeNames
+from failwell.workflow.machine.context import ScopeNames, is_secret
 from failwell.workflow.machine.ending import complete, fail, of_fault
 from failwell.workflow.machine.state import Scope, Task
 from failwell.workflow.machine.turn import Turn

@@ -1,6 +1,6 @@
 """Where a run stands. Folded from its facts alone, and JSON at any moment.
 
-A state that was handed out never changes: the machine works on a fork (see `shelf`), in which the
+A state that was handed out never changes: the machine works on a fork (see `cow_map`), in which the
 records below are replaced or owned anew before they are written to.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.shelf import Shelf
+from failwell.workflow.machine.cow_map import CowMap
 
 TaskStatus = Literal[
     "running", "retrying", "waiting", "gate", "budget", "opening", "child", "group", "failed"
@@ -106,9 +106,9 @@ class Scope(_Owned):
         self.last: str | None = None
         self.history: tuple[list[str], int] = ([], 0)
         """A list that grows and how much of it counts, so that a fork need not copy it."""
-        self.outputs: Shelf[Any] = Shelf()
-        self.errors: Shelf[dict[str, Any]] = Shelf()
-        self.visits: Shelf[int] = Shelf()
+        self.outputs: CowMap[Any] = CowMap()
+        self.errors: CowMap[dict[str, Any]] = CowMap()
+        self.visits: CowMap[int] = CowMap()
         self.output: dict[str, Any] | None = None
         """What the last route asked to have put out."""
         self.ended = False
@@ -153,8 +153,8 @@ class Scope(_Owned):
         made.iterations, made.last, made.output = data["iterations"], data["last"], data["output"]
         made.ended = data["ended"]
         made.history = (list(data["history"]), len(data["history"]))
-        made.outputs, made.errors = Shelf(dict(data["outputs"])), Shelf(dict(data["errors"]))
-        made.visits = Shelf(dict(data["visits"]))
+        made.outputs, made.errors = CowMap(dict(data["outputs"])), CowMap(dict(data["errors"]))
+        made.visits = CowMap(dict(data["visits"]))
         return made
 
 
@@ -187,9 +187,9 @@ class Group(_Owned):
         """Whether its outputs are found by key, and not by position."""
         self.next = 0
         """The first member that was not looked at yet."""
-        self.active: Shelf[bool] = Shelf()
+        self.active: CowMap[bool] = CowMap()
         """Paths of the members that have begun and not ended."""
-        self.results: Shelf[dict[str, Any]] = Shelf()
+        self.results: CowMap[dict[str, Any]] = CowMap()
         """By index: `{"output": …}`, `{"failure": …}` or `{"skipped": reason}`."""
         self.failures: tuple[int, ...] = ()
         """Indexes in the order of failing."""
@@ -218,8 +218,8 @@ class Group(_Owned):
         made = cls(data["path"], data["type"], list(data["keys"]), data["items"], keyed=data["keyed"])
         made.next, made.stopping = data["next"], data["stopping"]
         made.failures = tuple(data["failures"])
-        made.active = Shelf(dict.fromkeys(data["active"], True))
-        made.results = Shelf(dict(data["results"]))
+        made.active = CowMap(dict.fromkeys(data["active"], True))
+        made.results = CowMap(dict(data["results"]))
         return made
 
 
@@ -263,9 +263,9 @@ class State:
         """Scopes and groups that have something to start, kept by the machine and not by the facts."""
         self.waiting: list[str] = []
         """Those that wait for a free slot."""
-        self.scopes: Shelf[Scope] = Shelf()
-        self.groups: Shelf[Group] = Shelf()
-        self.tasks: Shelf[Task] = Shelf()
+        self.scopes: CowMap[Scope] = CowMap()
+        self.groups: CowMap[Group] = CowMap()
+        self.tasks: CowMap[Task] = CowMap()
 
     def fork(self) -> "State":
         """A state to write to; this one stays as it is."""
@@ -312,9 +312,9 @@ class State:
         made = cls()
         for name in _PLAIN:
             setattr(made, name, data[name])
-        made.scopes = Shelf({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
-        made.groups = Shelf({one["path"]: Group.from_dict(one) for one in data["groups"]})
-        made.tasks = Shelf({one["path"]: Task.from_dict(one) for one in data["tasks"]})
+        made.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
+        made.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
+        made.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
         return made
 
 
@@ -322,3 +322,13 @@ _PLAIN = (
     "active", "at", "begun", "cancel", "ending", "file", "leaves", "limits", "metadata", "outputs", "owed", "paused", "run",
     "seq", "spent", "started", "status", "usage", "waiting", "warned",
 )  # fmt: skip
+
+
+def item_path(group: str, index: int) -> str:
+    """The path of item `index` of a `for_each`."""
+    return f"{group}[{index}]"
+
+
+def below(path: str, name: str) -> str:
+    """The path of `name` in the group or sub-workflow at `path`; the root's is empty."""
+    return f"{path}/{name}" if path else name

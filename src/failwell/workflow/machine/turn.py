@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from failwell.fault.axes import Category
 from failwell.report.record import Scene
 from failwell.workflow.failure import Failure, derived_id, failure, moment
-from failwell.workflow.machine.commands import Command
 from failwell.workflow.machine.context import ScopeNames, names_of
 from failwell.workflow.machine.fold import apply
+from failwell.workflow.machine.protocol import Command
 from failwell.workflow.machine.state import Scope, State, Task
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec, Plan
 

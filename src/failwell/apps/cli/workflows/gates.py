@@ -82,8 +82,8 @@ def _lines(row: dict[str, Any]) -> list[str]:
 
 
 def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
-    from failwell.workflow.local.control import answers_of, gates_in
-    from failwell.workflow.local.restoring import restored
+    from failwell.workflow.run.control import answers_of, gates_in
+    from failwell.workflow.run.restoring import restored
 
     return [
         {
@@ -103,7 +103,7 @@ def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
 def _respond(args: Namespace) -> int:
     from failwell.apps.cli.workflows.terminal import whoever
     from failwell.journal.folder import run_folder, state_folder
-    from failwell.workflow.local.control import say as say_to
+    from failwell.workflow.run.control import say as say_to
 
     answer: dict[str, Any] = {
         "gate": args.gate,
@@ -141,8 +141,8 @@ def _respond(args: Namespace) -> int:
 def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
     """Record the answer for whoever resumes the run."""
     from failwell.runtime.clock import SYSTEM_CLOCK
-    from failwell.workflow.local.control import gates_in, refusal
-    from failwell.workflow.local.restoring import restored
+    from failwell.workflow.run.control import gates_in, refusal
+    from failwell.workflow.run.restoring import restored
 
     with store.lock(found.id):
         tasks = restored(store, found.id).tasks.values()

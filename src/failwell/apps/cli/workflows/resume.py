@@ -7,8 +7,8 @@ from failwell.apps.cli.parser import wrong
 from failwell.apps.cli.workflows.run_options import add_running, inputs_of, pairs_of
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.launch import Settings
-    from failwell.workflow.local.world import Ended
+    from failwell.workflow.run.launch import Settings
+    from failwell.workflow.run.world import Ended
 
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
 
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
     from failwell.apps.cli.workflows.runs_find import find_run
 
     async def work(settings: "Settings") -> "Ended":
-        from failwell.workflow.local.launch import resume
+        from failwell.workflow.run.launch import resume
 
         found = find_run(settings.store, args.run)
         return await resume(

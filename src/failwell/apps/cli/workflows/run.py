@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from failwell.apps.cli.workflows.run_options import add_running, inputs_of, pairs_of
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.launch import Settings
-    from failwell.workflow.local.world import Ended
+    from failwell.workflow.run.launch import Settings
+    from failwell.workflow.run.world import Ended
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
     from failwell.apps.cli.workflows.run_command import Conductor
 
     async def work(settings: "Settings") -> "Ended":
-        from failwell.workflow.local.launch import start
+        from failwell.workflow.run.launch import start
 
         return await start(args.workflow, inputs, settings, run=args.run_id, metadata=metadata)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.driver import Driver
-    from failwell.workflow.local.launch import Settings
-    from failwell.workflow.local.world import Ended
+    from failwell.workflow.run.driver import Driver
+    from failwell.workflow.run.launch import Settings
+    from failwell.workflow.run.world import Ended
 
 Work = Callable[["Settings"], Awaitable["Ended"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +33,7 @@ class Conductor:
         """Do `work` with the settings that were asked for, and say how it ended."""
         from asyncio import run
 
-        from failwell.workflow.local.faults import WorkflowInvalid
+        from failwell.workflow.run.faults import WorkflowInvalid
 
         try:
             ended = run(self._conduct(work))
@@ -68,8 +68,8 @@ class Conductor:
         from failwell.apps.cli.job_nodes import JobNodes
         from failwell.journal.folder import state_folder
         from failwell.journal.sqlite.store import SqliteStore
-        from failwell.workflow.local.launch import Settings
-        from failwell.workflow.local.script import ScriptExecutor
+        from failwell.workflow.run.launch import Settings
+        from failwell.workflow.run.script import ScriptExecutor
 
         args = self.args
         folder = state_folder(args.store)
@@ -98,7 +98,7 @@ class Conductor:
     @asynccontextmanager
     async def _around(self, driver: "Driver", run: str, folder: Path) -> AsyncGenerator[None]:
         """While the run goes on, others can knock at its door."""
-        from failwell.workflow.local.control import listening
+        from failwell.workflow.run.control import listening
 
         self._driver, self.run = driver, run
         async with listening(driver, folder):
@@ -106,7 +106,7 @@ class Conductor:
 
     def _interrupt(self, number: int) -> None:
         """The first time the run is asked to end; the second time it is ended."""
-        from failwell.workflow.machine.events import Cancel
+        from failwell.workflow.machine.protocol import Cancel
 
         name = signal.Signals(number).name
         if self.was_interrupted or self._driver is None:

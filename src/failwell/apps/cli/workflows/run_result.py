@@ -13,7 +13,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.world import Ended
+    from failwell.workflow.run.world import Ended
 
 
 def tell_end(ended: "Ended", run: str, args: Namespace, *, was_interrupted: bool) -> int:

@@ -8,7 +8,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import say, say_json
 
 if TYPE_CHECKING:
-    from failwell.workflow.graph import Graph
+    from failwell.workflow.graph.model import Graph
 
 PICTURES = ("text", "mermaid", "svg", "png")
 _BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".png": "png", ".txt": "text"}
@@ -34,7 +34,7 @@ def run(args: Namespace) -> int:
     """Draw the workflow. Its shape must be right; what the checks find is not asked."""
     from failwell.apps.cli.workflows.problems import refuse
     from failwell.workflow.compile import compile_file
-    from failwell.workflow.graph import graph
+    from failwell.workflow.graph.model import graph
 
     compiled = compile_file(args.file, environ=os.environ, allow_outside=args.allow_outside)
     if compiled.plan is None:
@@ -56,16 +56,16 @@ def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
     from failwell.apps.cli.workflows.pictures import as_png, write
 
     if picture == "png":
-        from failwell.workflow.graph_svg import as_svg
+        from failwell.workflow.graph.svg import as_svg
 
         as_png(as_svg(shape), args.output)
         return
     if picture == "svg":
-        from failwell.workflow.graph_svg import as_svg as drawn
+        from failwell.workflow.graph.svg import as_svg as drawn
     elif picture == "mermaid":
-        from failwell.workflow.graph_mermaid import as_mermaid as drawn
+        from failwell.workflow.graph.mermaid import as_mermaid as drawn
     else:
-        from failwell.workflow.graph_text import as_text as drawn
+        from failwell.workflow.graph.text import as_text as drawn
     text = drawn(shape)
     if args.output is None:
         say(text)

@@ -21,7 +21,7 @@ def run(args: Namespace) -> int:
     """Ask it to end, and wait until it has."""
     from failwell.apps.cli.workflows.terminal import whoever
     from failwell.journal.folder import run_folder, state_folder
-    from failwell.workflow.local.control import say as say_to
+    from failwell.workflow.run.control import say as say_to
 
     with journal(args) as store:
         found = find_run(store, args.run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.apps.cli.output import is_terminal
 
 if TYPE_CHECKING:
-    from failwell.workflow.local.world import Said
+    from failwell.workflow.run.world import Said
 
 _END = "."
 
@@ -29,7 +29,7 @@ def whoever() -> str:
 
 async def first_option(_gate: str, question: Mapping[str, Any]) -> "Said | None":
     """What `--skip-gates` answers: the first option, or the default of each question."""
-    from failwell.workflow.local.world import Said
+    from failwell.workflow.run.world import Said
 
     if question.get("type") == "questions":
         defaults = {one["id"]: one.get("default") for one in question["questions"]}
@@ -58,7 +58,7 @@ class Terminal:
                 self._go_on()
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
-        from failwell.workflow.local.world import Said
+        from failwell.workflow.run.world import Said
 
         _say(f"\n? {question.get('prompt') or gate}")
         if question.get("type") == "questions":
@@ -83,7 +83,7 @@ class Terminal:
             return Said(decision=chosen["value"], by=whoever(), payload=payload)
 
     async def _questions(self, question: Mapping[str, Any]) -> "Said | None":
-        from failwell.workflow.local.world import Said
+        from failwell.workflow.run.world import Said
 
         answers: dict[str, Any] = {}
         for one in question["questions"]:

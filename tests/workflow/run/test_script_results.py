@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.local.script import ScriptExecutor
-from tests.workflow.local.scripting import (
+from failwell.workflow.run.script import ScriptExecutor
+from tests.workflow.run.scripting import (
     broke,
     envelope,
     python,
@@ -108,7 +108,7 @@ def test_no_validator_is_loaded_for_a_script_without_a_schema(tmp_path: Path) ->
 
     program = (
         "import sys; from pathlib import Path\n"
-        "from tests.workflow.local.scripting import sh, worked\n"
+        "from tests.workflow.run.scripting import sh, worked\n"
         f"worked(Path({str(tmp_path)!r}), sh('true'))\n"
         "print('jsonschema_rs' in sys.modules)"
     )

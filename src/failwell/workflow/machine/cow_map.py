@@ -12,22 +12,22 @@ _V = TypeVar("_V")
 _GONE = object()
 
 
-class Shelf(Generic[_V]):
+class CowMap(Generic[_V]):
     """A dictionary with text keys, whose forks do not see each other's writes."""
 
     __slots__ = ("__weakref__", "_entries", "_heir", "_older", "_undo")
 
     def __init__(self, entries: dict[str, _V] | None = None) -> None:
         self._entries: dict[str, _V] | None = {} if entries is None else entries
-        self._heir: Shelf[_V] | None = None
+        self._heir: CowMap[_V] | None = None
         """Who took the entries over; `None` while they are ours."""
         self._undo: list[tuple[str, object]] = []
         """What the heir wrote over, oldest first."""
-        self._older: ReferenceType[Shelf[_V]] | None = None
+        self._older: ReferenceType[CowMap[_V]] | None = None
 
-    def fork(self) -> "Shelf[_V]":
+    def fork(self) -> "CowMap[_V]":
         """A version to write to. This one keeps what it has now."""
-        made: Shelf[_V] = Shelf(self._own())
+        made: CowMap[_V] = CowMap(self._own())
         self._entries = None
         self._heir = made
         self._undo = []
@@ -76,7 +76,7 @@ class Shelf(Generic[_V]):
         older = None if self._older is None else self._older()
         if older is None:
             self._older = None
-        elif older._heir is self:  # noqa: SLF001  (another version of the same shelf)
+        elif older._heir is self:  # noqa: SLF001  (another version of the same map)
             older._undo.append((key, entries.get(key, _GONE)))  # noqa: SLF001
 
     def _own(self) -> dict[str, _V]:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from failwell.fault.axes import Category
-from failwell.workflow.local.script import ScriptExecutor
 from failwell.workflow.plan import DeclaredKind
-from tests.workflow.local.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
+from failwell.workflow.run.script import ScriptExecutor
+from tests.workflow.run.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
 
 RAISED = {"kind": "external.git.drift", "message": "the branch moved", "details": {"branch": "main"}}
 

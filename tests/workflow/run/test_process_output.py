@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from failwell.workflow.local.capture import Capture
-from tests.workflow.local.scripting import broke, python, sh, worked
+from tests.workflow.run.scripting import broke, python, sh, worked
 
 
 def test_output_up_to_the_limit_is_kept_as_it_is(tmp_path: Path) -> None:

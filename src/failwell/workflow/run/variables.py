@@ -18,11 +18,6 @@ _OURS = frozenset(
 """Variables that name one execution. Those of an outer run never reach an inner one's scripts."""
 
 
-def without_outer(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` without the variables of a run that this process may itself be a script of."""
-    return {name: value for name, value in environment.items() if name not in _OURS}
-
-
 class Variables:
     """Makes environments. The host's part is copied only when it has changed."""
 

@@ -1,6 +1,6 @@
 """A graph as a tree of text for a terminal: each node once, what is inside it, and its ways out."""
 
-from failwell.workflow.graph import ENDS, Edge, Graph, Spot
+from failwell.workflow.graph.model import ENDS, Edge, Graph, Spot
 
 _SIGNS = {
     "success": "→", "when": "→", "option": "→", "error": "✗", "retry": "↻", "halt": "■", "propagate": "↑",

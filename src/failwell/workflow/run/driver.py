@@ -15,34 +15,32 @@ from failwell.journal.event import Event as Entry
 from failwell.journal.lines import write_error, write_notification
 from failwell.journal.patience import append_patiently
 from failwell.workflow.failure import of_exception
-from failwell.workflow.local.executor import Broke, Tools, Worked
-from failwell.workflow.local.world import Ended, World
 from failwell.workflow.machine.advance import Machine
-from failwell.workflow.machine.commands import (
-    Again,
-    Ask,
-    Command,
-    End,
-    Hush,
-    Idle,
-    Open,
-    Request,
-    Start,
-    Stop,
-    Wake,
-)
-from failwell.workflow.machine.events import (
+from failwell.workflow.machine.protocol import (
     Answered,
+    Ask,
+    CancelTimer,
+    Command,
+    Continue,
     Done,
+    End,
     Event,
     Failed,
+    Idle,
+    Open,
     Opened,
-    Rang,
+    Request,
+    SetTimer,
+    Start,
+    Stop,
     Stopped,
     Tick,
+    TimerFired,
 )
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
+from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.world import Ended, World
 
 if TYPE_CHECKING:
     from asyncio import Task as Work
@@ -115,7 +113,7 @@ class Driver:
             state = step.state
             facts.extend([(kind, event.at, data) for kind, data in step.facts])
             commands.extend(step.commands)
-            if commands and isinstance(commands[-1], Again):
+            if commands and isinstance(commands[-1], Continue):
                 commands.pop()
                 self._queue.append(Tick(at=self.now(), jitter=self.world.jitter()))
         self.state = state
@@ -188,10 +186,10 @@ class Driver:
                 self._work[request.path] = self._spawn(self._execute(request))
             case Stop(path=path):
                 self._stop(path)
-            case Wake(timer=timer, at=at):
+            case SetTimer(timer=timer, at=at):
                 self._hush(timer)
                 self._timers[timer] = self._spawn(self._ring(timer, at))
-            case Hush(timer=timer):
+            case CancelTimer(timer=timer):
                 self._hush(timer)
             case Open():
                 self._work[command.path] = self._spawn(self._open(command))
@@ -200,7 +198,7 @@ class Driver:
                     self._questions[gate] = self._spawn(self._ask(gate, question))
             case Idle(gates=gates, blocked_until=until):
                 self._rest(gates, until)
-            case Again():
+            case Continue():
                 self._put(Tick(at=self.now(), jitter=self.world.jitter()))
             case End():
                 self._ended = self._outcome()
@@ -277,7 +275,7 @@ class Driver:
     async def _ring(self, timer: str, at: float) -> None:
         await self.world.clock.asleep(max(0.0, at - self.now()))
         self._timers.pop(timer, None)
-        self._put(Rang(at=max(at, self.now()), timer=timer, jitter=self.world.jitter()))
+        self._put(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.world.jitter()))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.world.asker is not None

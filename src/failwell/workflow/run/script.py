@@ -14,13 +14,13 @@ from typing import Any, cast
 
 from failwell.workflow.envelope import LARGEST, Envelope, Malformed, parse, read_file
 from failwell.workflow.local.capture import LIMIT, Capture, forms
-from failwell.workflow.local.executor import Broke, Tools, Worked
-from failwell.workflow.local.outcome import Outcome
 from failwell.workflow.local.process import Process, unbroken
-from failwell.workflow.local.result import Shapes, output_of
-from failwell.workflow.local.variables import Variables
-from failwell.workflow.local.ward import Ward
-from failwell.workflow.machine.commands import Request
+from failwell.workflow.local.ward import RunProcesses
+from failwell.workflow.machine.protocol import Request
+from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.outcome import Outcome
+from failwell.workflow.run.result import Shapes, output_of
+from failwell.workflow.run.variables import Variables
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 
@@ -29,7 +29,7 @@ class ScriptExecutor:
     """Runs the scripts of this process's runs. Close it for each run that has ended."""
 
     def __init__(self) -> None:
-        self._wards: dict[str, Ward] = {}
+        self._wards: dict[str, RunProcesses] = {}
         self._variables = Variables()
         self._shapes = Shapes()
         self._secrets: dict[str, list[bytes]] = {}
@@ -79,19 +79,19 @@ class ScriptExecutor:
         """Checks the scripts' outputs."""
         return self._shapes
 
-    def _ward(self, run: str, folder: Path) -> Ward:
+    def _ward(self, run: str, folder: Path) -> RunProcesses:
         ward = self._wards.get(run)
         if ward is None:
             if os.name != "posix":
                 raise OSError(ENOTSUP, "scripts can be run on POSIX systems only")
-            ward = self._wards[run] = Ward(folder)
+            ward = self._wards[run] = RunProcesses(folder)
         return ward
 
 
 class _Script:
     """One execution of one script."""
 
-    def __init__(self, executor: ScriptExecutor, request: Request, tools: Tools, ward: Ward) -> None:
+    def __init__(self, executor: ScriptExecutor, request: Request, tools: Tools, ward: RunProcesses) -> None:
         self._executor, self._request, self._tools, self._ward = executor, request, tools, ward
         self._name = name = ward.next_name()
         self._error = f"{ward.scratch}/{name}.error.json"

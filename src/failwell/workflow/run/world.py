@@ -10,9 +10,9 @@ from failwell.journal.event import Event as Entry
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.workflow.failure import Failure
-from failwell.workflow.local.executor import Executor
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
+from failwell.workflow.run.executor import Executor
 
 Watcher = Callable[[Entry], None]
 Notes = Callable[[str, dict[str, Any]], None]

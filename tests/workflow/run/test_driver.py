@@ -13,13 +13,12 @@ from failwell.journal.faults import StoreUnavailable
 from failwell.journal.memory import MemoryStore
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
-from failwell.workflow.local.driver import Driver
-from failwell.workflow.local.executor import Broke, Tools, Worked
-from failwell.workflow.local.world import Ended, World
 from failwell.workflow.machine.advance import Machine
-from failwell.workflow.machine.commands import Request
-from failwell.workflow.machine.events import Begin, Cancel
+from failwell.workflow.machine.protocol import Begin, Cancel, Request
 from failwell.workflow.plan import Limits, Plan
+from failwell.workflow.run.driver import Driver
+from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.world import Ended, World
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
 Leaf = Callable[[Request], Any]

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from failwell.workflow.local.executor import Broke, Tools, Worked
-from failwell.workflow.local.script import ScriptExecutor
-from failwell.workflow.machine.commands import Request
+from failwell.workflow.machine.protocol import Request
 from failwell.workflow.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Selector, Template
+from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.script import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 CATCH_ALL = (Route(on_error=Selector(any=True), to=END),)

@@ -1,7 +1,6 @@
 """A graph as an SVG picture, drawn without any library."""
 
-from failwell.workflow.graph import Edge, Graph
-from failwell.workflow.graph_layout import (
+from failwell.workflow.graph.layout import (
     HEAD,
     LABEL_SIZE,
     NAME_SIZE,
@@ -13,6 +12,7 @@ from failwell.workflow.graph_layout import (
     text_width,
     wrapped,
 )
+from failwell.workflow.graph.model import Edge, Graph
 
 _MARGIN = 36
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"

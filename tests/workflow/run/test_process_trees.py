@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from failwell.workflow.local import guardian, process, trees
-from failwell.workflow.local.executor import Broke
-from failwell.workflow.local.script import ScriptExecutor
-from tests.workflow.local.scripting import (
+from failwell.workflow.run.executor import Broke
+from failwell.workflow.run.script import ScriptExecutor
+from tests.workflow.run.scripting import (
     MOMENT,
     SRC,
     Roll,
@@ -34,8 +34,8 @@ pytestmark = pytest.mark.skipif(not trees.has_proc(), reason="needs /proc to loo
 HOST = """
 import asyncio, os, sys
 from pathlib import Path
-from tests.workflow.local.scripting import sh, some_tools
-from failwell.workflow.local.script import ScriptExecutor
+from tests.workflow.run.scripting import sh, some_tools
+from failwell.workflow.run.script import ScriptExecutor
 
 {top}
 

@@ -7,10 +7,10 @@ from failwell.report.record import Scene
 from failwell.report.redact import redact_text
 from failwell.workflow.envelope import Envelope, Malformed, violation
 from failwell.workflow.failure import failure
-from failwell.workflow.local.executor import Broke, Worked
-from failwell.workflow.local.result import Broken, Shapes, object_of
-from failwell.workflow.machine.commands import Request
+from failwell.workflow.machine.protocol import Request
 from failwell.workflow.plan import Plan
+from failwell.workflow.run.executor import Broke, Worked
+from failwell.workflow.run.result import Broken, Shapes, object_of
 
 _TAIL = 2_000
 """Characters of stderr in a failure."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.journal.store import Store
-from failwell.workflow.local.faults import FileChanged
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import END, Plan
+from failwell.workflow.run.faults import FileChanged
 
 
 def restored(store: Store, run: str) -> State:

@@ -3,7 +3,7 @@
 https://mermaid.js.org/syntax/flowchart.html
 """
 
-from failwell.workflow.graph import ENDS, Edge, Graph, Spot
+from failwell.workflow.graph.model import ENDS, Edge, Graph, Spot
 
 _SHAPES = {
     "human_gate": ("{{", "}}"), "questions": ("{{", "}}"), "workflow": ("[[", "]]"), "wait": ("([", "])"),

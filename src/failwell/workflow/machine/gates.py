@@ -5,10 +5,9 @@ from typing import Any, cast
 
 from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
-from failwell.workflow.machine.commands import Ask, Wake
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
-from failwell.workflow.machine.events import Answered
+from failwell.workflow.machine.protocol import Answered, Ask, SetTimer
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import GateSpec, Node, Question, QuestionsSpec
@@ -93,7 +92,7 @@ def _open(turn: Turn, task: Task, data: dict[str, Any]) -> None:
     turn.record("human_gate:paused", data)
     turn.commands.append(Ask(gate=gate, question=data))
     if "expires_at" in data:
-        turn.commands.append(Wake(timer=task.path, at=data["expires_at"]))
+        turn.commands.append(SetTimer(timer=task.path, at=data["expires_at"]))
 
 
 def gate_id(task: Task, prefix: str = "") -> str:

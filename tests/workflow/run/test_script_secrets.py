@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.local.executor import Broke
-from failwell.workflow.local.script import ScriptExecutor
-from tests.workflow.local.scripting import broke, python, run, sh, some_tools, with_executor, worked
+from failwell.workflow.run.executor import Broke
+from failwell.workflow.run.script import ScriptExecutor
+from tests.workflow.run.scripting import broke, python, run, sh, some_tools, with_executor, worked
 
 VALUE = 'p"w/with space-7'
 TOKEN = {"TOKEN": "workflow.input.token"}

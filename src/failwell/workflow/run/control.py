@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.journal.watch import address
-from failwell.workflow.local.driver import Driver
-from failwell.workflow.machine.events import Answered, Cancel
+from failwell.workflow.machine.protocol import Answered, Cancel
+from failwell.workflow.run.driver import Driver
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

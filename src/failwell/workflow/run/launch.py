@@ -19,16 +19,16 @@ from failwell.journal.folder import make_private, new_run_id, run_folder
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.workflow.check.workflow_tree import Checked, check_file
-from failwell.workflow.local.driver import Driver
-from failwell.workflow.local.executor import Executor
-from failwell.workflow.local.faults import NothingToResume, WorkflowInvalid
-from failwell.workflow.local.restoring import check_places, differences, refused_changes, restored
-from failwell.workflow.local.secrets import Vault, secrets_again, split_inputs
-from failwell.workflow.local.world import Asker, Ended, Notes, Watcher, World
 from failwell.workflow.machine.advance import Machine, revived
-from failwell.workflow.machine.events import Begin, Event, Resume
+from failwell.workflow.machine.protocol import Begin, Event, Resume
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
+from failwell.workflow.run.driver import Driver
+from failwell.workflow.run.executor import Executor
+from failwell.workflow.run.faults import NothingToResume, WorkflowInvalid
+from failwell.workflow.run.restoring import check_places, differences, refused_changes, restored
+from failwell.workflow.run.secrets import Vault, secrets_again, split_inputs
+from failwell.workflow.run.world import Asker, Ended, Notes, Watcher, World
 
 
 @asynccontextmanager

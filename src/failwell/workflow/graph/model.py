@@ -31,8 +31,6 @@ ENDS = {END: "end", HALT: "halt", CALLER: "caller"}
 """The places where a run leaves the graph, and what they are called in a picture."""
 
 Way = Literal["success", "when", "option", "error", "retry", "halt", "propagate"]
-FAILING: frozenset[str] = frozenset({"error", "retry", "propagate"})
-"""Ways that only a failure takes. A `halt` may be one too; its label says so."""
 
 
 @frozen

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from failwell.workflow.graph import ENDS, Edge, Graph, Spot
+from failwell.workflow.graph.model import ENDS, Edge, Graph, Spot
 
 CHAR = 0.602
 """Width of a letter of a fixed-width font, as a share of its size."""

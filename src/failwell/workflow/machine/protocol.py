@@ -1,0 +1,218 @@
+"""What passes between the machine and its driver: events go in, commands come out.
+
+Each event carries its time, and the random number that waits may need. A command is given once;
+a driver that resumes a run asks for it again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from failwell.fault.frozen import frozen
+from failwell.workflow.failure import Failure
+from failwell.workflow.plan import Node
+
+
+@frozen
+class Begin:
+    """The run starts. `inputs` are complete and typed; secret ones are already masked."""
+
+    at: float
+    run: str
+    file: str
+    inputs: Mapping[str, Any]
+    jitter: float = 0.5
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    continues: Mapping[str, Any] | None = None
+    """The ended run that this one goes on with: its `run` and `seq`."""
+
+
+@frozen
+class Resume:
+    """The run goes on in another process, or after it ended badly."""
+
+    at: float
+    jitter: float = 0.5
+    by: str = ""
+    accepted_changes: bool = False
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Limits that a person raised."""
+
+
+@frozen
+class Done:
+    """A leaf ended well."""
+
+    at: float
+    path: str
+    output: Any
+    usage: Mapping[str, Any] | None = None
+    jitter: float = 0.5
+
+
+@frozen
+class Failed:
+    """A leaf failed, or the file of a sub-workflow could not be used."""
+
+    at: float
+    path: str
+    failure: Failure
+    output: Any = None
+    has_output: bool = False
+    usage: Mapping[str, Any] | None = None
+    jitter: float = 0.5
+
+
+@frozen
+class Stopped:
+    """A leaf was ended because it was asked to be."""
+
+    at: float
+    path: str
+    jitter: float = 0.5
+
+
+@frozen
+class Opened:
+    """The file of a sub-workflow was read and is fit to run, under the name `file`."""
+
+    at: float
+    path: str
+    file: str
+    jitter: float = 0.5
+
+
+@frozen
+class TimerFired:
+    """A timer's time has come."""
+
+    at: float
+    timer: str
+    jitter: float = 0.5
+
+
+@frozen
+class Answered:
+    """A person (or nobody, in time) answered a gate."""
+
+    at: float
+    gate: str
+    decision: str
+    by: str
+    payload: Any = None
+    comment: str = ""
+    jitter: float = 0.5
+
+
+@frozen
+class Cancel:
+    """Somebody wants the run to end."""
+
+    at: float
+    reason: str = "user"
+    by: str = ""
+    jitter: float = 0.5
+
+
+@frozen
+class Tick:
+    """Go on with what is owed."""
+
+    at: float
+    jitter: float = 0.5
+
+
+Event = Begin | Resume | Done | Failed | Stopped | Opened | TimerFired | Answered | Cancel | Tick
+
+
+RUN_TIMER = "run"
+"""The timer of the run's own time limit."""
+
+
+@frozen
+class Request:
+    """One leaf to be run, with everything in it rendered."""
+
+    path: str
+    node: Node
+    run: str
+    workflow: str
+    visit: int
+    attempt: int
+    """Counts from 1."""
+    key: str
+    """The idempotency key: the same for a repeat of the same attempt after a crash."""
+    item: str | None = None
+    file: str = ""
+    """The workflow file that the node stands in."""
+    call: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@frozen
+class Start:
+    """Run a leaf; answer with `Done`, `Failed` or `Stopped`."""
+
+    request: Request
+
+
+@frozen
+class Stop:
+    """End a leaf that runs; answer with `Stopped` (or with how it ended just before)."""
+
+    path: str
+
+
+@frozen
+class SetTimer:
+    """Answer with `TimerFired` at `at`, seconds since 1970. A later command for the same timer replaces it."""
+
+    timer: str
+    at: float
+
+
+@frozen
+class CancelTimer:
+    """Forget a timer."""
+
+    timer: str
+
+
+@frozen
+class Open:
+    """Read and check the file of a sub-workflow; answer with `Opened` or `Failed`."""
+
+    path: str
+    file: str
+    """As written, relative to `folder`."""
+    folder: str
+
+
+@frozen
+class Ask:
+    """Put a question to a person; the answer comes as `Answered`."""
+
+    gate: str
+    question: Mapping[str, Any]
+
+
+@frozen
+class Idle:
+    """Nothing runs, and nothing will until a person answers or a far time comes."""
+
+    gates: tuple[str, ...]
+    blocked_until: float | None = None
+
+
+class Continue:
+    """There is more to do: advance with `Tick`."""
+
+    __slots__ = ()
+
+
+class End:
+    """The run is over; its terminal fact is the last one."""
+
+    __slots__ = ()
+
+
+Command = Start | Stop | SetTimer | CancelTimer | Open | Ask | Idle | Continue | End
