@@ -28,7 +28,7 @@ from bench._processes import (
 )
 from failwell.fault.base import Fault
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.supervisor import SupervisedWorker
+from failwell.jobs.worker.supervisor import SupervisedWorker
 
 QUICK = "--quick" in sys.argv
 CALLS = 200 if QUICK else 5000

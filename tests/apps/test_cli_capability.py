@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.here import here
+from failwell.jobs.platform import here
 from tests.apps.running import Done, failwell
 
 MANIFEST = """

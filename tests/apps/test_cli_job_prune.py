@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.sqlite.store import SqliteStore
 from tests.apps.running import Done, environment, failwell
 
@@ -377,9 +377,9 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     new: list[str] = []
     longest = 0.0
     with closing(SqliteJobs(place.state)) as store:
-        from failwell.jobs.desk import Desk
+        from failwell.jobs.client import Desk
         from failwell.jobs.job import JobRequest
-        from failwell.jobs.shelf import Shelf
+        from failwell.jobs.registry import Shelf
 
         desk = Desk(store, Shelf(place.state))
         while pruning.poll() is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from failwell.jobs.manifest import Manifest, Variable, parse_manifest
 from failwell.jobs.manifest_keys import KEYS
-from failwell.jobs.needs import Resources
+from failwell.jobs.platform import Resources
 from tools.docs.manifest import manifest_page
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from failwell.jobs.job import Job, JobState
-from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.resources_gpu import Gpus
+from failwell.jobs.memory.gpu import Gpus
+from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import (
     a_capability,

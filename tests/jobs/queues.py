@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from failwell.jobs.job import Job
-from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.queue_state import Rules
-from failwell.jobs.resources import Machine
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.machine import Machine
+from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.store import Profile
-from failwell.jobs.supervisor import Supervision
+from failwell.jobs.store.store import Profile
+from failwell.jobs.worker.supervisor import Supervision
 from tests.jobs.workers import SAMPLES, is_alive, until
 
 PLENTY = Pool(1_000_000.0, 900_000.0)

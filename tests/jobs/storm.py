@@ -26,10 +26,10 @@ from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoad
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.queue_retry import DEFAULT
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.retry import DEFAULT
+from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.supervisor import Supervision
+from failwell.jobs.worker.supervisor import Supervision
 from tests.jobs.queues import OutsideWorld
 from tests.jobs.workers import SAMPLES, until
 

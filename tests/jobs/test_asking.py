@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.asking import MOST_BYTES
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
 from failwell.jobs.job import JobRequest
-from failwell.jobs.opening import open_store
-from failwell.jobs.shelf import Shelf
+from failwell.jobs.registry import Shelf
+from failwell.jobs.request import MOST_BYTES
+from failwell.jobs.runtime import open_store
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, failure, run
 

@@ -8,8 +8,7 @@ import pytest
 
 import failwell.capability as real
 from failwell.jobs.child import author
-from failwell.jobs.importable import manifest_of
-from failwell.jobs.manifest import Variable
+from failwell.jobs.manifest import Variable, manifest_of
 from tests.jobs.workers import a_worker, run
 
 ERRORS = [name for name in dir(author) if name.endswith("Error") and hasattr(real, name)]

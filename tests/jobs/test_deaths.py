@@ -17,8 +17,8 @@ from failwell.capability import CapabilityResourceError, CapabilityTransientErro
 from failwell.fault.base import Fault
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerCrashed
-from failwell.jobs.supervisor import Supervision
-from failwell.jobs.worker import Died, Quarantined, Ready, WorkerState
+from failwell.jobs.worker.supervisor import Supervision
+from failwell.jobs.worker.worker import Died, Quarantined, Ready, WorkerState
 from tests.jobs.workers import SAMPLES, a_worker, exists, failure, is_alive, parent_of, reported, run, until
 
 CAMPAIGN = os.environ.get("FAILWELL_CAMPAIGN") == "1"
@@ -285,7 +285,7 @@ def test_no_descendant_survives_its_worker_not_even_one_in_a_session_of_its_own(
 HOST = """
 import asyncio, sys
 from tests.jobs.workers import a_manifest
-from failwell.jobs.supervisor import SupervisedWorker
+from failwell.jobs.worker.supervisor import SupervisedWorker
 
 async def main():
     workers = [SupervisedWorker(a_manifest(), instance=f"w{n}") for n in range(2)]
@@ -376,7 +376,7 @@ def test_a_descendant_in_a_session_of_its_own_does_not_survive_a_guardian_that_i
 
 
 def test_a_guardian_that_is_stopped_cannot_keep_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.jobs.process._GUARDIAN_GRACE", 0.3)
+    monkeypatch.setattr("failwell.jobs.worker.process._GUARDIAN_GRACE", 0.3)
 
     async def work() -> Any:
         async with a_worker() as (worker, _):

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs import frames
 from failwell.jobs.child import wire
-from failwell.jobs.frames import BrokenFrame, Decoder, encode
+from failwell.jobs.worker import frames
+from failwell.jobs.worker.frames import BrokenFrame, Decoder, encode
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -9,13 +9,12 @@ import pytest
 import failwell
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
-from failwell.jobs.desk import Desk
-from failwell.jobs.here import NotHere, Place, here, place
+from failwell.jobs.client import Desk
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest, parse_manifest
-from failwell.jobs.needs import ACCELERATORS, Resources
-from failwell.jobs.opening import open_store
-from failwell.jobs.shelf import Shelf
+from failwell.jobs.platform import ACCELERATORS, NotHere, Place, Resources, here, place
+from failwell.jobs.registry import Shelf
+from failwell.jobs.runtime import open_store
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 
 ELSEWHERE = "linux-arm64" if here().platform != "linux-arm64" else "linux-x64"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from failwell.jobs.ledger import (
+from failwell.jobs.memory.ledger import (
     DISK,
     RAM,
     Books,
@@ -19,7 +19,7 @@ from failwell.jobs.ledger import (
     to_free,
     victims,
 )
-from failwell.jobs.resources import Limits
+from failwell.jobs.memory.machine import Limits
 
 GPU = gpu(0)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.jobs.look import drift
 from failwell.jobs.manifest import (
     Resources,
     Variable,
@@ -20,7 +19,8 @@ from failwell.jobs.manifest import (
     parse_manifest,
     read_manifest,
 )
-from failwell.jobs.shelf import Shelf
+from failwell.jobs.registry import Shelf
+from failwell.jobs.worker.startup import drift
 
 FULL = """
 name = "transcribe"
@@ -257,7 +257,7 @@ def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: P
 
 WRITER = """
 import sys
-from failwell.jobs.shelf import Shelf
+from failwell.jobs.registry import Shelf
 
 shelf = Shelf(sys.argv[1])
 for number in range(60):

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.printed import MOST_BYTES, MOST_LINES, Lines, Printed, read_lines, read_worker_lines
-from failwell.jobs.shown import shown
-from failwell.jobs.worker import Logged
+from failwell.jobs.output import MOST_BYTES, MOST_LINES, Lines, Printed, read_lines, read_worker_lines, shown
+from failwell.jobs.worker.worker import Logged
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, run, until

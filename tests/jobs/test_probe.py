@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.ledger import Pool
-from failwell.jobs.resources_gpu import Gpus
-from failwell.jobs.resources_system import SystemProbe
+from failwell.jobs.memory.gpu import Gpus
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.system import SystemProbe
 
 GIB = 1024**3
 

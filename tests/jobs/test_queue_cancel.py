@@ -6,8 +6,8 @@ from time import monotonic
 
 import pytest
 
+from failwell.jobs.faults import QueueStopped
 from failwell.jobs.job import Job, JobState
-from failwell.jobs.queue_faults import QueueStopped
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import a_capability, a_runtime, began
 from tests.jobs.workers import is_alive, run, until

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs import queue_attempts
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
+from failwell.jobs.queue import attempts as queue_attempts
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import a_runtime, began, types
 from tests.jobs.workers import SAMPLES, failure, run, until

@@ -17,12 +17,12 @@ from failwell.fault.capability import (
     CapabilityNotLoadedError,
 )
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
+from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.queue_faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
+from failwell.jobs.registry import Shelf
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.worker import WorkerState
+from failwell.jobs.worker.worker import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
 from tests.jobs.workers import SAMPLES, is_alive, run, until

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.capability import CapabilityInputError
-from failwell.jobs.desk import Desk
-from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.outcome import result_of
-from failwell.jobs.queue_faults import KeyTaken, NotOver
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.client import Desk
+from failwell.jobs.faults import KeyTaken, NotOver
+from failwell.jobs.job import JobRequest, JobState, result_of
+from failwell.jobs.registry import Shelf
+from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.job import JobState
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.state import Rules
 from tests.jobs.queues import OutsideWorld, a_capability, a_gpu, a_model, a_runtime, lines
 from tests.jobs.workers import run
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from failwell.jobs.job import JobState
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, lines, types
 from tests.jobs.workers import run
 

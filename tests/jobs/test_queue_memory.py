@@ -6,9 +6,9 @@ import gc
 from pathlib import Path
 
 from failwell.jobs.job import JobState
-from failwell.jobs.queue_entry import Entry
-from failwell.jobs.queue_recent import ROOM
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.line import ROOM
+from failwell.jobs.queue.state import Rules
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import run
 

@@ -104,8 +104,8 @@ def test_a_cancelled_job_never_runs_whenever_the_cancel_comes(tmp_path: Path) ->
 
 def test_waiting_outweighs_priority_in_the_end(tmp_path: Path) -> None:
     from failwell.jobs.job import JobRequest
-    from failwell.jobs.queue_entry import Entry
-    from failwell.jobs.queue_line import Line
+    from failwell.jobs.queue.entry import Entry
+    from failwell.jobs.queue.line import Line
 
     line = Line(age=60.0)
     old = Entry("old", JobRequest(instance="a", priority=0), submitted=0.0, sequence=1)

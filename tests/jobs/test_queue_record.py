@@ -15,9 +15,9 @@ from time import monotonic
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
@@ -229,8 +229,8 @@ def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Pat
 
 
 def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) -> None:
-    from failwell.jobs.kept import kept_result, read_result
-    from failwell.jobs.worker import FileHandle
+    from failwell.jobs.store.rows import kept_result, read_result
+    from failwell.jobs.worker.worker import FileHandle
 
     value = {"image": FileHandle(path="/x", size=3), "rest": [1, {"$other": 2}]}
 

@@ -12,7 +12,7 @@ import pytest
 
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.job import JobState
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, types
 from tests.jobs.workers import is_alive, run
 

@@ -12,8 +12,8 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
-from failwell.jobs.queue_retry import DEFAULT, Again, Facts, Over, next_step
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.retry import DEFAULT, Again, Facts, Over, next_step
+from failwell.jobs.queue.state import Rules
 from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
 from tests.jobs.workers import run, until

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs import resources_evict
 from failwell.jobs.job import JobState
-from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.resources import Machine
+from failwell.jobs.memory import evict as resources_evict
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.machine import Machine
 from tests.jobs.queues import OutsideWorld, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 
@@ -97,7 +97,7 @@ def test_who_needs_more_than_the_whole_machine_is_not_tried_again_and_told_so(
 
 
 def test_a_need_that_a_limit_of_ones_own_forbids_is_never_met_either(tmp_path: Path) -> None:
-    from failwell.jobs.resources import Limits
+    from failwell.jobs.memory.machine import Limits
 
     async def work() -> None:
         count = tmp_path / "count"

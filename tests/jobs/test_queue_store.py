@@ -7,13 +7,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.queue_state import Rules
+from failwell.jobs.queue.state import Rules
+from failwell.jobs.registry import Shelf
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.sqlite_store import SqliteJobs
-from failwell.jobs.store import Row
+from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.jobs.store.store import Row
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 

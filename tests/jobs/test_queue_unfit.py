@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from failwell.fault.capability import CapabilityConfigError
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
 from failwell.jobs.job import Job, JobRequest, JobState
+from failwell.jobs.registry import Shelf
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, types
 from tests.jobs.workers import SAMPLES, run, until
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.job import JobState
-from failwell.jobs.ledger import Pool
-from failwell.jobs.queue_state import Rules
-from failwell.jobs.resources_lessons import _towards
+from failwell.jobs.memory.book import _towards
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from tests.jobs.queues import (
     OutsideWorld,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.environment import worker_environment
 from failwell.jobs.job import JobState
-from failwell.jobs.ledger import Pool
 from failwell.jobs.manifest import Manifest, Resources, Variable
-from failwell.jobs.resources import Machine
-from failwell.jobs.station import Station
-from failwell.jobs.supervisor import SupervisedWorker
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.machine import Machine
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.worker.environment import worker_environment
+from failwell.jobs.worker.supervisor import SupervisedWorker
 from tests.jobs.queues import OutsideWorld, a_gpu, a_model, a_runtime
 from tests.jobs.workers import run
 

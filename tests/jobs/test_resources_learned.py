@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.job import JobState
-from failwell.jobs.ledger import Pool
-from failwell.jobs.resources import Machine
-from failwell.jobs.resources_disk import since, written
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.machine import Machine
+from failwell.jobs.memory.system import since, written
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, learned
 from tests.jobs.workers import run, until
 

@@ -9,7 +9,7 @@ import pytest
 
 import failwell
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.worker import Logged, Progress
+from failwell.jobs.worker.worker import Logged, Progress
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until

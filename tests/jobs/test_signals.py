@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.process import Process
-from failwell.jobs.worker import Logged
+from failwell.jobs.worker.process import Process
+from failwell.jobs.worker.worker import Logged
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 
 

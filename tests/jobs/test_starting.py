@@ -14,7 +14,7 @@ from failwell.capability import CapabilityConfigError, CapabilityInputError, Cap
 from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
-from failwell.jobs.worker import Died, Logged, Progress, Ready, Started, WorkerState
+from failwell.jobs.worker.worker import Died, Logged, Progress, Ready, Started, WorkerState
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 
 

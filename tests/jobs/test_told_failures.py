@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.jobs.ending import Ending, death
-from failwell.jobs.kept import read_result
 from failwell.jobs.manifest import Variable
+from failwell.jobs.store.rows import read_result
+from failwell.jobs.worker.death import Ending, death
 from failwell.report.record import ErrorReport
 from tests.jobs.workers import a_worker, reported, run
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from failwell.jobs.child.shares import Shares
-from failwell.jobs.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker import Logged
+from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.worker import Logged
 from tests.jobs.workers import a_worker, run, until
 
 

@@ -11,10 +11,10 @@ def manifest_page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    from failwell.jobs.environment import ALWAYS, NEVER
-    from failwell.jobs.needs import ACCELERATORS, PLATFORMS
+    from failwell.jobs.platform import ACCELERATORS, PLATFORMS
     from failwell.jobs.schema_parts import TYPES
     from failwell.jobs.schema_shape import CHECKS, NOTES
+    from failwell.jobs.worker.environment import ALWAYS, NEVER
 
     yield from (
         "# The manifest",

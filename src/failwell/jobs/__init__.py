@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from failwell.jobs.job import JobRequest as JobRequest
     from failwell.jobs.job import JobState as JobState
     from failwell.jobs.manifest import Manifest as Manifest
-    from failwell.jobs.resources import Limits as Limits
+    from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.runtime import Runtime as Runtime
     from failwell.jobs.schema_unknown import UnknownConfigWarning as UnknownConfigWarning
 
@@ -18,7 +18,7 @@ _HOMES = {
     "Job": "failwell.jobs.job",
     "JobRequest": "failwell.jobs.job",
     "JobState": "failwell.jobs.job",
-    "Limits": "failwell.jobs.resources",
+    "Limits": "failwell.jobs.memory.machine",
     "Manifest": "failwell.jobs.manifest",
     "Runtime": "failwell.jobs.runtime",
     "UnknownConfigWarning": "failwell.jobs.schema_unknown",

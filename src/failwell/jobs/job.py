@@ -1,13 +1,18 @@
 """What a job is: a request, where it stands, and how it ended. Values only; nothing here runs anything."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
+from time import time
 from typing import Any, NewType
 
+from failwell.fault.capability import CapabilityCancelledError
 from failwell.fault.frozen import frozen
+from failwell.jobs.faults import NotOver
 from failwell.report.record import ErrorReport
+from failwell.report.revive import revive
 
 JobId = NewType("JobId", str)
 
@@ -128,3 +133,24 @@ class Job:
         if state not in TRANSITIONS[self.state]:
             raise NotAllowed(f"job {self.id} cannot go from {self.state} to {state}")
         return replace(self, state=state, **changes)
+
+
+def result_of(job: Job) -> Any:
+    """What came of an ended job.
+
+    Raises:
+        Fault: it failed or was cancelled.
+        NotOver: it has not ended.
+    """
+    if not job.state.is_final:
+        raise NotOver(job=job.id, stands=job.state.value)
+    if job.state is JobState.COMPLETED:
+        return job.result
+    if job.error is not None:
+        raise revive(job.error)
+    raise CapabilityCancelledError(job.request.instance)
+
+
+def new_job_id() -> str:
+    """An id for a job: sorted by time, never given twice."""
+    return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"

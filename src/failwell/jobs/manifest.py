@@ -32,9 +32,9 @@ from typing import Any, cast
 
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError
 from failwell.fault.frozen import frozen
+from failwell.jobs.faults import mistaken
 from failwell.jobs.manifest_keys import keys_below, not_known
-from failwell.jobs.mistaken import mistaken
-from failwell.jobs.needs import Resources, wrong_needs
+from failwell.jobs.platform import Resources, wrong_needs
 from failwell.jobs.schema_shape import wrong_in_schema
 
 Schema = Mapping[str, Any]
@@ -59,7 +59,7 @@ class Variable:
 
 @frozen
 class Manifest:
-    """One capability as it was registered. Immutable; see `failwell.jobs.shelf` for where they are kept."""
+    """One capability as it was registered. Immutable; see `failwell.jobs.registry` for where they are kept."""
 
     name: str
     """1–64 letters, digits, `_` and `-`."""
@@ -329,3 +329,31 @@ def _variables(found: _Reading) -> tuple[Variable, ...]:
         else:
             found.note(f"env.{name}", "must be a text or a table")
     return tuple(made)
+
+
+def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
+    """The manifest of a class or a function, so that a worker of the same interpreter can import it.
+
+    Raises:
+        CapabilityInputError: a worker could not find it.
+    """
+    module, name = what.__module__, what.__qualname__
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if file is None or "<" in name:
+        raise CapabilityInputError(
+            f"`{name}` cannot be imported by a worker: put it at the top of a module in a file",
+            fields_invalid=["what"],
+        )
+    path = Path(file).resolve()
+    if module == "__main__":
+        spec = getattr(loaded, "__spec__", None)
+        module = path.stem if spec is None else spec.name
+    place = path.parents[module.count(".") + (path.stem == "__init__")]
+    marked: dict[str, str] = getattr(what, "__failwell__", {})
+    known: dict[str, Any] = {
+        "name": marked.get("name") or name.rpartition(".")[2].lower(),
+        "version": marked.get("version", ""),
+        "path": (str(place),),
+    }
+    return Manifest(object=f"{module}:{name}", **{**known, **fields})

@@ -7,31 +7,225 @@ was running is begun anew, and its record says so.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
 from datetime import datetime
+from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Any, Self
 
 from failwell.decision.policy import Policy
-from failwell.jobs.hosting import DRAIN, Hosting, Terms
+from failwell.fault.frozen import frozen
+from failwell.jobs.faults import EnteredTwice, NotEntered
 from failwell.jobs.instances import Instances, What
-from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState
-from failwell.jobs.kept import read_result
-from failwell.jobs.ledger import HEADROOM
+from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
 from failwell.jobs.manifest import new_instance
-from failwell.jobs.opening import folder_beside, new_job_id
-from failwell.jobs.outcome import result_of
-from failwell.jobs.queue import Queue
-from failwell.jobs.queue_events import BUFFER, Subscription
-from failwell.jobs.queue_faults import EnteredTwice, NotEntered
-from failwell.jobs.queue_items import Items
-from failwell.jobs.queue_retry import DEFAULT
-from failwell.jobs.queue_state import Rules
-from failwell.jobs.resources import Limits, Probe
-from failwell.jobs.resources_book import NO_LIMITS, Book
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.station import Station
-from failwell.jobs.store import JobStore
-from failwell.jobs.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.memory.book import NO_LIMITS, Book
+from failwell.jobs.memory.ledger import HEADROOM
+from failwell.jobs.memory.machine import Limits, Probe
+from failwell.jobs.memory.system import SystemProbe
+from failwell.jobs.output import Lines
+from failwell.jobs.queue.events import BUFFER, Items, Subscription
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.queue import Queue
+from failwell.jobs.queue.retry import DEFAULT
+from failwell.jobs.queue.state import Rules
+from failwell.jobs.registry import Shelf
+from failwell.jobs.snapshot import leave_picture, picture
+from failwell.jobs.store.rows import read_result
+from failwell.jobs.store.sqlite import open_jobs
+from failwell.jobs.store.store import JobStore
+from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.worker import Died, Logged, Measured, Ready, WorkerEvent
+from failwell.journal.folder import make_private, state_folder
+
+Given = JobStore | str | os.PathLike[str] | None
+"""A store, the state folder of one, or nothing: the user's own."""
+
+
+def folder_beside(store: Given) -> Path:
+    """The state folder that a store lies in."""
+    if store is not None and not isinstance(store, str | os.PathLike):
+        return store.folder.parent
+    return state_folder(None if store is None else os.fspath(store))
+
+
+def open_store(given: Given) -> JobStore:
+    """The store that was given, or the one of that folder."""
+    if given is not None and not isinstance(given, str | os.PathLike):
+        return given
+    return open_jobs(given)
+
+
+def system_probe(folder: Path) -> Probe:
+    """The real one."""
+    return SystemProbe(folder)
+
+
+DRAIN = 5.0
+
+
+@frozen
+class Terms:
+    """How a runtime was asked to host."""
+
+    rules: Rules
+    headroom: float = HEADROOM
+    limits: Limits = NO_LIMITS
+    probe: Probe | None = None
+    drain: float = DRAIN
+
+
+class Hosting:
+    """Everything that is open while jobs are done."""
+
+    def __init__(self, given: Given, instances: Instances, terms: Terms, hurry: asyncio.Event) -> None:
+        """Open the store; nothing is done before `begin`."""
+        self._given = given
+        self._instances = instances
+        self._terms = terms
+        self._hurry = hurry
+        self.store = open_store(given)
+        self.book = Book(terms.probe or system_probe(self.store.folder), terms.headroom, time, terms.limits)
+        self._lines = Lines(self.store.folder)
+        self._queue: Queue | None = None
+        self._stack = AsyncExitStack()
+        self._picture: asyncio.TimerHandle | None = None
+
+    @property
+    def queue(self) -> Queue:
+        """The queue, from `begin` on."""
+        assert self._queue is not None
+        return self._queue
+
+    # -------------------------------------------------------------- beginning and end
+
+    async def begin(self) -> None:
+        """Take up what is in the store.
+
+        Raises:
+            HostElsewhere: another process runs its jobs. Nothing is left open.
+        """
+        store = self.store
+        async with AsyncExitStack() as stack:
+            if store is not self._given:
+                stack.callback(store.close)
+            stack.push_async_callback(self.book.close)
+            stack.enter_context(store.hosting())
+            stack.enter_context(store.hurried())
+            stack.callback(self._lines.flush)
+            self.book.load(store.profiles())
+            stack.callback(self._instances.leave)
+            self._instances.prepare(str(make_private(store.folder / "results")), self._heard)
+            stations, find = self._instances.stations, self._instances.find
+            self._queue = Queue(store, self.book, self._terms.rules, stations, finder=find)
+            self._instances.serve(self._queue)
+            stack.push_async_callback(self._stop_workers)
+            stack.push_async_callback(self._stop_queue)
+            self._listen(stack)
+            self._queue.recover()
+            self._stack = stack.pop_all()
+        self._draw()
+
+    def hurry(self) -> None:
+        """Wait for nothing that runs, now or when it is stopped."""
+        self._hurry.set()
+        if self._queue is not None:
+            self._queue.hurry()
+
+    async def end(self) -> None:
+        """Stop everything, and leave nothing behind."""
+        await self._stack.aclose()
+
+    def _listen(self, stack: AsyncExitStack) -> None:
+        """Be woken by others who hand in jobs."""
+        watch = stack.enter_context(self.store.door())
+        loop = asyncio.get_running_loop()
+        number = watch.fileno()
+        queue = self.queue
+
+        def woken() -> None:
+            watch.drain()
+            self._instances.heed()
+            queue.look_outside()
+
+        if number is not None:
+            loop.add_reader(number, woken)
+            stack.callback(loop.remove_reader, number)
+
+    async def _stop_queue(self) -> None:
+        if self._picture is not None:
+            self._picture.cancel()
+        try:
+            await self.queue.stop(self._terms.drain)
+        except asyncio.CancelledError:
+            # Whoever asks a second time is in a hurry.
+            self._hurry.set()
+            raise
+        finally:
+            self._picture_file().unlink(missing_ok=True)
+
+    async def _stop_workers(self) -> None:
+        cut: asyncio.CancelledError | None = None
+        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._instances.stations.values()]
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait(
+                [asyncio.gather(*ending, return_exceptions=True), hurry], return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError as error:
+            cut = error
+        hurry.cancel()
+        if cut is not None or self._hurry.is_set():
+            ending = [
+                asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._instances.stations.values()
+            ]
+        told = await asyncio.gather(*ending, return_exceptions=True)
+        for error in (*told, cut):
+            if error is not None:
+                raise error
+
+    # -------------------------------------------------------------- what workers tell
+
+    def _heard(self, station: Station, event: WorkerEvent) -> None:
+        if isinstance(event, Logged):
+            self._keep_line(station, event)
+            return
+        if isinstance(event, Measured | Died):
+            # Its result follows, and whoever reads that may want to read what was said.
+            self._lines.flush(event.job if isinstance(event, Measured) else None)
+        self.queue.heard(station, event)
+        if isinstance(event, Ready | Died):
+            self._draw()
+
+    def _keep_line(self, station: Station, event: Logged) -> None:
+        # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
+        only = next(iter(station.entries)) if len(station.entries) == 1 else None
+        self._lines.add(event, event.job or only)
+
+    # -------------------------------------------------------------- what others see
+
+    def stats(self) -> dict[str, Any]:
+        """One picture of everything."""
+        return picture(self.store, self.queue, self.book, self._instances.stations)
+
+    def _draw(self) -> None:
+        """Leave a picture where other processes can look at it."""
+        if self._picture is not None:
+            self._picture.cancel()
+        if self.queue.is_stopping:
+            return
+        leave_picture(self._picture_file(), self.stats)
+        self._picture = asyncio.get_running_loop().call_later(1.0, self._tick)
+
+    def _tick(self) -> None:
+        # Nobody has to wake us for this: a waking that went astray is made up for here.
+        self._instances.heed()
+        self.queue.look_outside()
+        self._draw()
+
+    def _picture_file(self) -> Path:
+        return self.store.folder / "host.json"
 
 
 class Runtime:

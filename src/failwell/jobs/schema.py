@@ -10,8 +10,8 @@ from copy import deepcopy
 from math import isfinite
 from typing import Any, cast
 
+from failwell.jobs.faults import mistaken
 from failwell.jobs.manifest_keys import not_known
-from failwell.jobs.mistaken import mistaken
 from failwell.jobs.schema_parts import Schema, is_type, only_form, referred
 from failwell.jobs.schema_shape import Wrong, wrong_in_schema
 from failwell.jobs.schema_unknown import unknown_keys, warn_of, without_unknown

@@ -106,7 +106,7 @@ class JobNodes:
 
     async def _open(self) -> "Runtime | Outside":
         from failwell.apps.cli.warning_lines import warnings_as_lines
-        from failwell.jobs.queue_faults import HostElsewhere
+        from failwell.jobs.faults import HostElsewhere
         from failwell.jobs.runtime import Runtime
 
         try:
@@ -168,7 +168,7 @@ def _output(job: "Job") -> dict[str, Any]:
     """What templates see: the result's own fields, or the result under `result`."""
     from json import loads
 
-    from failwell.jobs.kept import kept_result
+    from failwell.jobs.store.rows import kept_result
 
     value: object = loads(kept_result(job.result))
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from failwell.fault.base import Fault
-from failwell.jobs.desk import Desk
+from failwell.jobs.client import Desk
+from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job, JobRequest
-from failwell.jobs.queue_faults import UnknownJob
-from failwell.jobs.shelf import Shelf
-from failwell.jobs.sqlite_store import SqliteJobs
+from failwell.jobs.registry import Shelf
+from failwell.jobs.store.sqlite import SqliteJobs
 
 if TYPE_CHECKING:
     from asyncio import Future

@@ -9,7 +9,7 @@ from failwell.apps.cli.parser import wrong
 from failwell.apps.cli.workflows.runs_find import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.registry import Shelf
 
 _ACTIONS = ("list", "add", "remove", "check", "enable", "disable", "config", "secret")
 _TAKES_NAME = ("remove", "enable", "disable", "config", "secret")
@@ -59,7 +59,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Do what is asked."""
-    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.registry import Shelf
     from failwell.journal.folder import state_folder
 
     _check(args)
@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
         return _act(shelf, args)
     finally:
         if shelf.stamp() != before:
-            from failwell.jobs.sqlite_store import ring_host
+            from failwell.jobs.store.sqlite import ring_host
 
             # Whoever runs jobs there need not wait for his next look.
             ring_host(shelf.folder)
@@ -123,7 +123,7 @@ def _known(shelf: "Shelf", name: str) -> None:
 
 
 def _add(shelf: "Shelf", args: Namespace) -> int:
-    from failwell.jobs.here import here
+    from failwell.jobs.platform import here
 
     made = shelf.add(args.name, replace=args.replace)
     unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
@@ -191,7 +191,7 @@ def _rows(shelf: "Shelf", name: str) -> list[dict[str, Any]]:
 
 def _about(shelf: "Shelf", name: str) -> dict[str, Any]:
     from failwell.fault.capability import CapabilityConfigError
-    from failwell.jobs.here import here
+    from failwell.jobs.platform import here
 
     try:
         made = shelf.manifest(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.fault.facts import UserAction
     from failwell.jobs.manifest import Manifest
-    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.registry import Shelf
 
 
 def check(shelf: "Shelf", args: Namespace) -> int:
@@ -23,10 +23,10 @@ def check(shelf: "Shelf", args: Namespace) -> int:
     import asyncio
 
     from failwell.fault.capability import CapabilityConfigError
-    from failwell.jobs.here import check_here, here
-    from failwell.jobs.look import drift, look
+    from failwell.jobs.config import settle
+    from failwell.jobs.platform import check_here, here
     from failwell.jobs.schema_unknown import left_out
-    from failwell.jobs.settings import settle
+    from failwell.jobs.worker.startup import drift, look
 
     manifest = _manifest(shelf, args.name)
     check_here(manifest)

@@ -11,7 +11,7 @@ from failwell.apps.cli.output import is_terminal, say, say_json
 from failwell.apps.cli.parser import wrong
 
 if TYPE_CHECKING:
-    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.registry import Shelf
 
 
 def config(shelf: "Shelf", args: Namespace) -> int:
@@ -69,8 +69,8 @@ def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> tuple[dict[str,
     import asyncio
     import os
 
-    from failwell.jobs.look import look
-    from failwell.jobs.settings import settle
+    from failwell.jobs.config import settle
+    from failwell.jobs.worker.startup import look
 
     manifest = shelf.manifest(name)
     schema: Mapping[str, Any] | None = manifest.config

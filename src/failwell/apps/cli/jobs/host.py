@@ -13,7 +13,7 @@ from failwell.apps.cli.jobs.jobs_find import folder_of
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from failwell.jobs.resources import Limits
+    from failwell.jobs.memory.machine import Limits
     from failwell.jobs.runtime import Runtime
 
 _CODES = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED, "SIGHUP": Exit.HUNG_UP}
@@ -45,7 +45,7 @@ async def _host(
 ) -> Exit:
     import asyncio
 
-    from failwell.jobs.resources_book import NO_LIMITS
+    from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.runtime import DRAIN, Runtime
 
     jobs = Runtime(folder_of(args), lanes=lanes, limits=limits or NO_LIMITS)

@@ -11,9 +11,9 @@ from failwell.apps.cli.workflows.runs_find import LAST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from failwell.jobs.desk import Desk
+    from failwell.jobs.client import Desk
+    from failwell.jobs.faults import UnknownJob
     from failwell.jobs.job import Job
-    from failwell.jobs.queue_faults import UnknownJob
 
 _NEAR = 200
 """How many of the latest ids are searched for one that was meant."""
@@ -45,9 +45,9 @@ def jobs_of(args: Namespace, *, make: bool = False) -> "Generator[Desk | None]":
     if not make and not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.jobs.desk import Desk
-    from failwell.jobs.shelf import Shelf
-    from failwell.jobs.sqlite_store import SqliteJobs
+    from failwell.jobs.client import Desk
+    from failwell.jobs.registry import Shelf
+    from failwell.jobs.store.sqlite import SqliteJobs
 
     store = SqliteJobs(folder)
     try:
@@ -88,7 +88,7 @@ def _unknown(name: str, known: list[str]) -> "UnknownJob":
 
     from failwell.fault.axes import ActionKind
     from failwell.fault.facts import UserAction
-    from failwell.jobs.queue_faults import UnknownJob
+    from failwell.jobs.faults import UnknownJob
 
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     offered = f"write {' or '.join(f'`{one}`' for one in near)}, or " if near else ""

@@ -11,7 +11,7 @@ from failwell.apps.cli.pruning import agreed, many, some, told
 from failwell.apps.cli.times import span
 
 if TYPE_CHECKING:
-    from failwell.jobs.store import Forgotten
+    from failwell.jobs.store.store import Forgotten
 
 _SEE = "failwell job --help"
 _OVER = ("completed", "failed", "cancelled")
@@ -19,7 +19,7 @@ _OVER = ("completed", "failed", "cancelled")
 
 def prune(args: Namespace) -> int:
     """Find what may go, ask, delete, and say what went."""
-    from failwell.jobs.store import Forgotten
+    from failwell.jobs.store.store import Forgotten
 
     which = _which(args)
     with jobs_of(args) as desk:

@@ -9,8 +9,8 @@ from failwell.apps.cli.times import clock, iso, lasted
 
 if TYPE_CHECKING:
     from failwell.jobs.job import Job
-    from failwell.jobs.shelf import Shelf
-    from failwell.jobs.store import JobEvent
+    from failwell.jobs.registry import Shelf
+    from failwell.jobs.store.store import JobEvent
 
 COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
 
@@ -52,14 +52,14 @@ def result_json(job: "Job") -> dict[str, Any]:
         return {}
     from json import loads
 
-    from failwell.jobs.kept import kept_result
+    from failwell.jobs.store.rows import kept_result
 
     return {"result": loads(kept_result(job.result))}
 
 
 def masked(value: Any, job: "Job", shelf: "Shelf") -> Any:
     """What a job was given or returned, for a screen: without the secrets of its capability."""
-    from failwell.jobs.shown import shown
+    from failwell.jobs.output import shown
 
     return shown(value, shelf.secrets(shelf.capability(job.request.instance)))
 
@@ -94,7 +94,7 @@ def show(args: Namespace) -> int:
     """One job in full, with what happened to it and what it printed."""
     from failwell.apps.cli.jobs.jobs_find import find_job, jobs_of
     from failwell.apps.cli.jobs.lines import block, line_json
-    from failwell.jobs.printed import read_lines
+    from failwell.jobs.output import read_lines
 
     with jobs_of(args) as desk:
         job = find_job(desk, args.job)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from failwell.jobs.printed import Printed
+    from failwell.jobs.output import Printed
 
 SHOWN = 40
 """Lines that are shown to people; programs ask for JSON and get all that are kept."""
@@ -54,7 +54,7 @@ class Following:
 
     def new(self, job: str) -> "list[Printed]":
         """Lines of a job that were not told before."""
-        from failwell.jobs.printed import read_lines
+        from failwell.jobs.output import read_lines
 
         found = read_lines(self._folder, job, self._last.get(job, 0))
         if found:

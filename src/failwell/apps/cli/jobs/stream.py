@@ -21,8 +21,8 @@ def stream(args: Namespace, request: "JobRequest") -> int:
     from failwell.apps.cli.jobs.host import host
     from failwell.apps.cli.jobs.submit import aside
     from failwell.fault.base import Fault
-    from failwell.jobs.kept import kept_result
-    from failwell.jobs.queue_faults import HostElsewhere
+    from failwell.jobs.faults import HostElsewhere
+    from failwell.jobs.store.rows import kept_result
     from failwell.report.describe import describe
 
     is_json = args.format == "json"

@@ -11,7 +11,7 @@ from failwell.apps.cli.parser import wrong
 from failwell.apps.cli.times import span
 
 if TYPE_CHECKING:
-    from failwell.jobs.desk import Desk
+    from failwell.jobs.client import Desk
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
 
@@ -55,7 +55,7 @@ def check_known(args: Namespace, instance: str) -> None:
     Raises:
         Usage: there is no such capability; what is near is named.
     """
-    from failwell.jobs.shelf import Shelf
+    from failwell.jobs.registry import Shelf
 
     shelf = Shelf(folder_of(args))
     known = shelf.names()
@@ -101,7 +101,7 @@ def see_through(args: Namespace, desk: "Desk", job: str) -> int:
 
 def _stay(args: Namespace, desk: "Desk", job: str) -> Exit:
     from failwell.apps.cli.jobs.host import host
-    from failwell.jobs.queue_faults import HostElsewhere
+    from failwell.jobs.faults import HostElsewhere
 
     tell = _Reasons(args)
 
@@ -156,7 +156,7 @@ def tell_end(args: Namespace, job: "Job", desk: "Desk") -> int:
     """Print what came of it. A failure is told as every other failure of a command is."""
     from failwell.apps.cli.error_output import exit_for
     from failwell.apps.cli.jobs.jobs_show import result_json, summary
-    from failwell.jobs.outcome import result_of
+    from failwell.jobs.job import result_of
 
     is_well = job.state.value == "completed"
     if args.format == "json":

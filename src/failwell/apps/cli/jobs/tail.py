@@ -12,8 +12,8 @@ from failwell.apps.cli.jobs.submit import aside
 from failwell.apps.cli.output import say
 
 if TYPE_CHECKING:
-    from failwell.jobs.desk import Desk
-    from failwell.jobs.store import JobEvent
+    from failwell.jobs.client import Desk
+    from failwell.jobs.store.store import JobEvent
 
 _PAGE = 256
 _LOOK_EVERY = 0.5
@@ -72,8 +72,8 @@ class _Telling:
             self._running()
 
     def _running(self) -> None:
-        from failwell.jobs.picture import read_picture
-        from failwell.jobs.store import JobEvent
+        from failwell.jobs.snapshot import read_picture
+        from failwell.jobs.store.store import JobEvent
 
         picture: dict[str, Any] = read_picture(self._desk.store.folder) or {}
         for one in picture.get("jobs", ()):
@@ -88,7 +88,7 @@ class _Telling:
                 self._show(JobEvent(0, job, "progress", picture["at"], told))
 
     def _print(self, job: str) -> None:
-        from failwell.jobs.store import JobEvent
+        from failwell.jobs.store.store import JobEvent
 
         for line in self._lines.new(job):
             if self._args.format == "json":

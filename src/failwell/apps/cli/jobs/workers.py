@@ -9,7 +9,7 @@ from failwell.apps.cli.parser import wrong
 from failwell.apps.cli.workflows.runs_find import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.resources import Limits
+    from failwell.jobs.memory.machine import Limits
 
 _ACTIONS = ("list", "run")
 _LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of each GPU"}
@@ -65,7 +65,7 @@ def _run(args: Namespace) -> int:
 
 
 def _limits(args: Namespace) -> "Limits":
-    from failwell.jobs.resources import Limits
+    from failwell.jobs.memory.machine import Limits
 
     for option in _LIMITS:
         much = getattr(args, option.replace("-", "_"))
@@ -102,7 +102,7 @@ def _list(args: Namespace) -> int:
 def look(args: Namespace) -> dict[str, Any] | None:
     """What the process that runs the jobs shows of itself; `None` where nobody does."""
     from failwell.apps.cli.jobs.jobs_find import jobs_of
-    from failwell.jobs.picture import read_picture
+    from failwell.jobs.snapshot import read_picture
 
     with jobs_of(args) as desk:
         if desk is None or not desk.store.is_hosted():

@@ -9,7 +9,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.submit import aside
 
 if TYPE_CHECKING:
-    from failwell.jobs.queue_entry import Entry
+    from failwell.jobs.queue.entry import Entry
     from failwell.jobs.runtime import Runtime
 
 _LOOK_EVERY = 1.0

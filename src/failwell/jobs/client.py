@@ -1,0 +1,112 @@
+"""Handing in jobs and asking after them from a process that does not run them.
+
+What is handed in is on record at once. If a host is alive it is woken and takes it up; if none is, the
+job waits for the next one.
+"""
+
+from collections.abc import Callable, Iterator
+from time import time
+
+from failwell.fault.capability import CapabilityDisabledError
+from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
+from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
+from failwell.jobs.platform import check_here
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.registry import Shelf
+from failwell.jobs.request import check_request
+from failwell.jobs.store.store import Draft, JobEvent, JobStore
+
+_PAGE = 256
+
+
+class Desk:
+    """The jobs of a store, seen from outside of its host."""
+
+    def __init__(self, store: JobStore, shelf: Shelf) -> None:
+        self.store = store
+        self.shelf = shelf
+
+    def submit(self, request: JobRequest) -> Job:
+        """Hand in a job.
+
+        Raises:
+            CapabilityNotLoadedError: nothing of that name is registered.
+            CapabilityDisabledError: it is switched off.
+            NotHere: this machine is not one that it can run on.
+        """
+        check_request(request)
+        manifest = self.shelf.manifest(self.shelf.capability(request.instance))
+        check_here(manifest)
+        if not self.shelf.is_enabled(request.instance):
+            raise CapabilityDisabledError(request.instance)
+        entry = Entry(new_job_id(), request, time(), 0)
+        done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
+        self.store.ring()
+        found = self.find(done.twins.get(entry.id, entry.id))
+        check_same(found.id, found.request, request)
+        return found
+
+    def again(self, job: str) -> Job:
+        """Hand in the same work as a new job."""
+        from dataclasses import replace
+
+        before = self.find(job)
+        control = {**before.request.control, "resubmitted": before.id}
+        return self.submit(replace(before.request, key=None, deadline=None, control=control))
+
+    def find(self, job: str) -> Job:
+        """One job.
+
+        Raises:
+            UnknownJob: there is none.
+        """
+        found = self.store.find(job)
+        if found is None:
+            raise UnknownJob(job=job)
+        return found
+
+    def cancel(self, job: str) -> bool:
+        """Have a job stopped: by its host if there is one, else here. `False` where it is over already."""
+        found = self.find(job)
+        if found.state.is_final:
+            return False
+        try:
+            with self.store.hosting():
+                return self._cancel_here(job)
+        except HostElsewhere:
+            # Whoever runs the jobs stops it.
+            self.store.wish(job, "cancel", time())
+            return True
+
+    def _cancel_here(self, job: str) -> bool:
+        """Nobody runs the jobs, and while we hold the lock nobody can begin to."""
+        row = next((one for one in self.store.open_rows() if one.id == job), None)
+        if row is None:
+            return False
+        now = time()
+        ended = row._replace(state=JobState.CANCELLED.value, ended=now, cancelled=now, due=None, reason=None)
+        self.store.commit([ended], [Draft(job, JobState.CANCELLED.value, now)])
+        return True
+
+    def follow(
+        self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
+    ) -> Iterator[JobEvent]:
+        """What happens, as it is recorded; for one job, until it is over. `give_up` is asked now and then."""
+        with self.store.window() as watch:
+            while True:
+                # Asked first: what is added after the question is read by the next round.
+                is_over = job is not None and self.find(job).state.is_final
+                page = self.store.events(after, job=job, limit=_PAGE)
+                for event in page:
+                    after = event.seq
+                    yield event
+                if len(page) == _PAGE:
+                    continue
+                if is_over or (not watch.wait(watch.patience) and give_up is not None and give_up()):
+                    return
+
+    def wait(self, job: str, give_up: Callable[[], bool] | None = None) -> Job:
+        """The job once it is over, or as it is when `give_up` says so."""
+        for _event in self.follow(job, self.store.last_event(), give_up):
+            continue
+        return self.find(job)

@@ -1,0 +1,355 @@
+"""The queue's books: what the machine has, what each instance was seen to need, what is reserved.
+
+A look at the machine is taken in a thread and kept for a moment; those who hold what they need already
+are let through without one.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from failwell.jobs.child.tree import resident_mb
+from failwell.jobs.memory.ledger import (
+    DISK,
+    NOTICEABLE,
+    RAM,
+    Books,
+    Fits,
+    Never,
+    Short,
+    Unknown,
+    admit,
+    gpu,
+)
+from failwell.jobs.memory.machine import Limits, Machine, Probe
+from failwell.jobs.memory.system import Written, since, written
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.store.store import Profile
+
+FORGET = 0.05
+"""How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
+
+_EVERY = 32
+"""Samples after which the store is told, once there are many and nothing grows."""
+
+
+class Peak:
+    """What the calls in one worker used at most since the first of them began."""
+
+    __slots__ = ("config", "disk", "disk_before", "gpu", "ram", "written_before")
+
+    def __init__(self, config: str, disk_before: float | None, written_before: Written | None) -> None:
+        self.config: str | None = config
+        """The configuration that they began with; `None` where they did not all begin with the same one."""
+        self.ram = 0.0
+        self.gpu = 0.0
+        self.disk = 0.0
+        self.disk_before = disk_before
+        """Free space when it began, where it runs alone: among jobs, it is to blame for what goes."""
+        self.written_before = written_before
+        """What its processes had written by then. Other programs may fill the disk meanwhile, so it is not
+        to blame for more than it wrote."""
+
+    def blame(self, now: Written | None) -> None:
+        """Its processes have written so much by now; what else has gone was taken by somebody else."""
+        own = since(self.written_before, now)
+        if own is not None:
+            self.disk = min(self.disk, own)
+
+
+class Lessons:
+    """Everything that was learned, here and by those who ran this store's jobs before."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._profiles: dict[tuple[str, str], Profile] = {}
+        self.untold: dict[tuple[str, str], Profile] = {}
+        """Profiles that the store has not been told of."""
+
+    def load(self, profiles: Iterable[Profile]) -> None:
+        """Take what was learned before."""
+        self._profiles = {(one.instance, one.config): one for one in profiles}
+
+    def profile(self, station: Station) -> Profile | None:
+        """What is known of an instance with its present configuration; `None` until one call ended well."""
+        found = self._profiles.get((station.instance, station.config))
+        return None if found is None or not found.successes else found
+
+    def peaks(self, station: Station, card: str) -> dict[str, float]:
+        """What it will need, by pool; `card` is that of its GPU."""
+        found = self.profile(station)
+        if found is None:
+            return {}
+        return {card: found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
+
+    def learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
+        """Take in what one call needed; from a failed one only that it was tried.
+
+        A call that began with another configuration shows nothing of what this one needs, and not much of
+        what the other did.
+        """
+        if peak.config != station.config:
+            return
+        key = (station.instance, station.config)
+        old = self._profiles.get(key)
+        made = Profile(instance=station.instance, config=station.config) if old is None else old
+        count = made.successes + well
+        grows = well and (peak.gpu > made.gpu_mb or peak.ram > made.ram_mb or peak.disk > made.disk_mb)
+        made = Profile(
+            instance=made.instance,
+            config=made.config,
+            samples=made.samples + 1,
+            successes=count,
+            # Only what ended well shows how much is enough.
+            gpu_mb=_towards(made.gpu_mb, peak.gpu) if well else made.gpu_mb,
+            ram_mb=_towards(made.ram_mb, peak.ram) if well else made.ram_mb,
+            disk_mb=_towards(made.disk_mb, peak.disk)
+            if well and peak.disk_before is not None
+            else made.disk_mb,
+            seconds=made.seconds + (seconds - made.seconds) / count if well else made.seconds,
+            updated=self._now(),
+        )
+        self._profiles[key] = made
+        if grows or made.samples < _EVERY or made.samples % _EVERY == 0:
+            self.untold[key] = made
+
+
+def _towards(old: float, sample: float) -> float:
+    return sample if sample >= old else old - (old - sample) * FORGET
+
+
+FRESH = 1.0
+"""Seconds for which a look at the machine is good enough to start something by."""
+NO_LIMITS = Limits()
+
+
+class Book:
+    """What is known and what is promised. Belongs to the event loop's thread."""
+
+    def __init__(
+        self, probe: Probe, headroom: float, now: Callable[[], float], limits: Limits = NO_LIMITS
+    ) -> None:
+        self._probe = probe
+        self._headroom = headroom
+        self._limits = limits
+        self._lessons = Lessons(now)
+        self.machine: Machine | None = None
+        self._budgets: dict[str, float] = {}
+        """Pool → what jobs may use of it, as of the last look. It hardly ever changes."""
+        self._seen = 0.0
+        self._ended = 0.0
+        """When a job ended last: what was seen before that may be free by now."""
+        self._known: dict[str, Station] = {}
+        """Whose worker lives, as far as anybody was told."""
+        self._resident: dict[str, float] = {}
+        """Instance → its main memory, by its last pulse or by the last look, whichever came later."""
+        self._looking: asyncio.Task[None] | None = None
+        self._reserved: dict[str, dict[str, float]] = {}
+        self._peaks: dict[str, Peak] = {}
+        self._marks: dict[str, tuple[float, float]] = {}
+        """Instance → the high-water marks that its process told last."""
+
+    # -------------------------------------------------------------- the machine
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the last look is recent enough."""
+        return self.machine is not None and asyncio.get_running_loop().time() - self._seen < FRESH
+
+    async def look(self) -> None:
+        """Look at the machine. Several who want to share one look."""
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._look())
+            self._looking.add_done_callback(self._looked)
+        await asyncio.shield(self._looking)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether somebody looks right now."""
+        return self._looking is not None
+
+    def _looked(self, _task: "asyncio.Task[None]") -> None:
+        self._looking = None
+
+    async def _look(self) -> None:
+        began = asyncio.get_running_loop().time()
+        memories = {name: station.worker.memory() for name, station in self._known.items()}
+        pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
+        self._known = {name: self._known[name] for name in pids}
+        self.machine, resident = await asyncio.to_thread(self._read, pids)
+        self._resident.update(resident)
+        books = self.books(())
+        self._budgets = {pool: books.budget(pool) for pool in books.pools}
+        self._seen = began
+
+    def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[Machine, dict[str, float]]:
+        # An idle worker's pulse is slow: what it has given up by now would still be put down to it.
+        return self._probe.read(), {name: sum(map(resident_mb, own)) for name, own in pids.items()}
+
+    async def close(self) -> None:
+        """Let the look that is under way end."""
+        if self._looking is not None:
+            await asyncio.wait([self._looking])
+        self._probe.close()
+
+    # -------------------------------------------------------------- what was learned
+
+    def load(self, profiles: Iterable[Profile]) -> None:
+        """Take what was learned before."""
+        self._lessons.load(profiles)
+
+    def profile(self, station: Station) -> Profile | None:
+        """What is known of an instance with its present configuration; `None` until one call ended well."""
+        return self._lessons.profile(station)
+
+    def peaks(self, station: Station) -> dict[str, float]:
+        """What it will need, by pool."""
+        return self._lessons.peaks(station, self.card(station))
+
+    def card(self, station: Station) -> str:
+        """The pool of the GPU that its worker uses."""
+        return gpu(station.card) if self.machine is None else self.machine.card(station.card)
+
+    @property
+    def learned(self) -> dict[tuple[str, str], Profile]:
+        """Profiles that the store has not been told of."""
+        return self._lessons.untold
+
+    # -------------------------------------------------------------- admission
+
+    def may_start(
+        self, station: Station, everybody: Iterable[Station]
+    ) -> Fits | Short | Never | Unknown | None:
+        """Whether a job of this instance may start; `None` where a fresh look is needed first."""
+        running = self._peaks.get(station.instance)
+        if running is not None and running.config == station.config:
+            return Fits()
+        peaks = self.peaks(station)
+        held = self._held(station)
+        if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()) and all(
+            self._is_unpromised(station, pool, much) for pool, much in peaks.items()
+        ):
+            return Fits()
+        if not self.is_fresh:
+            return None
+        found = admit(station.instance, peaks, self.books(everybody))
+        if isinstance(found, Short) and not found.is_reserved and self._seen <= self._ended:
+            # Nobody's memory is taken for the sake of what a job that has ended held.
+            return None
+        return found
+
+    def budget(self, pool: str) -> float | None:
+        """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
+        return self._budgets.get(pool)
+
+    def _is_unpromised(self, station: Station, pool: str, much: float) -> bool:
+        """Whether the others that run leave so much of the budget.
+
+        Having held it when the last pulse came is not enough: it may have been given up since.
+        """
+        if much <= NOTICEABLE or not self._reserved:
+            return True
+        promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != station.instance)
+        return promised + much <= self._budgets.get(pool, 0.0)
+
+    def books(self, everybody: Iterable[Station]) -> Books:
+        """Everything that admission and eviction go by."""
+        pools = {} if self.machine is None else self.machine.pools()
+        return Books(
+            pools=pools,
+            reserved=self._reserved,
+            held={one.instance: self._held(one) for one in everybody},
+            headroom=self._headroom,
+            limits=self._limits.of(pools),
+        )
+
+    def _held(self, station: Station) -> dict[str, float]:
+        memory = station.worker.memory()
+        if memory is None:
+            return {}
+        resident = self._resident.get(station.instance, memory.rss_mb)
+        if self.machine is None:
+            return {RAM: resident}
+        return self.machine.held(resident, memory.pids)
+
+    # -------------------------------------------------------------- while it runs
+
+    def reserve(self, station: Station, *, alone: bool) -> None:
+        """A job of this instance starts."""
+        needed, running = self.peaks(station), self._peaks.get(station.instance)
+        if running is not None:
+            if running.config != station.config:
+                # It was configured anew while it worked: room for either, and nothing is learned of both at once.
+                running.config = None
+                before = self._reserved[station.instance]
+                self._reserved[station.instance] = {
+                    pool: max(before.get(pool, 0.0), needed.get(pool, 0.0)) for pool in {*before, *needed}
+                }
+            return
+        self._reserved[station.instance] = needed
+        memory = station.worker.memory()
+        disk = (
+            None if self.machine is None or self.machine.disk is None or not alone else self.machine.disk.free
+        )
+        wrote = None if disk is None or memory is None else written(memory.pids)
+        peak = self._peaks[station.instance] = Peak(station.config, disk, wrote)
+        if memory is not None:
+            peak.ram = memory.rss_mb
+
+    def pulse(self, station: Station) -> None:
+        """A worker said what it holds."""
+        memory = station.worker.memory()
+        if memory is not None:
+            self._known[station.instance] = station
+            self._resident[station.instance] = memory.rss_mb
+        self._sample(station)
+
+    def _sample(self, station: Station) -> None:
+        peak = self._peaks.get(station.instance)
+        if peak is None:
+            return
+        held = self._held(station)
+        peak.ram = max(peak.ram, held.get(RAM, 0.0))
+        peak.gpu = max(peak.gpu, held.get(self.card(station), 0.0))
+        if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
+            peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
+
+    def measured(self, station: Station, ram_mb: float, gpu_mb: float | None) -> None:
+        """A call is about to be answered, and its process tells the most that it ever held.
+
+        A mark that has moved since the call before was set by this one, however short it was; one that
+        has not says nothing about it.
+        """
+        marks = (ram_mb, gpu_mb or 0.0)
+        before = self._marks.get(station.instance, (0.0, 0.0))
+        self._marks[station.instance] = marks
+        peak = self._peaks.get(station.instance)
+        if peak is None:
+            return
+        if marks[0] != before[0]:
+            peak.ram = max(peak.ram, marks[0])
+        if marks[1] != before[1]:
+            peak.gpu = max(peak.gpu, marks[1])
+
+    def finish(self, station: Station, *, well: bool, seconds: float) -> None:
+        """A job of this instance ended."""
+        self._ended = asyncio.get_running_loop().time()
+        peak = self._peaks.get(station.instance)
+        if peak is not None:
+            self._sample(station)
+            memory = station.worker.memory()
+            if peak.disk > 0 and memory is not None:
+                peak.blame(written(memory.pids))
+            self._lessons.learn(station, peak, seconds, well=well)
+        if not station.entries:
+            self._reserved.pop(station.instance, None)
+            self._peaks.pop(station.instance, None)
+
+    def forget(self, station: Station) -> None:
+        """A job that had begun was put back; nothing was learned."""
+        if not station.entries:
+            self._reserved.pop(station.instance, None)
+            self._peaks.pop(station.instance, None)
+
+    def reserved(self) -> dict[str, dict[str, float]]:
+        """What is promised to whom."""
+        return {who: dict(of) for who, of in self._reserved.items()}

@@ -1,0 +1,89 @@
+"""Taking memory back from workers that sit idle: first what they give up in place, then their process."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from failwell.fault.base import Fault
+from failwell.jobs.child.tree import resident_mb
+from failwell.jobs.memory.book import Book
+from failwell.jobs.memory.ledger import HOLLOW, RAM, victims
+from failwell.jobs.queue.instance import Station
+
+_RELEASE_SECONDS = 10.0
+"""What a worker has to give up its memory in place. One that takes longer is ended."""
+
+
+class Evicted(NamedTuple):
+    """One worker that gave up its memory."""
+
+    instance: str
+    pool: str
+    held: float
+    in_place: bool
+
+
+async def evict(
+    stations: Mapping[str, Station],
+    book: Book,
+    pool: str,
+    target: float | None,
+    excluded: Callable[[], Collection[str]],
+    told: Callable[[Evicted], None],
+) -> float:
+    """Free `target` megabytes of `pool`, or all that idle workers hold of it; what was freed comes back.
+
+    One worker at a time, each chosen afresh: who became busy meanwhile is left alone.
+    """
+    await book.look()
+    freed = 0.0
+    tried: set[str] = set()
+    while target is None or freed < target:
+        books = book.books(stations.values())
+        busy = {one.instance for one in stations.values() if one.entries or one.is_being_freed}
+        left = None if target is None else target - freed
+        chosen = victims(pool, left, books, {*excluded(), *busy, *tried})
+        if not chosen:
+            break
+        station = stations[chosen[0]]
+        tried.add(station.instance)
+        held = books.held[station.instance][pool]
+        freed += await _take(station, book, pool, held, told)
+    return freed
+
+
+async def _take(
+    station: Station, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
+) -> float:
+    station.is_being_freed = True
+    try:
+        if await released(station):
+            left = await _left(station, book, pool)
+            if left < max(HOLLOW, held / 2):
+                told(Evicted(station.instance, pool, held, in_place=True))
+                return held - left
+        await station.worker.stop()
+        told(Evicted(station.instance, pool, held, in_place=False))
+        return held
+    finally:
+        station.is_being_freed = False
+
+
+async def released(station: Station) -> bool:
+    """Have a worker give up its memory in place; `False` where it cannot, or not within its time."""
+    try:
+        return await asyncio.wait_for(station.worker.release(), _RELEASE_SECONDS)
+    except (Fault, TimeoutError):
+        # It cannot, or died of it; ending its process frees the memory either way.
+        return False
+
+
+async def _left(station: Station, book: Book, pool: str) -> float:
+    """What it still holds, read now and not from its last pulse."""
+    memory = station.worker.memory()
+    if memory is None:
+        return 0.0
+    if pool == RAM:
+        return sum(resident_mb(pid) for pid in memory.pids)
+    await book.look()
+    return 0.0 if book.machine is None else book.machine.held(0.0, memory.pids).get(pool, 0.0)

@@ -1,0 +1,86 @@
+"""The memory of NVIDIA GPUs, and which process holds how much of it. Nothing where NVML is not there."""
+
+from importlib import import_module
+from typing import Any
+
+from failwell.jobs.memory.ledger import Pool
+
+_MB = 1024.0 * 1024.0
+Processes = dict[tuple[int, int], float]
+
+
+class Gpus:
+    """NVML, loaded at the first look; a machine without it is looked at once."""
+
+    def __init__(self) -> None:
+        self._nvml: Any = None
+        self._is_absent = False
+
+    def read(self) -> tuple[tuple[Pool, ...], Processes]:
+        """The GPUs, and what each process holds on each."""
+        nvml = self._loaded()
+        if nvml is None:
+            return (), {}
+        pools: list[Pool] = []
+        processes: Processes = {}
+        try:
+            for index in range(nvml.nvmlDeviceGetCount()):
+                device = nvml.nvmlDeviceGetHandleByIndex(index)
+                memory = nvml.nvmlDeviceGetMemoryInfo(device)
+                pools.append(Pool(memory.total / _MB, memory.free / _MB))
+                for one in self._running(nvml, device):
+                    # What a driver does not tell about a process comes as nothing.
+                    processes[index, one.pid] = (one.usedGpuMemory or 0) / _MB
+        except nvml.NVMLError:
+            return tuple(pools), processes
+        return tuple(pools), processes
+
+    def ids(self) -> tuple[str, ...]:
+        """What the driver calls each card, whatever its number."""
+        nvml = self._loaded()
+        if nvml is None:
+            return ()
+        made: list[str] = []
+        try:
+            for index in range(nvml.nvmlDeviceGetCount()):
+                told = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
+                # Older bindings tell bytes.
+                made.append(told.decode() if isinstance(told, bytes) else str(told))
+        except nvml.NVMLError:
+            return tuple(made)
+        return tuple(made)
+
+    def can_look(self) -> bool:
+        """Whether there is anything that could tell of a GPU."""
+        return self._loaded() is not None
+
+    def close(self) -> None:
+        """Leave NVML."""
+        if self._nvml is not None:
+            try:
+                self._nvml.nvmlShutdown()
+            except self._nvml.NVMLError:
+                # The driver went away before us.
+                self._is_absent = True
+            self._nvml = None
+
+    def _running(self, nvml: Any, device: Any) -> list[Any]:
+        return [
+            *nvml.nvmlDeviceGetComputeRunningProcesses(device),
+            *nvml.nvmlDeviceGetGraphicsRunningProcesses(device),
+        ]
+
+    def _loaded(self) -> Any:
+        if self._nvml is None and not self._is_absent:
+            try:
+                made = import_module("pynvml")
+            except ImportError:
+                self._is_absent = True
+                return None
+            try:
+                made.nvmlInit()
+            except made.NVMLError:
+                self._is_absent = True
+                return None
+            self._nvml = made
+        return self._nvml

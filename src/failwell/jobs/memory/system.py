@@ -1,0 +1,142 @@
+"""The real probe: main memory within the container's limits, the disk, and the GPUs if there are any."""
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from failwell.jobs.memory.gpu import Gpus
+from failwell.jobs.memory.ledger import Pool
+from failwell.jobs.memory.machine import Machine
+
+_MB = 1024.0 * 1024.0
+
+Written = Mapping[int, float]
+"""Process → the megabytes that it, and those of its children that have ended, wrote in their lives."""
+
+
+def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
+    """What these processes wrote; `None` where nobody tells."""
+    made: dict[int, float] = {}
+    for pid in pids:
+        try:
+            text = (proc / str(pid) / "io").read_text(encoding="ascii")
+            told = {name: float(much) for name, much in (line.split(": ") for line in text.splitlines())}
+            # Either count misses something: the first what is written through memory, the second what
+            # goes to file systems without a device. What goes to neither disk nor file is in the first.
+            made[pid] = max(told["wchar"], told["write_bytes"]) / _MB
+        except (OSError, ValueError, KeyError):
+            continue
+    return made or None
+
+
+def since(before: Written | None, now: Written | None) -> float | None:
+    """What was written between two looks; whoever was not there at the first began with nothing."""
+    if now is None:
+        return None
+    return sum(much - (before or {}).get(pid, 0.0) for pid, much in now.items())
+
+
+class SystemProbe:
+    """Reads /proc, the control groups, the file system of `folder` and NVML."""
+
+    def __init__(
+        self, folder: Path, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
+    ) -> None:
+        self._folder = folder
+        self._proc = proc
+        self._groups = groups
+        self._gpus = Gpus()
+
+    def read(self) -> Machine:
+        """Look once."""
+        gpus, processes = self._gpus.read()
+        return Machine(
+            ram=self._ram(), disk=self._disk(), gpus=gpus, gpu_processes=processes, gpu_ids=self._gpus.ids()
+        )
+
+    def close(self) -> None:
+        """Leave NVML."""
+        self._gpus.close()
+
+    def _ram(self) -> Pool | None:
+        pool = self._whole() or _by_psutil()
+        if pool is None:
+            return None
+        for limit, used in self._limits():
+            pool = Pool(min(pool.total, limit), min(pool.free, max(0.0, limit - used)))
+        return pool
+
+    def _whole(self) -> Pool | None:
+        try:
+            lines = (self._proc / "meminfo").read_text(encoding="ascii").splitlines()
+            found = {line.partition(":")[0]: float(line.split()[1]) / 1024 for line in lines if ":" in line}
+            return Pool(found["MemTotal"], found["MemAvailable"])
+        except (OSError, ValueError, IndexError, KeyError):
+            return None
+
+    def _limits(self) -> list[tuple[float, float]]:
+        """The limit of each control group above us, and what is used under it. Caches can be given up."""
+        found: list[tuple[float, float]] = []
+        for folder in self._folders():
+            limit = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
+            used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
+            if limit is None or used is None or limit >= _UNLIMITED:
+                continue
+            found.append((limit / _MB, max(0.0, used - _cache(folder)) / _MB))
+        return found
+
+    def _folders(self) -> list[Path]:
+        try:
+            lines = (self._proc / "self/cgroup").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return []
+        made: list[Path] = []
+        for line in lines:
+            _, names, path = line.split(":", 2)
+            if names not in ("", "memory"):
+                continue
+            top = self._groups if not names else self._groups / "memory"
+            below = top / path.lstrip("/")
+            made += [one for one in (below, *below.parents) if one == top or top in one.parents]
+        return made
+
+    def _disk(self) -> Pool | None:
+        place = self._folder
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        try:
+            usage = shutil.disk_usage(place)
+        except OSError:
+            return None
+        return Pool(usage.total / _MB, usage.free / _MB)
+
+
+_UNLIMITED = float(1 << 60)
+
+
+def _number(file: Path) -> float | None:
+    try:
+        text = file.read_text(encoding="ascii").strip()
+        return None if text == "max" else float(text)
+    except (OSError, ValueError):
+        return None
+
+
+def _cache(folder: Path) -> float:
+    try:
+        text = (folder / "memory.stat").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    held = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return float(held.get("inactive_file") or held.get("total_inactive_file") or 0)
+
+
+def _by_psutil() -> Pool | None:
+    """Where there is no /proc."""
+    try:
+        from importlib import import_module
+
+        memory = import_module("psutil").virtual_memory()
+    except (ImportError, OSError):
+        return None
+    return Pool(memory.total / _MB, memory.available / _MB)

@@ -1,0 +1,216 @@
+"""What capabilities print and log: the last lines of each job, in files that their owner alone can read.
+
+    lines/JOB.jsonl                what was said during a job, over all its attempts
+    lines/worker-INSTANCE.jsonl    what a worker said that belongs to no job, or to nobody knows which
+
+One JSON object a line, with a number `n` that rises, so that whoever follows a file can go on after it was
+cut. Secrets of the capability were masked before the lines came here.
+"""
+
+import asyncio
+import os
+import re
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from json import loads
+from pathlib import Path
+from time import time
+from typing import Any, cast
+
+from failwell.fault.base import Fault
+from failwell.fault.frozen import frozen
+from failwell.jobs.worker.environment import SHORTEST_SECRET
+from failwell.jobs.worker.worker import Logged
+from failwell.journal.event import encoded
+from failwell.journal.folder import make_private
+from failwell.report.redact import mask_known, register_secret
+from failwell.runtime.suppress import suppress
+
+_ROOM = 1_000
+"""Characters by which a text may grow when its secrets are masked."""
+
+
+def shown(value: Any, secrets: Mapping[str, str]) -> Any:
+    """`value` with these secrets masked, in whatever text of it they stand."""
+    for secret in secrets.values():
+        if len(secret) >= SHORTEST_SECRET:
+            register_secret(secret)
+    return _masked(value)
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask_known(value, len(value) + _ROOM)
+    if isinstance(value, Mapping):
+        return {_masked(key): _masked(one) for key, one in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_masked(one) for one in cast("list[Any]", value)]
+    return value
+
+
+LINES = "lines"
+MOST_LINES = 200
+MOST_BYTES = 65_536
+_OVERHEAD = 64
+"""Bytes of a line beside its text."""
+_SOON = 0.2
+"""Seconds after which a line is in its file at the latest."""
+_REMEMBERED = 64
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+@frozen
+class Printed:
+    """One line that a capability printed or logged."""
+
+    n: int
+    at: float
+    """Seconds since 1970."""
+    stream: str
+    """`stdout`, `stderr` or `log`."""
+    text: str
+    level: str = ""
+    logger: str = ""
+
+
+def read_lines(folder: Path, job: str, after: int = 0) -> list[Printed]:
+    """The last lines of a job that came after number `after`; `folder` is the store's."""
+    return _read(_file(folder, job), after)
+
+
+def read_worker_lines(folder: Path, instance: str, after: int = 0) -> list[Printed]:
+    """The last lines of a worker that belong to no job."""
+    return _read(_file(folder, f"worker-{instance}"), after)
+
+
+class Lines:
+    """Keeps the last lines, on the event loop of the host."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tails: OrderedDict[str, _Tail] = OrderedDict()
+        self._dirty: dict[str, _Tail] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, event: Logged, job: str | None) -> None:
+        """Keep one line; of a worker where it is not known which job it belongs to."""
+        name = f"worker-{event.instance}" if job is None else job
+        if _NAME.fullmatch(name) is None:
+            return
+        tail = self._tails.get(name)
+        if tail is None:
+            tail = self._tails[name] = _Tail(_file(self._folder, name))
+        self._tails.move_to_end(name)
+        tail.add(event)
+        self._dirty[name] = tail
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_SOON, self.flush)
+
+    def flush(self, name: str | None = None) -> None:
+        """Put what is new into the files: of one job, or all of it."""
+        if name is not None:
+            tail = self._dirty.pop(name, None)
+            if tail is not None:
+                tail.save()
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for tail in self._dirty.values():
+            tail.save()
+        self._dirty.clear()
+        while len(self._tails) > _REMEMBERED:
+            self._tails.popitem(last=False)
+
+
+class _Tail:
+    """The last lines of one file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        # A job that is tried again, or whose host was started again, goes on where it was.
+        before = _read(file, 0)
+        self._held: deque[Printed] = deque(before, MOST_LINES)
+        self._bytes = sum(len(one.text) + _OVERHEAD for one in before)
+        self._in_file = 2 * self._bytes
+        """About: names and escapes take room too. It decides when the file is written anew, and no more."""
+        self._number = before[-1].n if before else 0
+        self._fresh = 0
+
+    def add(self, event: Logged) -> None:
+        self._number += 1
+        if len(self._held) == MOST_LINES:
+            self._forget()
+        line = Printed(
+            n=self._number,
+            at=round(time(), 3),
+            stream=event.stream,
+            text=event.text,
+            level=event.level,
+            logger=event.logger,
+        )
+        self._held.append(line)
+        self._bytes += len(line.text) + _OVERHEAD
+        self._fresh += 1
+        while self._bytes > MOST_BYTES and len(self._held) > 1:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._bytes -= len(self._held.popleft().text) + _OVERHEAD
+
+    def save(self) -> None:
+        """Add what is new to the file; a file that has grown long is written anew with what is kept."""
+        new = list(self._held)[-min(self._fresh, len(self._held)) :]
+        is_whole = self._fresh >= len(self._held)
+        self._fresh = 0
+        text = "".join(f"{_line(one)}\n" for one in new)
+        with suppress(OSError, Fault, reason="lines are a courtesy; jobs go on without them"):
+            if is_whole or self._in_file + len(text) > 2 * MOST_BYTES:
+                self._write_anew()
+            else:
+                _write(self._file, text, os.O_APPEND)
+                self._in_file += len(text)
+
+    def _write_anew(self) -> None:
+        text = "".join(f"{_line(one)}\n" for one in self._held)
+        draft = self._file.with_name(f".{self._file.name}")
+        _write(draft, text, os.O_TRUNC)
+        os.replace(draft, self._file)
+        self._in_file = len(text)
+
+
+def _write(file: Path, text: str, how: int) -> None:
+    make_private(file.parent)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | how, 0o600), "a", encoding="ascii") as out:
+        out.write(text)
+
+
+def _line(line: Printed) -> str:
+    told: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
+    if line.level:
+        told["level"] = line.level
+    if line.logger:
+        told["logger"] = line.logger
+    return encoded(told)
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / LINES / f"{name}.jsonl"
+
+
+def _read(file: Path, after: int) -> list[Printed]:
+    try:
+        rows = file.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return []
+    found: list[Printed] = []
+    for row in rows:
+        try:
+            told = cast("dict[str, Any]", loads(row))
+            line = Printed(**told)
+        except (ValueError, TypeError):
+            # Half a line: its other half is being written, or never will be.
+            continue
+        if line.n > after:
+            found.append(line)
+    return found[-MOST_LINES:]

@@ -1,0 +1,172 @@
+"""What this machine is, and whether a capability can run on it.
+
+Only what is known to be missing stands in the way: an accelerator that nobody can look for here is
+not refused, and whoever asks is told so.
+"""
+
+import platform
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from failwell.fault.axes import ActionKind
+from failwell.fault.capability import CapabilityFatalError
+from failwell.fault.facts import UserAction
+from failwell.fault.frozen import frozen
+from failwell.jobs.faults import mistaken
+from failwell.jobs.manifest_keys import not_one_of
+
+if TYPE_CHECKING:
+    from failwell.jobs.manifest import Manifest
+
+ACCELERATORS = {
+    "cuda": "an NVIDIA card with its driver",
+    "rocm": "an AMD card with its driver, on Linux",
+    "mps": "the GPU of a Mac with its own processor",
+}
+"""What may be asked for, and what that is."""
+_SYSTEMS = {"linux": "linux", "darwin": "darwin", "windows": "win"}
+_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+PLATFORMS = tuple(f"{system}-{machine}" for system in _SYSTEMS.values() for machine in ("x64", "arm64"))
+
+
+@frozen
+class Resources:
+    """Yes-or-no facts. Amounts are measured, never declared."""
+
+    gpu: bool = False
+    accelerators: tuple[str, ...] = ()
+    """Those of `ACCELERATORS` that it can work on, of which one is enough; empty means any."""
+    platforms: tuple[str, ...] = ()
+    """Such as `linux-x64`, `darwin-arm64`, of which it has to be one; empty means any."""
+
+
+def platform_name(system: str, machine: str) -> str:
+    """Such as `linux-x64`; a machine that has no shorter name is called what it calls itself."""
+    told = machine.lower()
+    return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(told, told)}"
+
+
+def wrong_needs(needs: Resources) -> list[tuple[str, str]]:
+    """Every name of an accelerator or a platform that means nothing, and what is wrong with it."""
+    # Whatever this machine is may be named, however rare it is.
+    platforms = dict.fromkeys((*PLATFORMS, platform_name(platform.system(), platform.machine())))
+    wanted = (
+        ("resources.accelerators", needs.accelerators, ACCELERATORS),
+        ("resources.platforms", needs.platforms, platforms),
+    )
+    return [
+        (key, not_one_of(name, known)) for key, names, known in wanted for name in names if name not in known
+    ]
+
+
+_NVIDIA = ("nvidia[0-9]*", "nvhost-gpu", "dxg")
+"""Device files of NVIDIA's driver: on servers, on boards, and below Windows."""
+
+
+class NotHere(CapabilityFatalError, kind="tool.unavailable"):
+    """The machine is not one that the capability can run on."""
+
+    capability_name: str = ""
+    missing: tuple[str, ...] = ()
+
+
+@frozen
+class Place:
+    """A machine, as far as capabilities care."""
+
+    platform: str
+    accelerators: Mapping[str, bool | None]
+    """Whether each is there; `None` where it cannot be looked for."""
+
+    def missing(self, needs: Resources) -> list[str]:
+        """What stands in the way, in words; nothing where it can run."""
+        found: list[str] = []
+        if needs.platforms and self.platform not in needs.platforms:
+            found.append(f"it runs on {_listed(needs.platforms)}, and this machine is `{self.platform}`")
+        known = [self.accelerators.get(name, False) for name in needs.accelerators]
+        if known and not any(one is not False for one in known):
+            there = [name for name, is_there in self.accelerators.items() if is_there]
+            has = f"only {_listed(there, 'and')}" if there else "no accelerator"
+            found.append(f"it needs {_listed(needs.accelerators)}, and this machine has {has}")
+        return found
+
+    def unseen(self, needs: Resources) -> list[str]:
+        """Which accelerators it needs that cannot be looked for here, in words."""
+        if any(self.accelerators.get(name) for name in needs.accelerators):
+            return []
+        return [
+            f"whether this machine has `{name}` cannot be seen; install `nvidia-ml-py` to have it looked for"
+            for name in needs.accelerators
+            if self.accelerators.get(name, False) is None
+        ]
+
+
+@cache
+def here() -> Place:
+    """This machine. It is looked at once."""
+    return place(platform.system(), platform.machine(), Path("/dev"))
+
+
+def place(system: str, machine: str, devices: Path) -> Place:
+    """The machine of which this is known; `devices` is where Linux has its device files."""
+    name = platform_name(system, machine)
+    is_linux = system.lower() == "linux"
+    return Place(
+        platform=name,
+        accelerators={
+            "cuda": _has_cuda(system.lower(), devices),
+            "rocm": is_linux and (devices / "kfd").exists(),
+            "mps": name == "darwin-arm64",
+        },
+    )
+
+
+def check_here(manifest: "Manifest") -> None:
+    """Refuse a capability that cannot run on this machine.
+
+    Raises:
+        CapabilityConfigError: it asks for something that does not exist anywhere.
+        NotHere: what it asks for is not here.
+    """
+    needs = manifest.resources
+    if not needs.platforms and not needs.accelerators:
+        return
+    wrong = wrong_needs(needs)
+    if wrong:
+        raise mistaken(f"the manifest of {manifest.name!r} is not valid", wrong)
+    missing = here().missing(needs)
+    if missing:
+        raise NotHere(
+            message=f"capability {manifest.name!r} cannot run here: {'; '.join(missing)}",
+            capability_name=manifest.name,
+            missing=tuple(missing),
+            user_action=UserAction(
+                ActionKind.FIX_CONFIGURATION,
+                "run it on a machine that has it, or correct `[resources]` in its manifest",
+            ),
+        )
+
+
+def _has_cuda(system: str, devices: Path) -> bool | None:
+    if system == "darwin":
+        return False
+    if system == "linux" and any(any(devices.glob(pattern)) for pattern in _NVIDIA):
+        return True
+    from failwell.jobs.memory.gpu import Gpus
+
+    gpus = Gpus()
+    try:
+        can_look = gpus.can_look()
+        pools, _processes = gpus.read()
+    finally:
+        gpus.close()
+    if pools:
+        return True
+    # Without its device files the driver is not there; other systems have none that could be looked at.
+    return False if system == "linux" or can_look else None
+
+
+def _listed(names: "tuple[str, ...] | list[str]", word: str = "or") -> str:
+    return f" {word} ".join(f"`{name}`" for name in names)

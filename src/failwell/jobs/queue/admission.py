@@ -1,0 +1,239 @@
+"""Who may start now: lanes, places, memory; and making room where memory is short."""
+
+import asyncio
+from collections.abc import Mapping
+
+from failwell.fault.base import Fault
+from failwell.fault.facts import ResourceShortfall
+from failwell.jobs.faults import NeverFits, NotReadable
+from failwell.jobs.memory import ledger
+from failwell.jobs.memory.evict import Evicted, evict
+from failwell.jobs.queue.ends import Ends
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.record import Record
+from failwell.jobs.queue.state import State
+from failwell.report.record import ErrorReport
+from failwell.report.revive import revive
+
+
+class Admission:
+    """Takes jobs out of the line when there is room for them."""
+
+    def __init__(self, state: State, record: Record, ends: Ends) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._rescan: asyncio.TimerHandle | None = None
+        self._evicted_for: dict[str, float] = {}
+        self._evicting: set[str] = set()
+        """The pools in which somebody makes room right now."""
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._rescan is not None:
+            self._rescan.cancel()
+
+    def admit(self) -> list[Entry]:
+        """Take the jobs that may start now out of the line."""
+        starting: list[Entry] = []
+        if self._state.is_paused or self._state.is_stopping:
+            return starting
+        rules = self._state.rules
+        blocked_pools: set[str] = set()
+        while self._state.running < rules.lanes and self._state.alone is None:
+            began = len(starting)
+            for entry in self._state.line.firsts():
+                verdict = self._safely(entry, blocked_pools)
+                if verdict == "stop":
+                    return starting
+                if verdict == "start":
+                    starting.append(entry)
+                    break
+            if len(starting) == began:
+                break
+        return starting
+
+    def _safely(self, entry: Entry, blocked: set[str]) -> str:
+        """`_consider`; whatever nobody foresaw about one job ends that job, and not the queue."""
+        try:
+            return self._consider(entry, blocked)
+        except Exception as error:  # noqa: BLE001  (a turn that raises is repeated for ever, and nobody gets on)
+            station = self._state.stations.get(entry.request.instance)
+            if station is not None and entry.id in station.entries:
+                self._state.leave(entry, station)
+            self._give_up(entry, error)
+            return "wait"
+
+    def _consider(self, entry: Entry, blocked: set[str]) -> str:
+        """Begin a job if it may start; `start`, `wait` or `stop` as in `_may_start`."""
+        name = entry.request.instance
+        if self._ends.is_late(entry):
+            self._state.line.leave(entry)
+            self._ends.fail(entry, self._ends.late(entry))
+            return "wait"
+        station = self._state.station_in_line(name)
+        if station is None:
+            self.block(entry, "not loaded here", f"`{name}` is not loaded here")
+        elif isinstance(station, NotReadable):
+            self.block(entry, "not readable", str(station))
+        elif isinstance(station, Fault):
+            self._give_up(entry, station)
+        elif not station.is_enabled:
+            self.block(entry, "disabled", f"`{name}` is disabled")
+        elif not (station.is_full or station.is_closed):
+            verdict = self._may_start(entry, station, blocked)
+            if verdict == "start":
+                self._state.line.take(name)
+                self._begin(entry, station)
+            return verdict
+        return "wait"
+
+    def _give_up(self, entry: Entry, error: Exception) -> None:
+        self._state.line.leave(entry)
+        self._ends.fail(entry, self._state.described(entry, error))
+
+    def _may_start(self, entry: Entry, station: Station, blocked: set[str]) -> str:
+        """`start`, `wait`, or `stop`: nobody behind this one may start either."""
+        if self._state.book.profile(station) is None:
+            if self._state.running == 0:
+                if self._state.book.is_fresh:
+                    return "start"
+                # What it takes is seen only against what there was before.
+                self.look()
+                return "stop"
+            self.block(
+                entry,
+                "alone",
+                "its needs are not known yet, so it is measured alone: waits for the others to end",
+            )
+            # Those behind it wait as well, else it might never be alone.
+            return "stop"
+        found = self._state.book.may_start(station, self._state.stations.values())
+        if isinstance(found, ledger.Fits):
+            return "start" if not blocked or not _uses(self._state.book.peaks(station), blocked) else "wait"
+        if found is None:
+            self.look()
+            return "wait"
+        if isinstance(found, ledger.Never):
+            self._state.line.leave(entry)
+            self._ends.fail(entry, self.never(entry, found))
+            return "wait"
+        if isinstance(found, ledger.Unknown):
+            if self._state.running == 0:
+                return "start"
+            words = ledger.words_for(found.pool)
+            self.block(entry, found.pool, f"nothing tells how much {words} is free, so it runs alone")
+            return "stop"
+        self.block(entry, f"{found.pool} {found.is_reserved}", _short_words(found))
+        self._look_again()
+        is_starving = self._state.steady() - entry.since > self._state.rules.starving
+        if is_starving:
+            blocked.add(found.pool)
+        if not found.is_reserved and found.pool != ledger.DISK:
+            self._make_room(entry, station, found, is_starving)
+        return "wait"
+
+    def _begin(self, entry: Entry, station: Station) -> None:
+        self._state.running += 1
+        station.entries[entry.id] = entry
+        alone = self._state.book.profile(station) is None
+        if alone:
+            self._state.alone = entry
+        self._state.book.reserve(station, alone=alone)
+        entry.begin(self._state.now())
+        self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
+
+    def block(self, entry: Entry, why: str, reason: str) -> None:
+        """Say why a job does not start; once, until it is something else. Numbers that move are no news."""
+        if entry.block != why:
+            entry.block, entry.reason = why, reason
+            self._record.say(entry, "blocked", {"reason": reason})
+
+    def never(self, entry: Entry, found: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:
+        """The report of a job that the whole machine is too small for; `cause` is the failure that told so."""
+        fault = NeverFits(
+            instance=entry.request.instance,
+            resource=ledger.words_for(found.pool),
+            needed_mb=round(found.needed, 1),
+            budget_mb=round(found.budget, 1),
+            retryable=False,
+            resource_shortfall=ResourceShortfall(
+                ledger.resource_of(found.pool), round(found.needed, 1), round(found.budget, 1)
+            ),
+        )
+        if cause is not None:
+            fault.__cause__ = revive(cause)
+        return self._state.described(entry, fault)
+
+    def look(self) -> None:
+        """Look at the machine, then have a turn."""
+        if not self._state.book.is_looking:
+            self._state.spawn(self._looking())
+
+    async def _looking(self) -> None:
+        await self._state.book.look()
+        self._state.wake()
+
+    def _look_again(self) -> None:
+        """Somebody outside may free what is short; nobody tells us, so we look."""
+        if self._rescan is None and not self._state.is_stopping:
+            self._rescan = self._state.loop.call_later(self._state.rules.rescan, self._rescanned)
+
+    def _rescanned(self) -> None:
+        self._rescan = None
+        self.look()
+
+    def _make_room(self, entry: Entry, station: Station, found: ledger.Short, is_starving: bool) -> None:
+        now = self._state.loop.time()
+        if (
+            found.pool in self._evicting
+            or now - self._evicted_for.get(entry.id, -1e9) < self._state.rules.calm
+        ):
+            return
+        self._evicted_for = {job: at for job, at in self._evicted_for.items() if job in self._state.live}
+        self._evicted_for[entry.id] = now
+        target = max((found.needed - found.available) * ledger.MARGIN, 1.0)
+        self._state.spawn(self.evict(found.pool, target, station.instance, spare_wanted=not is_starving))
+
+    async def evict(self, pool: str, target: float | None, own: str, *, spare_wanted: bool) -> None:
+        """Free something for the sake of instance `own`; with `spare_wanted` not from those that have work."""
+
+        def excluded() -> set[str]:
+            wanted = (
+                {one for one in self._state.stations if self._state.line.waits_for(one)}
+                if spare_wanted
+                else set[str]()
+            )
+            return {own, *wanted}
+
+        self._evicting.add(pool)
+        try:
+            await evict(self._state.stations, self._state.book, pool, target, excluded, self._evicted)
+            await self._state.book.look()
+        finally:
+            self._evicting.discard(pool)
+        self._state.wake()
+
+    def _evicted(self, one: Evicted) -> None:
+        how = "released" if one.in_place else "stopped"
+        self._record.tell_of_worker(
+            "worker:evicted",
+            {
+                "instance": one.instance,
+                "resource": ledger.resource_of(one.pool),
+                "mb": round(one.held, 1),
+                "how": how,
+            },
+        )
+
+
+def _uses(peaks: Mapping[str, float], pools: set[str]) -> bool:
+    return any(peaks.get(pool, 0.0) > ledger.NOTICEABLE for pool in pools)
+
+
+def _short_words(found: ledger.Short) -> str:
+    words = ledger.words_for(found.pool)
+    if found.is_reserved:
+        return f"needs {found.needed:,.0f} MB of {words}, and running jobs leave {found.available:,.0f} MB"
+    return f"needs {found.needed:,.0f} MB more of {words}, and {found.available:,.0f} MB is free"

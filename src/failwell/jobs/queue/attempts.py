@@ -1,0 +1,411 @@
+"""One attempt at a job: handed to its worker, answered, and brought to what follows from the answer."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, cast
+
+from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityTimeoutError
+from failwell.jobs.job import CancelPhase, JobState
+from failwell.jobs.memory import ledger
+from failwell.jobs.memory.evict import released
+from failwell.jobs.queue.admission import Admission
+from failwell.jobs.queue.ends import Ends, passed
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.events import Items
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.record import Record
+from failwell.jobs.queue.retry import Again, Facts, Over, next_step
+from failwell.jobs.queue.state import State
+from failwell.jobs.store.rows import drop, kept_result
+from failwell.jobs.worker.worker import WorkerState
+from failwell.journal.faults import NotRecordable
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
+
+FREEING = "freeing"
+"""What keeps a job from its next attempt while room is made for it."""
+
+
+class Aftermath:
+    """Acts on what the policy decides."""
+
+    def __init__(self, state: State, record: Record, ends: Ends, admission: Admission) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._admission = admission
+
+    def failure(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+        """An attempt failed: another one, or the end."""
+        if self._state.is_stopping and entry.cancelled is None:
+            self._ends.put_back(entry, "the queue was stopped while it ran")
+            return
+        now = self._state.now()
+        if self._ends.is_late(entry) and entry.cancelled is None:
+            self._ends.fail(entry, self._ends.late(entry))
+            return
+        never = self._never(entry, station, report)
+        if never is not None and entry.cancelled is None:
+            self._ends.fail(entry, never)
+            return
+        facts = Facts(
+            attempt=entry.attempt,
+            charged=entry.charged,
+            most=entry.request.control.get("max_attempts"),
+            was_cancelled=entry.cancelled is not None,
+            left=None if entry.deadline is None else entry.deadline - now,
+            idempotent=entry.request.control.get("idempotent"),
+        )
+        if (station.is_being_freed or station.is_leaving) and entry.cancelled is None:
+            # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
+            step: Again | Over = Again(0.0, is_charged=False, why="its worker was stopped")
+        else:
+            step = next_step(self._state.rules.policy, report, facts, self._state.jitter())
+        if isinstance(step, Again) and entry.items is None:
+            self._again(entry, station, report, step, now)
+        elif isinstance(step, Again) or not step.was_cancelled:
+            self._ends.fail(entry, report)
+        else:
+            entry.error = report
+            self._ends.end(entry, JobState.CANCELLED)
+
+    def _again(self, entry: Entry, station: Station, report: ErrorReport, step: Again, now: float) -> None:
+        entry.state = JobState.WAITING
+        entry.error = report
+        if not step.is_charged:
+            entry.charged -= 1
+        entry.due = now + step.after
+        self._record.say(
+            entry,
+            "parked" if step.is_parked else "retrying",
+            {"attempt": entry.attempt, "kind": report.kind, "after": round(step.after, 3), "why": step.why},
+        )
+        if step.frees:
+            self._admission.block(entry, FREEING, "waits until something is freed for its next attempt")
+            self._state.spawn(self._free(entry, station, report))
+        elif step.after <= 0:
+            self._state.line.add(entry)
+        else:
+            self._ends.at(entry.due, "due", entry)
+        self._state.wake()
+
+    async def _free(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+        """Make room for the next attempt, and clean the worker that failed where that is needed."""
+        try:
+            await self._make_room(entry, station, report)
+        except Exception as error:  # noqa: BLE001  (whatever it was, the job must not be left waiting for it)
+            # The next attempt tells what is wrong, and is told to whoever waits.
+            self._record.tell_of_worker(
+                "worker:not_freed", {"instance": station.instance, "kind": describe(error).kind}
+            )
+        finally:
+            if entry.state is JobState.WAITING and not self._state.is_stopping:
+                entry.due = entry.reason = entry.block = None
+                self._record.dirty[entry.id] = entry
+                self._state.line.add(entry)
+                self._state.wake()
+
+    async def _make_room(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+        short = report.resource_shortfall
+        pool = self._pool(report, station)
+        if self._state.book.budget(pool) is None:
+            # It failed before anybody looked at the machine.
+            await self._state.book.look()
+            never = self._never(entry, station, report)
+            if never is not None and entry.state is JobState.WAITING:
+                self._ends.fail(entry, never)
+                return
+        target = ledger.to_free(
+            self._state.book.peaks(station).get(pool, 0.0),
+            None if short is None else short.needed,
+            None if short is None else short.available,
+        )
+        if pool != ledger.DISK:
+            await self._admission.evict(pool, target, station.instance, spare_wanted=False)
+        if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
+            await _clean(station)
+
+    def _never(self, entry: Entry, station: Station, report: ErrorReport) -> ErrorReport | None:
+        """The report of a job that told to need more than there is for all jobs together."""
+        short = report.resource_shortfall
+        if short is None:
+            return None
+        pool = self._pool(report, station)
+        budget = self._state.book.budget(pool)
+        if budget is None or not short.needed > budget:
+            return None
+        return self._admission.never(entry, ledger.Never(pool, short.needed, budget), report)
+
+    def _pool(self, report: ErrorReport, station: Station) -> str:
+        short = report.resource_shortfall
+        name = short.resource if short is not None else report.kind
+        if name in ("gpu_vram_mb", "resource.gpu_memory"):
+            return self._state.book.card(station)
+        return ledger.DISK if name in ("disk_mb", "resource.disk") else ledger.RAM
+
+
+async def _clean(station: Station) -> None:
+    """Give the worker that failed its memory back. Nothing is started in it meanwhile: it may be ended."""
+    station.is_being_freed = True
+    try:
+        if not await released(station):
+            await station.worker.restart()
+    finally:
+        station.is_being_freed = False
+
+
+HOOK_SECONDS = 10.0
+"""What a capability has to take note of being switched on or off. A worker that takes longer is ended."""
+
+
+class Attempts:
+    """Runs jobs."""
+
+    def __init__(self, state: State, record: Record, ends: Ends, after: Aftermath) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._after = after
+
+    def launch(self, entry: Entry, station: Station) -> None:
+        """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
+        began = self._state.loop.time()
+        request = entry.request
+        limit: float | None = None
+
+        def told(answer: "asyncio.Future[Any]") -> None:
+            error = answer.exception()
+            if error is None:
+                self._answered(entry, station, began, answer.result(), None)
+            else:
+                self._answered(entry, station, began, None, _named(entry, error, limit))
+
+        if entry.items is None:
+            try:
+                limit = self._limit(entry)
+                if station.worker.begin(entry.id, request.arguments, request.action, limit, told):
+                    entry.is_sent = True
+                    return
+            except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)
+                self._answered(entry, station, began, None, raised)
+                return
+        entry.task = self._state.spawn(self._run(entry, station, began))
+
+    async def _run(self, entry: Entry, station: Station, began: float) -> None:
+        value, error = None, None
+        try:
+            if entry.cancelled is not None:
+                # The cancel came between the record of the start and the start.
+                raise _stopped(entry)  # noqa: TRY301  (it ends as any other cancelled call)
+            entry.is_called = True
+            if entry.deadline is not None:
+                await self._start_in_time(entry, station)
+            value = await self._call(entry, station)
+        except asyncio.CancelledError:
+            if entry.cancelled is None:
+                self._put_back(entry, station, began)
+                return
+            self._tell_phases(entry)
+            error = _stopped(entry)
+        except Exception as raised:  # noqa: BLE001  (whatever a worker's adapter did not foresee ends this job alone)
+            error = raised
+        entry.is_called = False
+        entry.task = None
+        self._answered(entry, station, began, value, error)
+
+    async def _start_in_time(self, entry: Entry, station: Station) -> None:
+        """Wait for the worker no longer than the job may. Its start goes on for whoever comes next."""
+        while station.worker.state is not WorkerState.READY:
+            bound = asyncio.timeout(self._left(entry))
+            try:
+                async with bound:
+                    await station.worker.start()
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                raise passed(entry) from None
+
+    async def _call(self, entry: Entry, station: Station) -> Any:
+        """Have the work done; what comes back is its result, or the number of items of a stream."""
+        request = entry.request
+        limit = self._limit(entry)
+        try:
+            if entry.items is not None:
+                return await self._hand_over(entry, entry.items, station, limit)
+            return await station.worker.call(
+                entry.id, request.arguments, action=request.action, timeout=limit
+            )
+        except CapabilityTimeoutError as error:
+            raise _named(entry, error, limit) from None
+
+    def _tell_phases(self, entry: Entry) -> None:
+        """It was cancelled before its worker knew of it, so nobody else tells how far that has got."""
+        if entry.phase is None:
+            for phase in (CancelPhase.COOPERATIVE, CancelPhase.COMPLETED):
+                entry.phase = phase
+                self._record.say(entry, "cancel_phase", {"phase": phase.value})
+
+    def _put_back(self, entry: Entry, station: Station, began: float) -> None:
+        """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
+        entry.is_called = False
+        entry.task = None
+        self._ended(entry, station, began, well=False)
+        self._ends.put_back(entry, "the queue was stopped while it ran")
+        if not self._state.is_stopping:
+            self._state.line.add(entry)
+
+    def _answered(
+        self, entry: Entry, station: Station, began: float, value: Any, error: BaseException | None
+    ) -> None:
+        """A call came back."""
+        if (
+            self._state.is_stopping
+            and not entry.is_sent
+            and entry.task is None
+            and entry.id not in station.entries
+        ):
+            # It was put back already.
+            drop(value)
+            return
+        entry.is_sent = False
+        result = None
+        if error is None and entry.cancelled is None:
+            try:
+                result = kept_result(value)
+            except NotRecordable as fault:
+                error = fault
+        if result is not None:
+            if self._state.book.profile(station) is None and not self._state.is_stopping:
+                # What a short call took of a card or of the disk is seen only if somebody looks before
+                # anything else starts.
+                self._state.spawn(self._end_after_a_look(entry, station, began, value, result))
+            else:
+                self._end_well(entry, station, began, result)
+            return
+        drop(value)
+        report = self._state.described(entry, error if entry.cancelled is None and error else _stopped(entry))
+        if entry.canceller is not None and not entry.canceller.done():
+            # Its phases come before its end.
+            entry.canceller.add_done_callback(lambda _done: self._end_badly(entry, station, began, report))
+        else:
+            self._end_badly(entry, station, began, report)
+
+    async def _end_after_a_look(
+        self, entry: Entry, station: Station, began: float, value: Any, result: str
+    ) -> None:
+        try:
+            await self._state.book.look()
+        finally:
+            # Also when the queue stops meanwhile: the job has ended well all the same.
+            if entry.cancelled is None:
+                self._end_well(entry, station, began, result)
+            else:
+                drop(value)
+                self._tell_phases(entry)
+                self._end_badly(entry, station, began, self._state.described(entry, _stopped(entry)))
+
+    def _end_well(self, entry: Entry, station: Station, began: float, result: str) -> None:
+        self._ended(entry, station, began, well=True)
+        entry.result = result
+        self._ends.end(entry, JobState.COMPLETED)
+
+    def _end_badly(self, entry: Entry, station: Station, began: float, report: ErrorReport) -> None:
+        self._ended(entry, station, began, well=False)
+        self._after.failure(entry, station, report)
+
+    def _limit(self, entry: Entry) -> float | None:
+        """The seconds that a call may take which is sent now."""
+        limit = entry.request.timeout
+        if entry.deadline is None:
+            return limit
+        left = self._left(entry)
+        return left if limit is None else min(limit, left)
+
+    def _left(self, entry: Entry) -> float:
+        """The seconds until its deadline.
+
+        Raises:
+            DeadlinePassed: there are none left.
+        """
+        assert entry.deadline is not None
+        left = entry.deadline - self._state.now()
+        if left <= 0:
+            raise passed(entry)
+        return left
+
+    async def _hand_over(self, entry: Entry, taker: Items, station: Station, limit: float | None) -> int:
+        """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
+        action = "execute_stream" if entry.request.action == "execute" else entry.request.action
+        end = None if limit is None else self._state.loop.time() + limit
+        count, is_taken = 0, True
+        made = station.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
+        async with aclosing(cast("AsyncGenerator[Any]", made)) as items:
+            async for item in items:
+                is_taken = is_taken and await _taken(taker, item, end)
+                if not is_taken:
+                    drop(item)
+                count += 1
+        if limit is not None and not is_taken:
+            # The worker was done in time, and its last items were never taken.
+            raise CapabilityTimeoutError(station.manifest.name, limit)
+        return count
+
+    def _ended(self, entry: Entry, station: Station, began: float, *, well: bool) -> None:
+        """An attempt is over, one way or the other."""
+        self._state.leave(entry, station)
+        self._state.book.finish(station, well=well, seconds=self._state.loop.time() - began)
+        if station.hook_is_due and not station.entries:
+            station.hook_is_due = False
+            self._state.spawn(self.fire_hook(station, on=False))
+
+    async def fire_hook(self, station: Station, *, on: bool) -> None:
+        """Tell the capability that it was switched on or off. Its hook failing changes nothing about that."""
+        try:
+            async with asyncio.timeout(HOOK_SECONDS):
+                await station.worker.enabled(on=on)
+        except Fault as fault:
+            self._hook_failed(station, str(fault.kind))
+        except TimeoutError:
+            self._hook_failed(station, "worker.timeout")
+            # It keeps one of the worker's lanes for as long as the process lives.
+            await self._end_hung(station)
+
+    def _hook_failed(self, station: Station, kind: str) -> None:
+        self._record.tell_of_worker("worker:hook_failed", {"instance": station.instance, "kind": kind})
+
+    async def _end_hung(self, station: Station) -> None:
+        was, station.is_being_freed = station.is_being_freed, True
+        try:
+            await station.worker.stop()
+        finally:
+            station.is_being_freed = was
+            self._state.wake()
+
+
+def _stopped(entry: Entry) -> Fault:
+    from failwell.fault.capability import CapabilityCancelledError
+
+    return CapabilityCancelledError(entry.request.instance)
+
+
+async def _taken(taker: Items, item: Any, end: float | None) -> bool:
+    """Hand an item over; whether there was room for it in time."""
+    try:
+        async with asyncio.timeout_at(end):
+            await taker.put(item)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _named(entry: Entry, error: BaseException, limit: float | None) -> BaseException:
+    """The error of a call; where the limit that ran out was its deadline's, that it came too late."""
+    if (
+        isinstance(error, CapabilityTimeoutError)
+        and error.timeout_seconds == limit
+        and limit != entry.request.timeout
+    ):
+        return passed(entry)
+    return error

@@ -1,0 +1,120 @@
+"""How jobs end, and what time does to them: deadlines, and waits that are over."""
+
+import asyncio
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from failwell.jobs.faults import DeadlinePassed
+from failwell.jobs.job import JobState
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.record import Record
+from failwell.jobs.queue.state import State
+from failwell.report.record import ErrorReport
+
+_FEW = 64
+_EARLY = 0.001
+
+
+class Ends:
+    """Brings jobs to their ends."""
+
+    def __init__(self, state: State, record: Record) -> None:
+        self._state = state
+        self._record = record
+        self._timers: list[tuple[float, int, str, Entry]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Let no more time pass."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def fail(self, entry: Entry, report: ErrorReport) -> None:
+        """It failed for good."""
+        entry.error = report
+        self.end(entry, JobState.FAILED)
+
+    def end(self, entry: Entry, state: JobState) -> None:
+        """It is over."""
+        entry.end(state, self._state.now())
+        told: dict[str, Any] | None = None
+        if state is JobState.COMPLETED:
+            entry.error = None
+        elif entry.error is not None:
+            told = {"kind": entry.error.kind, "message": entry.error.message, "attempt": entry.attempt}
+        self._record.say(entry, state.value, told)
+        if self._record.is_wedged:
+            self._record.settle(entry)
+        self._state.wake()
+
+    def put_back(self, entry: Entry, reason: str) -> None:
+        """It did not come to its end, through no fault of its own, and waits again."""
+        entry.state = JobState.PENDING
+        entry.charged -= 1
+        entry.started = None
+        self._record.say(entry, "requeued", {"reason": reason, "attempt": entry.attempt})
+        self._state.wake()
+
+    def late(self, entry: Entry) -> ErrorReport:
+        """The report of a job whose time is over."""
+        return self._state.described(entry, passed(entry))
+
+    def is_late(self, entry: Entry) -> bool:
+        """Whether its time is over."""
+        return entry.deadline is not None and self._state.now() >= entry.deadline
+
+    def expect(self, entry: Entry) -> None:
+        """Let it fail at its deadline."""
+        if entry.deadline is not None:
+            self.at(entry.deadline, "deadline", entry)
+
+    def at(self, when: float, what: str, entry: Entry) -> None:
+        """Do something about it at a time of the wall clock: `due`, or `deadline`.
+
+        A wait is as long as it was meant, whoever sets that clock meanwhile; a deadline is when it says.
+        """
+        if len(self._timers) > 2 * len(self._state.live) + _FEW:
+            self._timers = [one for one in self._timers if not one[3].is_over]
+            heapify(self._timers)
+        rings = self._state.loop.time() + max(0.0, when - self._state.now())
+        heappush(self._timers, (rings, self._state.number(), what, entry))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._timers and self._timers[0][3].is_over:
+            heappop(self._timers)
+        if self._timers and not self._state.is_stopping:
+            self._timer = self._state.loop.call_at(self._timers[0][0], self._rang)
+
+    def _rang(self) -> None:
+        self._timer = None
+        again: list[Entry] = []
+        # A timer may ring a little before its time.
+        now = self._state.loop.time() + _EARLY
+        while self._timers and self._timers[0][0] <= now:
+            _, _, what, entry = heappop(self._timers)
+            if entry.is_over:
+                continue
+            if what == "due" and entry.state is JobState.WAITING:
+                entry.due = None
+                self._state.line.add(entry)
+            elif what == "deadline" and not self.is_late(entry):
+                # The clock was set back, and there is more time than there was.
+                again.append(entry)
+            elif what == "deadline" and entry.state in (JobState.PENDING, JobState.WAITING):
+                self._state.line.leave(entry)
+                self.fail(entry, self.late(entry))
+        for entry in again:
+            self.expect(entry)
+        self._set_timer()
+        self._state.wake()
+
+
+def passed(entry: Entry) -> DeadlinePassed:
+    """The fault of a job whose time is over."""
+    deadline = entry.request.deadline
+    shown = "" if deadline is None else deadline.isoformat(timespec="seconds")
+    return DeadlinePassed(job=entry.id, deadline=shown)

@@ -1,0 +1,210 @@
+"""One job that has not ended, as the queue holds it: the only thing about a job that changes in place."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.store.rows import kept_request, kept_result, moment, read_request, read_result
+from failwell.jobs.store.store import Row
+from failwell.report.record import ErrorReport
+
+if TYPE_CHECKING:
+    from asyncio import Future, Task
+
+    from failwell.jobs.queue.events import Items
+
+
+class Entry:
+    """A job on its way. `row` is what the store is told, `job` is what callers are."""
+
+    __slots__ = (
+        "accepted",
+        "attempt",
+        "block",
+        "cancelled",
+        "canceller",
+        "charged",
+        "deadline",
+        "due",
+        "ended",
+        "error",
+        "id",
+        "is_called",
+        "is_sent",
+        "items",
+        "key",
+        "losses",
+        "message",
+        "phase",
+        "place",
+        "priority",
+        "progress",
+        "reason",
+        "request",
+        "request_text",
+        "result",
+        "sequence",
+        "since",
+        "started",
+        "state",
+        "submitted",
+        "task",
+        "waiters",
+        "wanted",
+        "was",
+    )
+
+    def __init__(self, job: str, request: JobRequest, submitted: float, sequence: int) -> None:
+        self.id = job
+        self.request = request
+        self.request_text = kept_request(request)
+        self.submitted = submitted
+        self.since = submitted
+        """The same by a clock that nobody sets; who waits longer goes by it."""
+        self.sequence = sequence
+        """Rises with every job of this host; the order among equals."""
+        self.key: int | None = None
+        self.was: str | None = None
+        self.state = JobState.PENDING
+        self.priority = request.priority
+        self.started: float | None = None
+        self.ended: float | None = None
+        self.attempt = 0
+        self.charged = 0
+        self.losses = 0
+        self.due: float | None = None
+        self.deadline = None if request.deadline is None else request.deadline.timestamp()
+        self.reason: str | None = None
+        self.block: str | None = None
+        """What the reason is about."""
+        self.cancelled: float | None = None
+        self.phase: CancelPhase | None = None
+        self.progress = 0.0
+        self.message = ""
+        self.result: str | None = None
+        """As JSON."""
+        self.error: ErrorReport | None = None
+        self.is_called = False
+        """Whether a task waits for its worker to start and to answer."""
+        self.is_sent = False
+        """Whether it was sent to a worker that was ready, and no answer has come."""
+        self.place = 0
+        """Which of its tickets in the waiting line is the valid one."""
+        self.accepted: Future[Entry] | None = None
+        self.waiters: set[Future[Entry]] = set()
+        self.wanted = 0
+        """How many there are who handed it in and have not taken that back."""
+        self.task: Task[None] | None = None
+        self.canceller: Task[Any] | None = None
+        self.items: Items | None = None
+        """Where the items of a stream go."""
+
+    @classmethod
+    def of(cls, row: Row, sequence: int) -> "Entry":
+        """The entry of a job that was kept before this host began."""
+        made = cls(row.id, read_request(row), row.submitted, sequence)
+        made.key, made.was, made.state = row.key, row.state, JobState(row.state)
+        made.started, made.attempt, made.charged, made.losses = (
+            row.started,
+            row.attempt,
+            row.charged,
+            row.losses,
+        )
+        made.due, made.cancelled = row.due, row.cancelled
+        made.wanted = 1
+        return made
+
+    @classmethod
+    def of_job(cls, job: Job) -> "Entry":
+        """The entry of a job that has ended."""
+        made = cls(job.id, job.request, job.submitted_at.timestamp(), 0)
+        made.state, made.attempt, made.error = job.state, job.attempt, job.error
+        made.started = None if job.started_at is None else job.started_at.timestamp()
+        made.ended = None if job.completed_at is None else job.completed_at.timestamp()
+        made.result = kept_result(job.result) if job.state is JobState.COMPLETED else None
+        made.progress = job.progress
+        return made
+
+    def row(self) -> Row:
+        """What the store keeps of it."""
+        return Row(
+            self.key,
+            self.was,
+            self.id,
+            self.request.instance,
+            self.state.value,
+            self.priority,
+            self.submitted,
+            self.started,
+            self.ended,
+            self.attempt,
+            self.charged,
+            self.losses,
+            self.due,
+            self.reason,
+            self.cancelled,
+            None if self.phase is None else self.phase.value,
+            self.request_text,
+            self.result,
+            None if self.error is None else self.error.to_json(),
+            self.request.key,
+        )
+
+    def job(self) -> Job:
+        """What callers see of it."""
+        return Job(
+            id=JobId(self.id),
+            request=self.request,
+            state=self.state,
+            submitted_at=moment(self.submitted),
+            started_at=_maybe(self.started),
+            completed_at=_maybe(self.ended),
+            attempt=self.attempt,
+            not_before=_maybe(self.due),
+            progress=self.progress,
+            message=self.message,
+            result=None if self.result is None else read_result(self.result),
+            error=self.error,
+            block_reason=self.reason,
+            cancel_requested_at=_maybe(self.cancelled),
+            cancel_phase=self.phase,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can happen to it any more."""
+        return self.state.is_final
+
+    def begin(self, now: float) -> None:
+        """An attempt starts."""
+        self.state = JobState.RUNNING
+        self.started = now
+        self.attempt += 1
+        self.charged += 1
+        self.due = self.reason = self.block = None
+        # A new attempt shows nothing of the one before it.
+        self.progress, self.message = 0.0, ""
+
+    def never_began(self) -> None:
+        """Take `begin` back: the attempt could not be recorded, so it was not made."""
+        self.state = JobState.PENDING if self.attempt == 1 else JobState.WAITING
+        self.started = None
+        self.attempt -= 1
+        self.charged -= 1
+
+    def end(self, state: JobState, now: float) -> None:
+        """It is over."""
+        self.state = state
+        self.ended = now
+        self.due = self.reason = None
+        self.place += 1
+        if state is JobState.COMPLETED:
+            self.progress = 1.0
+
+
+Told = Callable[[Entry], None]
+
+
+def _maybe(at: float | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC)

@@ -1,0 +1,193 @@
+"""What the queue tells: every subscriber has a buffer of its own, and whoever is slow loses only there.
+
+What has a number was written down first and can be read again from the store. Progress and worker
+output have none (0): they are for those who watch.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Self
+from weakref import WeakSet
+
+from failwell.jobs.store.rows import drop
+from failwell.jobs.store.store import JobEvent
+
+ROOM = 16
+"""Items that may wait to be taken; the worker waits with further ones."""
+
+
+class Items:
+    """An async iterator that somebody else fills."""
+
+    def __init__(self) -> None:
+        self._held: deque[Any] = deque()
+        self._moved = asyncio.Event()
+        self._is_closed = False
+
+    async def put(self, item: Any) -> None:
+        """Hand over an item, once there is room for it. After the end it is dropped."""
+        while len(self._held) >= ROOM and not self._is_closed:
+            await self._wait()
+        if self._is_closed:
+            drop(item)
+            return
+        self._held.append(item)
+        self._moved.set()
+
+    def close(self) -> None:
+        """No more will come, or nobody takes them any more. What is there can still be taken."""
+        self._is_closed = True
+        self._moved.set()
+
+    def leave(self) -> None:
+        """Nobody takes any more; what is there goes."""
+        self.close()
+        drop(list(self._held))
+        self._held.clear()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        while not self._held:
+            if self._is_closed:
+                raise StopAsyncIteration
+            await self._wait()
+        self._moved.set()
+        return self._held.popleft()
+
+    async def _wait(self) -> None:
+        self._moved.clear()
+        await self._moved.wait()
+
+
+BUFFER = 100
+_PAGE = 256
+
+Read = Callable[[int, str | None, int], list[JobEvent]]
+"""What happened after a number: (after, job, limit)."""
+
+
+class Subscription:
+    """An async iterator over events. One for a single job ends with that job."""
+
+    def __init__(
+        self, hub: "Hub", job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool
+    ) -> None:
+        self._hub = hub
+        self._job = job
+        self._live = live
+        self._room = buffer
+        self._waiting: deque[JobEvent] = deque()
+        self._wake = asyncio.Event()
+        self._is_closed = False
+        self._is_over = is_over
+        self.cursor = hub.last if after is None else after
+        """The number of the last event that was handed over; read on from here after a loss."""
+        self.dropped = 0
+        """Events that found the buffer full."""
+        self._replay = after is not None
+        self._pages: deque[JobEvent] = deque()
+
+    def offer(self, event: JobEvent) -> None:
+        """Something happened."""
+        if (self._job is not None and event.job != self._job) or (event.seq == 0 and not self._live):
+            return
+        if self._replay and event.seq:
+            # It is in the store, and comes from there.
+            return
+        if len(self._waiting) >= self._room:
+            self.dropped += 1
+        else:
+            self._waiting.append(event)
+        self._is_over = self._is_over or (self._job is not None and event.is_final)
+        self._wake.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> JobEvent:
+        while True:
+            if self._replay:
+                event = self._past()
+                if event is not None:
+                    return event
+            if self._waiting:
+                event = self._waiting.popleft()
+                self.cursor = event.seq or self.cursor
+                return event
+            if self._is_closed or self._is_over:
+                self.close()
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _past(self) -> JobEvent | None:
+        if not self._pages:
+            self._pages.extend(self._hub.read(self.cursor, self._job, _PAGE))
+        if not self._pages:
+            self._replay = False
+            return None
+        event = self._pages.popleft()
+        self.cursor = event.seq
+        self._is_over = self._is_over or (self._job is not None and event.is_final)
+        return event
+
+    def end(self) -> None:
+        """Nothing more will come; what waits is still handed over."""
+        self._is_closed = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._is_closed = True
+        self._hub.leave(self)
+        self._wake.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Hub:
+    """Hands events to those who listen."""
+
+    def __init__(self, read: Read, last: int) -> None:
+        self.read = read
+        self.last = last
+        """The number of the latest event."""
+        self._listening: WeakSet[Subscription] = WeakSet()
+        """Whoever leaves a loop over events drops his iterator, and need not say so."""
+
+    def subscribe(
+        self, job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool = False
+    ) -> Subscription:
+        """Listen from now on; with `after`, first read what happened since that number."""
+        made = Subscription(self, job, after, buffer, live=live, is_over=is_over)
+        self._listening.add(made)
+        return made
+
+    def leave(self, one: Subscription) -> None:
+        """Forget a subscriber."""
+        self._listening.discard(one)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listening)
+
+    def publish(self, events: list[JobEvent]) -> None:
+        """Tell everybody."""
+        for one in list(self._listening):
+            for event in events:
+                one.offer(event)
+        for event in events:
+            self.last = max(self.last, event.seq)
+
+    def end(self) -> None:
+        """The queue is over."""
+        for one in list(self._listening):
+            one.end()

@@ -1,0 +1,95 @@
+"""One instance within a queue: its worker, whether it takes work, and which jobs it has."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.schema import config_hash
+from failwell.jobs.worker.worker import Worker
+
+
+class Station:
+    """Where the jobs of one instance are done."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        worker: Worker,
+        config: Mapping[str, Any],
+        *,
+        is_enabled: bool = True,
+        host: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Make it; `host` is the environment of which its worker sees a part."""
+        self.manifest = manifest
+        self.worker = worker
+        self.is_enabled = is_enabled
+        self.configure(config)
+        self.entries: dict[str, Entry] = {}
+        """The jobs that it has now."""
+        self.hook_is_due = False
+        """Whether the disable hook waits for the last of them to end."""
+        self.is_being_freed = False
+        """Whether somebody takes its memory right now; nothing is started meanwhile."""
+        self.is_draining = False
+        """Whether its process is to be another before it begins the next job; what it has it finishes."""
+        self.is_leaving = False
+        """Whether it is being unloaded; nothing is started in it any more, and nothing taken in for it."""
+        self._emptied: asyncio.Event | None = None
+        self.card = _card(manifest, host)
+        """The first GPU that its worker may see, as its environment names it."""
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """It has another configuration, and has to be measured anew."""
+        self.asked: Mapping[str, Any] = config
+        # As it was asked for: what a worker adds by itself is known only once it has started.
+        self.config = config_hash({**(self.manifest.defaults or {}), **config})
+
+    def leave(self, entry: Entry) -> None:
+        """It has this job no more."""
+        self.entries.pop(entry.id, None)
+        if self._emptied is not None and not self.entries:
+            self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Wait until it has no job."""
+        while self.entries:
+            if self._emptied is None or self._emptied.is_set():
+                self._emptied = asyncio.Event()
+            await self._emptied.wait()
+
+    @property
+    def instance(self) -> str:
+        """Its id."""
+        return self.worker.instance
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing may be started in it for now."""
+        return self.is_being_freed or self.is_draining or self.is_leaving
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many jobs as it takes at a time."""
+        return len(self.entries) >= self.manifest.concurrency
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether it says that it works on a GPU."""
+        return self.manifest.resources.gpu or "cuda" in self.manifest.resources.accelerators
+
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
+    """By the worker's own environment: what its manifest says goes before what the host has."""
+    told = {one.name: one.value for one in manifest.env if not one.secret and one.value is not None}
+    visible = told.get(_VISIBLE, host.get(_VISIBLE))
+    if visible is None:
+        return "0"
+    # An empty list, or one that begins with no card, lets it see none.
+    return visible.partition(",")[0].strip() or "-1"

@@ -1,0 +1,122 @@
+"""The waiting line: who is next, in which order, of each instance. Pure arithmetic over the entries.
+
+Priority weighs against waiting: so many seconds of waiting outweigh one step of priority. Both grow at
+the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop, heappush, nsmallest
+
+from failwell.jobs.queue.entry import Entry
+
+ROOM = 8 * 1024 * 1024
+"""Characters of requests and results that are held, all jobs together."""
+
+
+class Recent(Mapping[str, Entry]):
+    """No more than `most` jobs, and no more of them than `room` takes: the oldest go first."""
+
+    def __init__(self, most: int, room: int = ROOM) -> None:
+        self._most = most
+        self._room = room
+        self._held: OrderedDict[str, Entry] = OrderedDict()
+        self._weight = 0
+
+    def add(self, entry: Entry) -> None:
+        """It is over."""
+        before = self._held.pop(entry.id, None)
+        if before is not None:
+            self._weight -= _weight(before)
+        self._held[entry.id] = entry
+        self._weight += _weight(entry)
+        while self._held and (len(self._held) > self._most or self._weight > self._room):
+            self._weight -= _weight(self._held.popitem(last=False)[1])
+
+    def __getitem__(self, job: str) -> Entry:
+        return self._held[job]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+def _weight(entry: Entry) -> int:
+    return len(entry.request_text) + len(entry.result or "")
+
+
+Ticket = tuple[float, int, int, Entry]
+_FEW = 64
+
+
+class Line:
+    """The jobs that could run if there were room."""
+
+    def __init__(self, age: float) -> None:
+        self._age = age
+        """Seconds of waiting that outweigh one step of priority."""
+        self._of: dict[str, list[Ticket]] = {}
+        self._most: dict[str, int] = {}
+        """Instance → how many tickets it may have before the void ones are thrown away."""
+
+    def add(self, entry: Entry) -> None:
+        """Let it stand in line; a place that it had before is void."""
+        entry.place += 1
+        ticket = (self.rank(entry), entry.sequence, entry.place, entry)
+        instance = entry.request.instance
+        line = self._of.setdefault(instance, [])
+        if len(line) >= self._most.get(instance, _FEW):
+            line[:] = [one for one in line if one[2] == one[3].place]
+            heapify(line)
+            self._most[instance] = 2 * len(line) + _FEW
+        heappush(line, ticket)
+
+    def leave(self, entry: Entry) -> None:
+        """It waits no more."""
+        entry.place += 1
+
+    def rank(self, entry: Entry) -> float:
+        """Smaller goes first."""
+        return entry.since - entry.priority * self._age
+
+    def first(self, instance: str) -> Entry | None:
+        """Who is next of one instance."""
+        line = self._of.get(instance)
+        while line:
+            entry = line[0][3]
+            if line[0][2] == entry.place:
+                return entry
+            heappop(line)
+        if line is not None:
+            del self._of[instance]
+            self._most.pop(instance, None)
+        return None
+
+    def take(self, instance: str) -> None:
+        """Let the next one of an instance go."""
+        entry = heappop(self._of[instance])[3]
+        entry.place += 1
+
+    def firsts(self) -> list[Entry]:
+        """The next one of each instance, best first."""
+        found = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
+        if len(found) > 1:
+            found.sort(key=lambda entry: (self.rank(entry), entry.sequence))
+        return found
+
+    def waits_for(self, instance: str) -> bool:
+        """Whether a job waits for this instance."""
+        return self.first(instance) is not None
+
+    def best(self, most: int | None = None) -> list[Entry]:
+        """Those who stand in line, best first; no more than `most`."""
+        tickets = [one for line in self._of.values() for one in line if one[2] == one[3].place]
+        if most is None:
+            return [one[3] for one in sorted(tickets, key=_order)]
+        return [one[3] for one in nsmallest(most, tickets, key=_order)]
+
+
+def _order(ticket: Ticket) -> tuple[float, int]:
+    return ticket[:2]

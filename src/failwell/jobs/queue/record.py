@@ -1,0 +1,224 @@
+"""Putting on record what a turn brought, and what follows when the store does not take it.
+
+Nothing is told to anybody before it is written, with one exception: while the store is away, the ends of
+jobs that were running are told, and written once it is back.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from json import loads
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.jobs.faults import UnknownJob, check_same
+from failwell.jobs.job import JobRequest, JobState
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.events import Hub
+from failwell.jobs.queue.state import State
+from failwell.jobs.store.store import Draft, JobEvent
+from failwell.journal.event import encoded
+from failwell.report.describe import describe
+from failwell.report.revive import translate
+
+_PAUSE = 0.02
+"""Seconds until a store that was away is tried again."""
+
+
+class Record:
+    """What has changed since the last commit."""
+
+    def __init__(self, state: State, hub: Hub, look_outside: Callable[[], None]) -> None:
+        self._state = state
+        self.hub = hub
+        self._look_outside = look_outside
+        self.dirty: dict[str, Entry] = {}
+        self._drafts: list[Draft] = []
+        self.trouble: Fault | None = None
+        """Why the store does not take anything, if so."""
+        self.is_wedged = False
+        """Whether it has not for so long that nothing more is taken in."""
+        self.granted: set[int] = set()
+        """The wishes of others that this turn fulfils."""
+        self._trouble_since = 0.0
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the store was away a moment ago, and is tried again by itself in another."""
+        return self._retry is not None
+
+    def close(self) -> None:
+        """Try nothing again by itself any more."""
+        self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    async def finish(self) -> None:
+        """After `close`: try to get the rest written, for as long as a store may be away."""
+        end = self._state.loop.time() + self._state.rules.patience
+        while self.trouble is not None and describe(self.trouble).retryable and self._state.loop.time() < end:
+            await asyncio.sleep(_PAUSE)
+            self._state.turn()
+
+    def write(self, starting: list[Entry]) -> bool:
+        """Put everything on record; whether that went well."""
+        rows, drafts, learned = (
+            list(self.dirty.values()),
+            self._drafts,
+            list(self._state.book.learned.values()),
+        )
+        granted = list(self.granted)
+        if not rows and not drafts and not granted:
+            # What was learned can wait for the next thing that happens.
+            self.trouble = None
+            return True
+        try:
+            done = self._state.store.commit([entry.row() for entry in rows], drafts, learned, granted)
+        except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
+            self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
+            return False
+        self.trouble, self.is_wedged = None, False
+        self.dirty, self._drafts = {}, []
+        self.granted.difference_update(granted)
+        self._state.book.learned.clear()
+        for entry in rows:
+            if entry.id in done.twins:
+                self._merge(entry, done.twins[entry.id])
+                continue
+            entry.was = entry.state.value
+            if entry.key is None:
+                entry.key = done.keys[entry.id]
+            if entry.accepted is not None:
+                if not entry.accepted.done():
+                    entry.accepted.set_result(entry)
+                # It holds the entry; held by it in turn, both would stay until somebody looks for such rings.
+                entry.accepted = None
+            if entry.is_over:
+                self.settle(entry)
+        kept = [one for one in drafts if one.job not in done.twins]
+        first = done.last - len(kept) + 1
+        if self.hub.is_heard:
+            self.hub.publish(_numbered(kept, first))
+        self.hub.last = done.last
+        if done.keys:
+            self._see(done.keys.values())
+        return True
+
+    def _see(self, keys: Collection[int]) -> None:
+        """These keys are ours. A gap before them is somebody else's, whose waking may come too late to find it."""
+        if min(keys) == self._state.newest + 1:
+            self._state.newest = max(keys)
+        else:
+            self._look_outside()
+
+    def _merge(self, entry: Entry, twin: str) -> None:
+        """Another process handed in the same thing a moment before."""
+        self._state.live.pop(entry.id, None)
+        self._state.line.leave(entry)
+        entry.state = JobState.CANCELLED
+        if entry.request.key is not None and self._state.once.get(entry.request.key) is entry:
+            del self._state.once[entry.request.key]
+        if entry.accepted is None or entry.accepted.done():
+            return
+        try:
+            entry.accepted.set_result(self.known(twin, entry.request))
+        except Fault as fault:
+            entry.accepted.set_exception(fault)
+
+    def known(self, job: str, asked: JobRequest) -> Entry:
+        """The job that was handed in before under the key of `asked`, by whomever.
+
+        Raises:
+            KeyTaken: it is something else that was asked for then.
+            Fault: it cannot be had from the store.
+        """
+        found = self._state.live.get(job)
+        if found is None:
+            self._look_outside()
+            found = self._state.live.get(job)
+        if found is None:
+            kept = self._state.store.find(job)
+            if kept is None or not kept.state.is_final:
+                raise self.trouble or UnknownJob(job=job)
+            found = Entry.of_job(kept)
+        check_same(found.id, found.request, asked)
+        return found
+
+    def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:
+        """The store does not take it. What runs goes on; what was to start does not."""
+        begun = {entry.id for entry in starting}
+        for entry in starting:
+            station = self._state.stations[entry.request.instance]
+            self._state.leave(entry, station)
+            self._state.book.forget(station)
+            entry.never_began()
+            self._state.line.add(entry)
+        self._drafts = [one for one in self._drafts if not (one.type == "started" and one.job in begun)]
+        now = self._state.loop.time()
+        if self.trouble is None:
+            self._trouble_since = now
+        self.trouble = fault
+        report = describe(fault)
+        if not report.retryable or now - self._trouble_since >= self._state.rules.patience:
+            self.is_wedged = True
+            for entry in [one for one in self.dirty.values() if one.key is None]:
+                self._refuse(entry, fault)
+            for entry in self.dirty.values():
+                if entry.is_over:
+                    # It is over whether or not that can be written down now; nobody is kept waiting.
+                    self.settle(entry)
+        if self._retry is None and not self._is_closed:
+            self._retry = self._state.loop.call_later(0.5 if self.is_wedged else _PAUSE, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        if self.is_wedged and not self.dirty and not self._drafts:
+            # Nothing is left to write, so the store is asked whether it is well again.
+            try:
+                self._state.store.commit()
+            except Fault as fault:
+                self._in_trouble(fault, [])
+                return
+            self.trouble, self.is_wedged = None, False
+        self._state.turn()
+
+    def _refuse(self, entry: Entry, fault: Fault) -> None:
+        self.dirty.pop(entry.id, None)
+        self._state.live.pop(entry.id, None)
+        self._state.line.leave(entry)
+        self._drafts = [one for one in self._drafts if one.job != entry.id]
+        if entry.request.key is not None:
+            self._state.once.pop(entry.request.key, None)
+        entry.state = JobState.CANCELLED
+        if entry.accepted is not None and not entry.accepted.done():
+            entry.accepted.set_exception(fault)
+
+    def settle(self, entry: Entry) -> None:
+        """Tell whoever waits, and keep it among the recent ones."""
+        self._state.live.pop(entry.id, None)
+        if entry.request.key is not None:
+            self._state.once.pop(entry.request.key, None)
+        for waiter in list(entry.waiters):
+            if not waiter.done():
+                waiter.set_result(entry)
+        entry.waiters.clear()
+        if entry.items is not None:
+            entry.items.close()
+        self._state.recent.add(entry)
+
+    def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
+        self.dirty[entry.id] = entry
+        self._drafts.append(Draft(entry.id, what, self._state.now(), "{}" if data is None else encoded(data)))
+
+    def tell_of_worker(self, what: str, data: Mapping[str, Any]) -> None:
+        self._drafts.append(Draft("", what, self._state.now(), encoded(data)))
+        self._state.wake()
+
+
+def _numbered(drafts: list[Draft], first: int) -> list[JobEvent]:
+    return [
+        JobEvent(first + index, one.job, one.type, one.at, loads(one.data))
+        for index, one in enumerate(drafts)
+    ]

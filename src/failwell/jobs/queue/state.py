@@ -1,0 +1,175 @@
+"""What the parts of a queue share: the jobs it holds, who runs, and the rules it goes by."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from failwell.decision.policy import Policy
+from failwell.fault.base import Fault
+from failwell.fault.frozen import frozen
+from failwell.jobs.memory.book import Book
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.line import Line, Recent
+from failwell.jobs.queue.retry import DEFAULT
+from failwell.jobs.store.store import JobStore
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport, Scene
+
+
+@frozen
+class Rules:
+    """How a queue behaves."""
+
+    lanes: int = 4
+    """Jobs that run at a time, over all instances."""
+    policy: Policy = DEFAULT
+    age: float = 60.0
+    """Seconds of waiting that outweigh one step of priority."""
+    starving: float = 30.0
+    """Seconds after which nobody may overtake a job that waits for memory."""
+    rescan: float = 1.0
+    """Seconds between two looks at the machine while a job waits for something that others may free."""
+    calm: float = 15.0
+    """Seconds between two evictions for the sake of the same job."""
+    history: int = 100
+    """Ended jobs that are kept in memory; all are in the store."""
+    patience: float = 5.0
+    """Seconds that a store may be away before submits are refused."""
+
+
+_STEP = 1.0
+"""Seconds by which the wall clock was set, not merely corrected."""
+_PAUSE = 1.0
+"""Seconds between two searches for an instance that is not known."""
+
+
+class State:
+    """Belongs to the event loop's thread, as everything about a queue does."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        book: Book,
+        rules: Rules,
+        stations: Mapping[str, Station],
+        finder: Callable[[str], Station | None],
+        now: Callable[[], float],
+        jitter: Callable[[], float],
+        turn: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self.book = book
+        self.rules = rules
+        self.stations = stations
+        self.now = now
+        self.jitter = jitter
+        self.loop = asyncio.get_running_loop()
+        self._began = now() - self.loop.time()
+        self._shift = 0.0
+        self.line = Line(rules.age)
+        self.live: dict[str, Entry] = {}
+        """Jobs that are not over, or whose end is not on record."""
+        self.recent = Recent(rules.history)
+        self.once: dict[str, Entry] = {}
+        """Idempotency key → its job, while it lives."""
+        self.running = 0
+        self.alone: Entry | None = None
+        """The measurement run, while there is one."""
+        self.newest = 0
+        """The key of the newest job that this host knows."""
+        self.idle: asyncio.Future[None] | None = None
+        """Done when nothing runs any more, for those who wait for that."""
+        self.is_paused = False
+        self.is_stopping = False
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self._finder = finder
+        self._turn = turn
+        self._turn_is_due = False
+        self._numbers = 0
+        self._missed: dict[str, tuple[float, Fault | None]] = {}
+        """Instance → when it was searched for in vain, and why, if anybody knows."""
+
+    def steady(self) -> float:
+        """The time by a clock that nobody sets; it went with the wall clock when this host began."""
+        return self._began + self.loop.time()
+
+    def since(self, submitted: float) -> float:
+        """When a job was handed in, by the steady clock."""
+        shift = self.steady() - self.now()
+        if abs(shift - self._shift) > _STEP:
+            self._shift = shift
+        return min(submitted + self._shift, self.steady())
+
+    def number(self) -> int:
+        """Rises with every call."""
+        self._numbers += 1
+        return self._numbers
+
+    def wake(self) -> None:
+        """Have a turn, after whatever else is ready to run: what comes at the same time shares one."""
+        if not self._turn_is_due:
+            self._turn_is_due = True
+            self.loop.call_soon(self.turn)
+
+    def turn(self) -> None:
+        """Have a turn now."""
+        self._turn_is_due = False
+        self._turn()
+
+    def spawn(self, work: Any) -> "asyncio.Task[Any]":
+        """Do something beside."""
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def station(self, instance: str) -> Station | None:
+        """Where the jobs of an instance are done, if it is known here.
+
+        Raises:
+            CapabilityConfigError: it is known, and what is kept of it cannot be used.
+        """
+        found = self.stations.get(instance) or self._finder(instance)
+        if found is not None:
+            self._missed.pop(instance, None)
+        return found
+
+    def station_in_line(self, instance: str) -> Station | Fault | None:
+        """The same for a job that waits: why it is of no use comes back, and it is not searched for again at once."""
+        found = self.stations.get(instance)
+        if found is not None:
+            return found
+        at, why = self._missed.get(instance, (-_PAUSE, None))
+        if at > self.loop.time() - _PAUSE:
+            return why
+        try:
+            found = self.station(instance)
+        except Fault as fault:
+            why = fault
+        else:
+            why = None
+        if found is None:
+            self._missed[instance] = self.loop.time(), why
+        return found or why
+
+    def leave(self, entry: Entry, station: Station) -> None:
+        """A job runs no more."""
+        self.running -= 1
+        station.leave(entry)
+        if self.alone is entry:
+            self.alone = None
+        if not self.running and self.idle is not None and not self.idle.done():
+            self.idle.set_result(None)
+
+    def described(self, entry: Entry, error: BaseException) -> ErrorReport:
+        """The report of what went wrong with a job."""
+        station = self.stations.get(entry.request.instance)
+        scene = Scene(
+            job=entry.id,
+            run=entry.request.run,
+            instance=entry.request.instance,
+            capability=None if station is None else station.manifest.name,
+            attempt=entry.attempt or None,
+        )
+        return describe(error, scene=scene)

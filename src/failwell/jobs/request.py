@@ -1,0 +1,181 @@
+"""Whether a request can be taken in at all: everything that is wrong with it is named at once."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from json import JSONEncoder
+from math import isfinite
+from typing import Any, cast
+
+from failwell.fault.capability import CapabilityInputError
+from failwell.jobs.child.depth import DEEPEST, is_too_deep
+from failwell.jobs.job import JobRequest
+from failwell.jobs.worker.frames import LARGEST
+
+_MOST = 10
+"""Places that are named."""
+_SHOWN = 40
+"""Characters of a key."""
+
+
+def unsayable(value: Any, place: str) -> dict[str, str]:
+    """Every place in `value` that JSON cannot say, with what is wrong there; the first few if there are many."""
+    found: dict[str, str] = {}
+    waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
+    while waiting and len(found) < _MOST:
+        one, where, depth = waiting.pop()
+        wrong = _wrong(one)
+        if wrong is not None:
+            found[where] = wrong
+        elif depth < DEEPEST:
+            # In the order in which they stand: the last one in is the first one out.
+            waiting.extend(reversed([(*held, depth + 1) for held in _within(one, where)]))
+    return found
+
+
+def _wrong(value: Any) -> str | None:
+    if value is None or isinstance(value, bool | int):
+        return None
+    if isinstance(value, float):
+        return None if isfinite(value) else f"is {value}, a number that JSON has no word for"
+    if isinstance(value, str):
+        return "holds half a surrogate pair, which no file can hold" if is_torn(value) else None
+    if isinstance(value, list | tuple):
+        return None
+    if not isinstance(value, dict):
+        return f"is of type {type(value).__name__}, which JSON cannot say"
+    for key in cast("dict[Any, Any]", value):
+        if not isinstance(key, str | int | float | bool | None):
+            return f"has a key of type {type(key).__name__}, which JSON cannot say"
+        if isinstance(key, float) and not isfinite(key):
+            return f"has the key {key}, a number that JSON has no word for"
+        if isinstance(key, str) and is_torn(key):
+            return "has a key with half a surrogate pair, which no file can hold"
+    return None
+
+
+def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(value, dict):
+        for key, one in cast("dict[Any, Any]", value).items():
+            yield one, f"{place}.{str(key)[:_SHOWN]}"
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(cast("list[Any]", value)):
+            yield one, f"{place}[{index}]"
+
+
+def is_torn(text: str) -> bool:
+    """Whether it holds half a surrogate pair: a text of Python's can, no file can."""
+    return not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
+
+
+MOST_PRIORITY = 1_000_000
+MOST_BYTES = LARGEST - 4096
+"""Of the arguments as JSON, with the name of the action: what fits into one frame with a little around it."""
+_LONGEST_KEY = 500
+_LONGEST_SPAN = 1_000_000_000
+_KNOWN = ("idempotent", "max_attempts", "resubmitted")
+_CONTROLS = "`idempotent` and `max_attempts`"
+
+
+def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
+    """`request` itself. A stream needs somebody who takes its items: `is_taken`.
+
+    Raises:
+        CapabilityInputError: something in it cannot be used; every such field is named.
+    """
+    wrong = {**_wrong_words(request), **_wrong_times(request), **_wrong_control(request.control)}
+    if not is_priority(request.priority):
+        wrong["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
+    if request.stream and not is_taken:
+        wrong["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
+    if request.stream and request.key is not None:
+        wrong["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
+    if not _has_names(request.arguments):
+        wrong["arguments"] = "is a mapping of names to values"
+    elif not wrong:
+        wrong = _wrong_arguments(request)
+    if wrong:
+        told = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
+        raise CapabilityInputError(f"the job cannot be taken in: {told}", fields_invalid=sorted(wrong))
+    return request
+
+
+_encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _wrong_words(request: JobRequest) -> dict[str, str]:
+    wrong: dict[str, str] = {}
+    for name, word in (("instance", request.instance), ("action", request.action)):
+        if not _is_word(word):
+            wrong[name] = "is a text"
+    for name, word in (("run", request.run), ("actor", request.actor)):
+        if word is not None and not _is_word(word):
+            wrong[name] = "is a text, if it is given"
+    if request.key is not None and not (_is_word(request.key) and len(request.key) <= _LONGEST_KEY):
+        wrong["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
+    return wrong
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value != "" and not is_torn(value)
+
+
+def _wrong_times(request: JobRequest) -> dict[str, str]:
+    wrong: dict[str, str] = {}
+    if request.timeout is not None and not _is_span(request.timeout):
+        wrong["timeout"] = f"is a number of seconds above 0, and {_LONGEST_SPAN:,} at most"
+    if request.deadline is not None and not _is_moment(request.deadline):
+        wrong["deadline"] = "is a time with its zone"
+    return wrong
+
+
+def _is_span(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_SPAN
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def _wrong_control(control: object) -> dict[str, str]:
+    if not _has_names(control):
+        return {"control": f"is a mapping; it may hold {_CONTROLS}"}
+    held = cast("Mapping[str, object]", control)
+    wrong = {f"control.{name}": f"is not known; there are {_CONTROLS}" for name in held if name not in _KNOWN}
+    most, idempotent = held.get("max_attempts", 1), held.get("idempotent")
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        wrong["control.max_attempts"] = "is a whole number from 1"
+    if idempotent is not None and not isinstance(idempotent, bool):
+        wrong["control.idempotent"] = "is true or false"
+    return wrong
+
+
+def _has_names(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) for name in cast("Mapping[object, object]", value)
+    )
+
+
+def _wrong_arguments(request: JobRequest) -> dict[str, str]:
+    """Why no worker could be sent these arguments, if so."""
+    try:
+        text = _encode([request.action, request.arguments])
+        size = len(text) if text.isascii() else len(text.encode())
+    except RecursionError:
+        return {
+            "arguments": f"have more than {DEEPEST} levels, or hold themselves; hand them over flatter, or as a text"
+        }
+    except (TypeError, ValueError):
+        return unsayable(request.arguments, "arguments") or {"arguments": "are nothing that JSON can say"}
+    if size > MOST_BYTES:
+        return {
+            "arguments": f"are {size:,} bytes as JSON, and a job takes {MOST_BYTES:,} at most;"
+            " hand over the path of a file"
+        }
+    if is_too_deep(request.arguments, text.count("[") + text.count("{")):
+        return {"arguments": f"have more than {DEEPEST} levels; hand them over flatter, or as a text"}
+    return {}
+
+
+def is_priority(value: object) -> bool:
+    """Whether a job may have this priority."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_PRIORITY

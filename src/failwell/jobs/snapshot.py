@@ -1,0 +1,118 @@
+"""One picture of a running queue: totals, workers, memory, who waits and why. Plain JSON.
+
+The host leaves it in a file a second, so that other processes can look without asking.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from json import loads
+from pathlib import Path
+from time import time
+from typing import Any, cast
+
+from failwell.jobs.memory.book import Book
+from failwell.jobs.memory.ledger import resource_of
+from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.queue import Queue
+from failwell.jobs.store.store import JobStore
+from failwell.journal.event import encoded
+from failwell.runtime.suppress import suppress
+
+_MOST_WAITING = 50
+
+
+def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, Station]) -> dict[str, Any]:
+    """Everything that can be seen now."""
+    waiting = queue.waiting(_MOST_WAITING)
+    machine = {} if book.machine is None else book.machine.pools()
+    return {
+        "pid": os.getpid(),
+        "at": time(),
+        "paused": queue.is_paused,
+        "trouble": None if queue.trouble is None else str(queue.trouble),
+        "counts": store.counts(),
+        "running": queue.running,
+        "machine": [
+            {
+                "id": name,
+                "resource": resource_of(name),
+                "total_mb": round(pool.total),
+                "free_mb": round(pool.free),
+            }
+            for name, pool in machine.items()
+        ],
+        "workers": [_worker(one, book, stations) for one in stations.values()],
+        "jobs": [
+            {
+                "id": entry.id,
+                "instance": entry.request.instance,
+                "attempt": entry.attempt,
+                "started": entry.started,
+                "progress": entry.progress,
+                "message": entry.message,
+            }
+            for station in stations.values()
+            for entry in station.entries.values()
+        ],
+        "waiting": [
+            {
+                "id": job.id,
+                "instance": job.request.instance,
+                "state": job.state.value,
+                "priority": job.request.priority,
+                "submitted": job.submitted_at.timestamp(),
+                "not_before": None if job.not_before is None else job.not_before.timestamp(),
+                "reason": job.block_reason,
+            }
+            for job in waiting
+        ],
+        "waiting_total": len(queue.live) - queue.running,
+    }
+
+
+def _worker(station: Station, book: Book, stations: Mapping[str, Station]) -> dict[str, Any]:
+    memory = station.worker.memory()
+    held = book.books(stations.values()).held.get(station.instance, {})
+    profile = book.profile(station)
+    gpu = sum(much for pool, much in held.items() if pool.startswith("gpu:"))
+    return {
+        "id": station.instance,
+        "capability": station.manifest.name,
+        "state": station.worker.state.value,
+        "enabled": station.is_enabled,
+        "pid": station.worker.pid,
+        "generation": station.worker.generation,
+        "concurrency": station.manifest.concurrency,
+        "jobs": len(station.entries),
+        "ram_mb": None if memory is None else round(memory.rss_mb, 1),
+        "gpu_mb": round(gpu, 1) if gpu else None,
+        "learned": None
+        if profile is None
+        else {
+            "ram_mb": round(profile.ram_mb, 1),
+            "gpu_mb": round(profile.gpu_mb, 1),
+            "disk_mb": round(profile.disk_mb, 1),
+            "seconds": round(profile.seconds, 4),
+            "samples": profile.samples,
+        },
+    }
+
+
+def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
+    """Put a picture where others find it. That it cannot be put there is no reason to stop working."""
+    from failwell.fault.base import Fault
+
+    with suppress(OSError, Fault, reason="the next picture comes in a second"):
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
+            out.write(encoded(draw()))
+        os.replace(draft, file)
+
+
+def read_picture(folder: Path) -> dict[str, Any] | None:
+    """The last picture that a host left; `None` without one."""
+    try:
+        seen: object = loads((folder / "host.json").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return cast("dict[str, Any]", seen) if isinstance(seen, dict) else None

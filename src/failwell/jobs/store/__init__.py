@@ -1,0 +1,1 @@
+"""Where jobs are kept: the protocol, its SQLite home, and jobs as rows."""

@@ -1,0 +1,203 @@
+"""Deleting jobs that are over: their rows, their events and the files of their results.
+
+They go a few at a time, each few in a transaction of their own and with a rest after it, so that whoever
+runs jobs in the same store does not have to wait for long.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from json import loads
+from pathlib import Path
+from time import time
+from typing import Any, NamedTuple, cast
+
+from failwell.jobs.store.store import Forgotten
+from failwell.journal.status import ENDED
+
+_FILE = re.compile(r"[0-9a-f]{24}\.bin")
+"""What a worker calls the files of its results."""
+_WORKER = "worker-"
+_FEW = 500
+_YOUNG = 86_400.0
+"""Seconds in which a file may still come to belong to a job, or be in the hands of who takes a stream."""
+
+
+def sweep(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Forgotten:
+    """Delete the old files of results that no job names; what went, or would go, comes back."""
+    until = time() - _YOUNG
+    found = [file for file in _result_files(results) if _is_older(file, until)]
+    if not found:
+        return Forgotten()
+    named: set[str] = set()
+    for (result,) in connection.execute("""SELECT result FROM jobs WHERE instr(result, '"$file"')"""):
+        named.update(_FILE.findall(result))
+    lost = [file for file in found if file.name not in named]
+    if dry_run:
+        return Forgotten(files=len(lost))
+    left = tuple(str(file) for file in lost if not _unlinked(file))
+    return Forgotten(files=len(lost) - len(left), files_left=left)
+
+
+def sweep_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
+    """Delete the lines of jobs that are gone, and those of workers that have said nothing since `before`."""
+    try:
+        found = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
+    except OSError:
+        return
+    jobs = [name for name in found if not name.startswith(_WORKER)]
+    for start in range(0, len(jobs), _FEW):
+        few = jobs[start : start + _FEW]
+        marks = ",".join("?" * len(few))
+        known = connection.execute(f"SELECT id FROM jobs WHERE id IN ({marks})", few)  # noqa: S608  (constants)
+        for gone in set(few) - {row[0] for row in known}:
+            _unlinked(found[gone])
+    for name, file in found.items():
+        if name.startswith(_WORKER) and before is not None and _is_older(file, before):
+            _unlinked(file)
+
+
+def _result_files(folder: Path) -> list[Path]:
+    try:
+        return [file for file in folder.iterdir() if _FILE.fullmatch(file.name)]
+    except OSError:
+        # There is none, or nobody may look into it.
+        return []
+
+
+def _is_older(file: Path, than: float) -> bool:
+    try:
+        return file.stat().st_mtime < than
+    except OSError:
+        return False
+
+
+RESULTS = "results"
+FEW = 200
+_OVER = ("completed", "failed", "cancelled")
+
+
+class Old(NamedTuple):
+    """What may go."""
+
+    keys: Sequence[int]
+    needed: tuple[str, ...]
+    """Jobs that are old enough, and belong to runs that are not over and may ask for them."""
+
+
+def old_jobs(
+    connection: sqlite3.Connection,
+    *,
+    before: float | None,
+    keep: int,
+    states: Sequence[str],
+    instance: str | None,
+) -> Old:
+    """Jobs that are over and of these states, without the newest `keep` of them and what ended later."""
+    wanted = [state for state in _OVER if not states or state in states]
+    found = connection.execute(
+        f"""SELECT key, id, CASE WHEN instr(request, '"run"') THEN request END FROM (
+            SELECT key, id, ended, request FROM jobs
+            WHERE state IN ({",".join("?" * len(wanted))}) AND (? IS NULL OR instance = ?)
+            ORDER BY key DESC LIMIT -1 OFFSET ?
+        ) WHERE (? IS NULL OR ended < ?) AND key < (SELECT max(key) FROM jobs) ORDER BY key""",  # noqa: S608  (constants)
+        (*wanted, instance, instance, keep, before, before),
+    ).fetchall()
+    runs = _open_runs(connection) if any(row[2] is not None for row in found) else frozenset[str]()
+    needed = {job: key for key, job, request in found if request is not None and _run(request) in runs}
+    held = set(needed.values())
+    return Old([key for key, _, _ in found if key not in held], tuple(needed))
+
+
+def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
+    marks = ",".join("?" * len(ENDED))
+    found = connection.execute(f"SELECT id FROM runs WHERE status NOT IN ({marks})", sorted(ENDED))  # noqa: S608  (constants)
+    return frozenset(row[0] for row in found)
+
+
+def _run(request: str) -> object:
+    told = _read(request)
+    return cast("dict[str, Any]", told).get("run") if isinstance(told, dict) else None
+
+
+def _read(text: str) -> object:
+    try:
+        return loads(text)
+    except ValueError:
+        # Damaged; that it goes is all the better.
+        return None
+
+
+def delete_jobs(
+    connection: sqlite3.Connection, keys: Sequence[int], folder: Path, *, dry_run: bool
+) -> Forgotten:
+    """Delete these jobs within the transaction that is open; what went, or would go, comes back."""
+    marks = ",".join("?" * len(keys))
+    found = connection.execute(
+        f"""SELECT id, state, CASE WHEN instr(result, '"$file"') THEN result END FROM jobs
+            WHERE key IN ({marks}) ORDER BY key""",  # noqa: S608  (constants)
+        keys,
+    ).fetchall()
+    # The latest event stays, so that no number is given twice.
+    such = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
+    events = connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", keys).fetchone()[0]  # noqa: S608  (constants)
+    files = [file for row in found if row[2] is not None for file in _files(_read(row[2]), folder)]
+    gone = Forgotten(jobs=tuple(row[0] for row in found), events=events, files=len(files))
+    if dry_run:
+        return gone
+    connection.execute(f"DELETE FROM job_events WHERE {such}", keys)  # noqa: S608  (constants)
+    connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
+    connection.executemany(
+        "UPDATE job_counts SET count = count - ? WHERE state = ?",
+        [(number, state) for state, number in Counter(row[1] for row in found).items()],
+    )
+    # Before the commit: a file that outlived its job would never be found again.
+    left = tuple(str(file) for file in files if not _unlinked(file))
+    return Forgotten(jobs=gone.jobs, events=events, files=len(files) - len(left), files_left=left)
+
+
+def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_run: bool) -> int:
+    """Delete what happened to workers before a time; how much that was."""
+    such = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
+    if dry_run:
+        return connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", (before,)).fetchone()[0]  # noqa: S608  (constants)
+    return connection.execute(f"DELETE FROM job_events WHERE {such}", (before,)).rowcount  # noqa: S608  (constants)
+
+
+def together(parts: Sequence[Forgotten]) -> Forgotten:
+    """All of it."""
+    return Forgotten(
+        jobs=tuple(job for one in parts for job in one.jobs),
+        events=sum(one.events for one in parts),
+        files=sum(one.files for one in parts),
+        files_left=tuple(file for one in parts for file in one.files_left),
+        needed=tuple(job for one in parts for job in one.needed),
+    )
+
+
+def _files(value: Any, folder: Path) -> list[Path]:
+    """The files of a result that lie in our folder; whatever else it names is not ours to delete."""
+    if isinstance(value, list):
+        return [file for one in cast("list[Any]", value) for file in _files(one, folder)]
+    if not isinstance(value, dict):
+        return []
+    held = cast("dict[str, Any]", value)
+    if len(held) == 1 and isinstance(held.get("$file"), dict):
+        # By its name alone: the state folder may have been moved.
+        name = Path(str(held["$file"].get("path"))).name
+        file = folder / RESULTS / name
+        return [file] if _FILE.fullmatch(name) and file.exists() else []
+    if len(held) == 1 and isinstance(held.get("$plain"), dict):
+        # The capability's own words, which only look like a handle: see `failwell.jobs.store.rows`.
+        held = cast("dict[str, Any]", held["$plain"])
+    return [file for one in held.values() for file in _files(one, folder)]
+
+
+def _unlinked(file: Path) -> bool:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:
+        # It is told of; the job goes all the same.
+        return False
+    return True

@@ -1,0 +1,153 @@
+"""Jobs between memory and the store: a request as JSON, a row as a job."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from json import loads
+from pathlib import Path
+from typing import Any, cast
+
+from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.store.store import Row
+from failwell.jobs.worker.worker import FileHandle
+from failwell.journal.event import encoded
+from failwell.report.record import ErrorReport
+from failwell.runtime.suppress import suppress
+
+
+def drop(value: Any) -> None:
+    """Delete the files of a result that was not handed to anybody. Handles are of our own folder alone."""
+    if isinstance(value, FileHandle):
+        with suppress(OSError, reason="a file that cannot be deleted now is found when old jobs are deleted"):
+            Path(value.path).unlink(missing_ok=True)
+    elif isinstance(value, Mapping):
+        for one in cast("Mapping[str, Any]", value).values():
+            drop(one)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            drop(one)
+
+
+def kept_request(request: JobRequest) -> str:
+    """What was asked for, without what is its default. The idempotency key has a place of its own.
+
+    Raises:
+        NotRecordable: an argument is not JSON.
+    """
+    told: dict[str, Any] = {"arguments": request.arguments}
+    if request.action != "execute":
+        told["action"] = request.action
+    if request.stream:
+        told["stream"] = True
+    if request.timeout is not None:
+        told["timeout"] = request.timeout
+    if request.deadline is not None:
+        told["deadline"] = request.deadline.timestamp()
+    if request.run is not None:
+        told["run"] = request.run
+    if request.actor is not None:
+        told["actor"] = request.actor
+    if request.control:
+        told["control"] = request.control
+    return encoded(told)
+
+
+def read_request(row: Row) -> JobRequest:
+    """The request that a row was made of."""
+    told = cast("dict[str, Any]", loads(row.request))
+    deadline = told.get("deadline")
+    return JobRequest(
+        instance=row.instance,
+        arguments=told["arguments"],
+        action=told.get("action", "execute"),
+        stream=told.get("stream", False),
+        priority=row.priority,
+        timeout=told.get("timeout"),
+        deadline=None if deadline is None else moment(deadline),
+        key=row.once,
+        run=told.get("run"),
+        actor=told.get("actor"),
+        control=told.get("control", {}),
+    )
+
+
+def read_job(row: Row) -> Job:
+    """The job that a row tells of."""
+    return Job(
+        id=JobId(row.id),
+        request=read_request(row),
+        state=JobState(row.state),
+        submitted_at=moment(row.submitted),
+        started_at=_maybe(row.started),
+        completed_at=_maybe(row.ended),
+        attempt=row.attempt,
+        not_before=_maybe(row.due),
+        progress=1.0 if row.state == JobState.COMPLETED else 0.0,
+        result=None if row.result is None else read_result(row.result),
+        error=None if row.error is None else ErrorReport.read(row.error),
+        block_reason=row.reason,
+        cancel_requested_at=_maybe(row.cancelled),
+        cancel_phase=None if row.phase is None else CancelPhase(row.phase),
+    )
+
+
+def kept_result(value: Any) -> str:
+    """A result as JSON; files are kept by their handles."""
+    if type(value) in _PLAIN:
+        return encoded(value)
+    return encoded(_closed(value))
+
+
+def read_result(text: str) -> Any:
+    """What `kept_result` wrote."""
+    value = loads(text)
+    if '"$file"' not in text and '"$plain"' not in text:
+        return value
+    return _opened(value)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_WORDS = ("$file", "$plain")
+"""Keys that mean something here where they stand alone. A capability's own that look so are put into `$plain`:
+what it returns must never be read as the handle of a file that it did not make.
+"""
+
+
+def _closed(value: Any) -> Any:
+    if isinstance(value, FileHandle):
+        return {"$file": {"path": value.path, "size": value.size}}
+    if isinstance(value, Mapping):
+        held = {key: _closed(one) for key, one in cast("Mapping[str, Any]", value).items()}
+        return {"$plain": held} if len(held) == 1 and next(iter(held)) in _WORDS else held
+    if isinstance(value, list):
+        return [_closed(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        file = _file(held["$file"]) if len(held) == 1 and "$file" in held else None
+        if file is not None:
+            return file
+        if len(held) == 1 and "$plain" in held:
+            held = cast("dict[str, Any]", held["$plain"])
+        return {key: _opened(one) for key, one in held.items()}
+    if isinstance(value, list):
+        return [_opened(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _file(told: Any) -> FileHandle | None:
+    """The handle that was kept. A row that somebody else wrote may hold anything in its place."""
+    held = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    path, size = held.get("path"), held.get("size")
+    return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None
+
+
+def moment(at: float) -> datetime:
+    """Seconds since 1970 as an aware time."""
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _maybe(at: float | None) -> datetime | None:
+    return None if at is None else moment(at)

@@ -1,0 +1,391 @@
+"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.store.JobStore`.
+
+Keys and event numbers are read once at the start of a transaction and counted on from there, so a
+batch of any size is a handful of statements.
+"""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.jobs.faults import HostElsewhere
+from failwell.jobs.job import Job
+from failwell.jobs.output import LINES
+from failwell.jobs.store.prune import (
+    FEW,
+    RESULTS,
+    delete_jobs,
+    delete_worker_events,
+    old_jobs,
+    sweep,
+    sweep_lines,
+    together,
+)
+from failwell.jobs.store.rows import read_job
+from failwell.jobs.store.store import Committed, Draft, Forgotten, JobEvent, Profile, Row, Wish
+from failwell.journal.event import decoded
+from failwell.journal.faults import Locked
+from failwell.journal.folder import JOURNAL
+from failwell.journal.lock import is_held, release, take
+from failwell.journal.sqlite.checkpoint import Checkpointer
+from failwell.journal.sqlite.compact import compact
+from failwell.journal.sqlite.connection import BUSY_SECONDS, Durability, connect
+from failwell.journal.sqlite.errors import damaged, typed
+from failwell.journal.watch import Bell, Watch
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
+from failwell.runtime.suppress import suppress
+
+JOBS = "jobs"
+HOST = "host"
+"""Where the process that runs the jobs listens; what it writes itself is not to wake it."""
+_MOMENT = 0.02
+"""Seconds that an event loop may stand still for the sake of another process."""
+_COLUMNS = (
+    "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
+    " cancelled, phase, request, result, error, once"
+)
+_BRIEF = _COLUMNS.replace(" result,", " NULL,")
+_INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
+_MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
+    due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
+_EVENT = "INSERT INTO job_events (seq, job, type, at, data) VALUES (?,?,?,?,?)"
+_COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
+_PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
+_GRANTED = "DELETE FROM job_wishes WHERE key = ?"
+_OPEN = "state IN ('pending', 'running', 'waiting')"
+
+
+def ring_host(state: Path) -> None:
+    """Wake the process that runs the jobs of a state folder, if there is one."""
+    bell = Bell(state / JOBS / HOST)
+    bell.ring()
+    bell.close()
+
+
+class SqliteJobs:
+    """One object per state folder and process; threads may share it."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        durability: Durability = "normal",
+        *,
+        busy: float = BUSY_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        state = Path(folder)
+        self._clock = clock
+        self._busy = busy
+        self.path = state / JOURNAL
+        self.folder = state / JOBS
+        self._connection = connect(self.path, durability, busy)
+        self._turn = RLock()
+        self._bell = Bell(self.folder)
+        self._door = Bell(self.folder / HOST)
+        self._checkpointer = Checkpointer(self.path)
+
+    # -------------------------------------------------------------- writing
+
+    def commit(
+        self,
+        rows: Sequence[Row] = (),
+        events: Sequence[Draft] = (),
+        profiles: Sequence[Profile] = (),
+        granted: Sequence[int] = (),
+    ) -> Committed:
+        with self._transaction() as connection:
+            new = [row for row in rows if row.key is None]
+            twins = self._twins(connection, new) if any(row.once is not None for row in new) else {}
+            keys = self._insert(connection, [row for row in new if row.id not in twins]) if new else {}
+            moved = [row for row in rows if row.key is not None]
+            if moved:
+                connection.executemany(_MOVE, [_moved(row) for row in moved])
+            self._count(connection, [row for row in rows if row.id not in twins])
+            known = {row.id: row.key for row in moved} | keys
+            last = self._tell(connection, [one for one in events if one.job not in twins], known)
+            if profiles:
+                connection.executemany(_PROFILE, [_profile(one) for one in profiles])
+            if granted:
+                connection.executemany(_GRANTED, [(key,) for key in granted])
+        self._bell.ring()
+        self._checkpointer.count(len(rows) + len(events))
+        return Committed(keys, twins, last)
+
+    def _twins(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        here: dict[str, str] = {}
+        for row in new:
+            if row.once is None:
+                continue
+            held = connection.execute("SELECT id FROM jobs WHERE once = ?", (row.once,)).fetchone()
+            twin = held[0] if held is not None else here.setdefault(row.once, row.id)
+            if twin != row.id:
+                found[row.id] = twin
+        return found
+
+    def _insert(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, int]:
+        first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
+        keys = {row.id: first + index for index, row in enumerate(new)}
+        connection.executemany(_INSERT, [(keys[row.id], *row[2:]) for row in new])
+        return keys
+
+    def _count(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        change: Counter[str] = Counter(row.state for row in rows)
+        change.subtract(row.was for row in rows if row.was is not None)
+        moved = [(number, state) for state, number in change.items() if number]
+        if moved:
+            connection.executemany(_COUNT, moved)
+
+    def _tell(
+        self, connection: sqlite3.Connection, events: Sequence[Draft], known: dict[str, int | None]
+    ) -> int:
+        last = connection.execute("SELECT max(seq) FROM job_events").fetchone()[0] or 0
+        if not events:
+            return last
+        strange = {one.job for one in events if one.job not in known}
+        for job in strange:
+            held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
+            known[job] = None if held is None else held[0]
+        connection.executemany(
+            _EVENT, [(last + 1 + i, known[one.job], *one[1:]) for i, one in enumerate(events)]
+        )
+        return last + len(events)
+
+    def wish(self, job: str, wish: str, at: float) -> None:
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
+        self._door.ring()
+
+    def wishes(self) -> list[Wish]:
+        return [Wish(*row) for row in self._rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")]
+
+    def forget(
+        self,
+        *,
+        before: float | None = None,
+        keep: int = 0,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        with self._reading() as connection:
+            old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
+        parts = [Forgotten(needed=old.needed)]
+        turn = self._reading if dry_run else self._transaction
+        for start in range(0, len(old.keys), FEW):
+            began = self._clock.monotonic()
+            with turn() as connection:
+                few = old.keys[start : start + FEW]
+                parts.append(delete_jobs(connection, few, self.folder, dry_run=dry_run))
+            # Others get as much time as we took.
+            self._clock.sleep(self._clock.monotonic() - began)
+        if before is not None and not states and instance is None:
+            with turn() as connection:
+                parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
+        with self._reading() as connection:
+            parts.append(sweep(connection, self.folder / RESULTS, dry_run=dry_run))
+            if not dry_run:
+                sweep_lines(connection, self.folder / LINES, before)
+        whole = together(parts)
+        if whole.jobs and not dry_run:
+            self._bell.ring()
+            self._compact()
+        return whole
+
+    def _compact(self) -> None:
+        """Give space back, unless somebody runs jobs: he would have to wait until the file is rewritten."""
+        if self.is_hosted():
+            return
+        reason = "the jobs are gone; the space they took is used again later"
+        with suppress(Fault, reason=reason), self._reading() as connection:
+            compact(connection)
+
+    # -------------------------------------------------------------- asking
+
+    def open_rows(self, after: int = 0) -> list[Row]:
+        # The counts say how many there are, and they are among the newest: no index has to be kept for this.
+        many = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
+        found = self._rows(
+            f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({many})",  # noqa: S608  (constants)
+            (after,),
+        )
+        return [_row(values) for values in reversed(found)]
+
+    def last_key(self) -> int:
+        return self._rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
+
+    def find(self, job: str) -> Job | None:
+        return self._one("id = ?", job)
+
+    def find_once(self, key: str) -> Job | None:
+        return self._one("once = ?", key)
+
+    def _one(self, where: str, value: str) -> Job | None:
+        found = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", (value,))  # noqa: S608  (constants)
+        return self._job(found[0]) if found else None
+
+    def jobs(
+        self,
+        *,
+        states: Sequence[str] = (),
+        instance: str | None = None,
+        prefix: str = "",
+        limit: int | None = None,
+        results: bool = True,
+    ) -> list[Job]:
+        where: list[str] = []
+        values: list[Any] = []
+        if states:
+            where.append(f"state IN ({','.join('?' * len(states))})")
+            values += states
+        if instance is not None:
+            where.append("instance = ?")
+            values.append(instance)
+        if prefix:
+            where.append("substr(id, 1, ?) = ?")
+            values += [len(prefix), prefix]
+        such = f" WHERE {' AND '.join(where)}" if where else ""
+        found = self._rows(
+            f"SELECT {_COLUMNS if results else _BRIEF} FROM jobs{such} ORDER BY key DESC LIMIT ?",  # noqa: S608  (constants)
+            (*values, -1 if limit is None else limit),
+        )
+        return [self._job(one) for one in found]
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._rows("SELECT state, count FROM job_counts"))
+
+    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
+        such = "" if job is None else " AND job_events.job = (SELECT key FROM jobs WHERE id = ?)"
+        found = self._rows(
+            "SELECT seq, coalesce(jobs.id, ''), type, at, data FROM job_events"  # noqa: S608  (constants)
+            f" LEFT JOIN jobs ON jobs.key = job_events.job WHERE seq > ?{such} ORDER BY seq LIMIT ?",
+            (after, *(() if job is None else (job,)), -1 if limit is None else limit),
+        )
+        try:
+            return [JobEvent(seq, name, type_, at, decoded(data)) for seq, name, type_, at, data in found]
+        except ValueError as error:
+            raise damaged(self.path) from error
+
+    def last_event(self) -> int:
+        return self._rows("SELECT coalesce(max(seq), 0) FROM job_events")[0][0]
+
+    def profiles(self) -> list[Profile]:
+        names = (
+            "instance",
+            "config",
+            "samples",
+            "successes",
+            "gpu_mb",
+            "ram_mb",
+            "disk_mb",
+            "seconds",
+            "updated",
+        )
+        found = self._rows(f"SELECT {', '.join(names)} FROM job_profiles")  # noqa: S608  (constants)
+        return [Profile(**dict(zip(names, values, strict=True))) for values in found]
+
+    # -------------------------------------------------------------- the one that runs them
+
+    @contextmanager
+    def hosting(self) -> Generator[None]:
+        try:
+            held = take(self.folder, JOBS)
+        except Locked as locked:
+            raise HostElsewhere(pid=locked.pid, host=locked.host, since=locked.since) from None
+        try:
+            yield
+        finally:
+            release(held)
+
+    @contextmanager
+    def hurried(self) -> Generator[None]:
+        self._be_busy(min(self._busy, _MOMENT))
+        try:
+            yield
+        finally:
+            self._be_busy(self._busy)
+
+    def _be_busy(self, seconds: float) -> None:
+        """Let every statement wait for other processes for so long at the most."""
+        with self._reading() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+    def is_hosted(self) -> bool:
+        return is_held(self.folder)
+
+    def ring(self) -> None:
+        self._door.ring()
+
+    def door(self) -> Watch:
+        return Watch(self.folder / HOST)
+
+    def window(self) -> Watch:
+        return Watch(self.folder)
+
+    def close(self) -> None:
+        with self._turn, typed(self.path):
+            self._checkpointer.close()
+            self._bell.close()
+            self._door.close()
+            self._connection.close()
+
+    # -------------------------------------------------------------- the connection
+
+    def _job(self, values: Sequence[Any]) -> Job:
+        try:
+            return read_job(_row(values))
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(self.path, job=str(values[1])) from error
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._turn, typed(self.path):
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        with self._turn, typed(self.path):
+            yield self._connection
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        with self._turn, typed(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:  # whatever it was, half a transaction must not stay open
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _row(values: Sequence[Any]) -> Row:
+    return Row(values[0], values[3], *values[1:])
+
+
+def _moved(row: Row) -> tuple[Any, ...]:
+    return (
+        row.state, row.priority, row.started, row.ended, row.attempt, row.charged, row.losses, row.due,
+        row.reason, row.cancelled, row.phase, row.result, row.error, row.key,
+    )  # fmt: skip
+
+
+def _profile(one: Profile) -> tuple[Any, ...]:
+    return (
+        one.instance, one.config, one.samples, one.successes, one.gpu_mb, one.ram_mb, one.disk_mb, one.seconds,
+        one.updated,
+    )  # fmt: skip
+
+
+def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
+    """The jobs of a state folder; the user's own by default."""
+    from failwell.journal.folder import state_folder
+
+    named = None if folder is None else os.fspath(folder)
+    return SqliteJobs(state_folder(named), durability)

@@ -1,0 +1,1 @@
+"""The host's side of a worker process: started, called, watched, ended."""

@@ -1,0 +1,276 @@
+"""The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Literal
+
+from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
+from failwell.jobs.faults import ended_by_us
+from failwell.jobs.job import NO_ARGUMENTS
+from failwell.jobs.store.rows import drop
+from failwell.jobs.worker.answer import Reader
+from failwell.jobs.worker.frames import encode
+from failwell.jobs.worker.process import Process
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import Scene
+
+Wish = Literal["cancel", "timeout", "stop"]
+
+
+class Flight:
+    """What the host knows of a call in a worker."""
+
+    __slots__ = ("answer", "failed", "items", "job", "seconds", "timer", "told", "wake", "wish")
+
+    def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
+        self.job = job
+        self.answer = answer
+        self.wish: Wish | None = None
+        """Why it was asked to stop. It decides how the call ends, whatever the worker answers; only a call that
+        was stopped along with its process may still end well."""
+        self.failed: CapabilityError | None = None
+        """What went wrong on our side while it ran; it ends by this, whatever was wished."""
+        self.seconds = 0.0
+        """The time limit that ran out, if one did."""
+        self.timer: asyncio.TimerHandle | None = None
+        self.told: Callable[[asyncio.Future[Any]], None] | None = None
+        """Called with the answer in the moment it comes, for those who do not await it."""
+        self.items: deque[Any] | None = deque() if streams else None
+        self.wake: asyncio.Event | None = asyncio.Event() if streams else None
+
+    def arrived(self, item: Any) -> None:
+        """One item of a stream came."""
+        if self.items is not None and self.wake is not None:
+            self.items.append(item)
+            self.wake.set()
+
+    def set_timer(self, timer: "asyncio.TimerHandle | None") -> None:
+        """Have this timer instead of the one there was."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = timer
+
+    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
+        """Answer the call, once."""
+        self.set_timer(None)
+        if self.answer.done():
+            return
+        if error is None:
+            self.answer.set_result(value)
+        else:
+            self.answer.set_exception(error)
+            # A caller that went away must not make the loop complain of an error nobody fetched.
+            self.answer.exception()
+        if self.wake is not None:
+            self.wake.set()
+        if self.told is not None:
+            self.told(self.answer)
+
+
+_log = logging.getLogger("failwell.jobs")
+_WINDOW = 16
+"""Items of a stream that may be on their way."""
+
+
+class Calls:
+    """Every call of one worker, whichever process it has at the time."""
+
+    def __init__(
+        self, scene: Scene, cancel_grace: float, policy: TracebackPolicy, folder: str | None
+    ) -> None:
+        self._name = scene.capability or ""
+        self._scene = scene
+        self._grace = cancel_grace
+        self._reader = Reader(scene, policy, folder)
+        self._flights: dict[str, Flight] = {}
+        self._process: Process | None = None
+        self._sequence = 0
+        self.finished = 0
+        """How many calls of jobs were answered, well or not. An answer shows that the process is sound."""
+
+    def attach(self, process: Process | None) -> None:
+        """Speak to `process` from now on."""
+        self._process = process
+
+    def jobs(self) -> tuple[str, ...]:
+        """The jobs that are running; calls of the worker's own life are not among them."""
+        return tuple(job for job in self._flights if not job.startswith("#"))
+
+    def running(self, job: str) -> Flight | None:
+        """The call of `job`, unless it has been answered."""
+        flight = self._flights.get(job)
+        return None if flight is None or flight.answer.done() else flight
+
+    # -------------------------------------------------------------- sending
+
+    async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
+        """Send one call and wait for its answer."""
+        flight = self._take_off(job, order, timeout)
+        try:
+            return await flight.answer
+        except asyncio.CancelledError:
+            self._abandon(flight)
+            raise
+
+    def begin(
+        self,
+        job: str,
+        order: Mapping[str, Any],
+        timeout: float | None,
+        told: "Callable[[asyncio.Future[Any]], None]",
+    ) -> None:
+        """Send one call; `told` is called with its answer in the moment it comes."""
+        self._take_off(job, order, timeout).told = told
+
+    async def stream(
+        self,
+        job: str,
+        order: Mapping[str, Any],
+        timeout: float | None,  # noqa: ASYNC109  (as in `call`)
+    ) -> AsyncGenerator[Any]:
+        """Send one call and hand over its items as they come, taking no more than there is room for."""
+        flight = self._take_off(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
+        items, wake = flight.items, flight.wake
+        assert items is not None
+        assert wake is not None
+        taken = 0
+        try:
+            while True:
+                while items:
+                    yield items.popleft()
+                    taken += 1
+                    if taken * 2 >= _WINDOW:
+                        self.say({"type": "more", "job": job, "count": taken})
+                        taken = 0
+                if flight.answer.done():
+                    flight.answer.result()
+                    return
+                wake.clear()
+                await wake.wait()
+        finally:
+            # Whatever was made and not taken is for nobody.
+            flight.items = None
+            drop(list(items))
+            if not flight.answer.done():
+                self._abandon(flight)
+
+    async def lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
+        """Run a method that belongs to the capability's life rather than to a job."""
+        self._sequence += 1
+        order = {"action": phase, "phase": phase, "arguments": arguments}
+        return await self._take_off(f"#{phase}-{self._sequence}", order, None).answer
+
+    def say(self, frame: dict[str, Any]) -> None:
+        """Say something to the worker, if there is one."""
+        if self._process is not None:
+            self._process.send(frame)
+
+    def _take_off(
+        self, job: str, order: Mapping[str, Any], timeout: float | None, *, streams: bool = False
+    ) -> Flight:
+        if job in self._flights:
+            raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
+        piece = encode({"type": "call", "job": job, **order})
+        process = self._process
+        if process is None:
+            # It went between being ready and being called; whatever ended it was not this call.
+            raise ended_by_us(self._name, "stopped", doing="the call was being sent")
+        loop = asyncio.get_running_loop()
+        flight = self._flights[job] = Flight(job, loop.create_future(), streams=streams)
+        if timeout is not None:
+            flight.seconds = timeout
+            flight.timer = loop.call_later(timeout, self.ask_to_stop, flight, "timeout")
+        process.write(piece)
+        return flight
+
+    # -------------------------------------------------------------- stopping
+
+    def ask_to_stop(self, flight: Flight, wish: Wish) -> None:
+        """Ask one call to stop, and end the process if it has not within the grace."""
+        if flight.answer.done() or flight.wish in ("cancel", "timeout"):
+            return
+        if flight.wish is None:
+            self.say({"type": "cancel", "job": flight.job})
+        flight.wish = wish
+        flight.set_timer(
+            asyncio.get_running_loop().call_later(self._grace, self._force, flight, self._process)
+        )
+
+    def ask_all_to_stop(self) -> None:
+        """Ask every call to stop, as the process is about to; they end with it either way."""
+        for flight in self._flights.values():
+            if flight.wish is None:
+                flight.wish = "stop"
+                self.say({"type": "cancel", "job": flight.job})
+
+    def _force(self, flight: Flight, process: Process | None) -> None:
+        if not flight.answer.done() and process is not None and process is self._process:
+            process.kill("replaced")
+
+    def _abandon(self, flight: Flight) -> None:
+        """Nobody waits for this call any more; it is stopped like one that was cancelled."""
+        if flight.answer.cancelled():
+            # Whoever went away took the future along; the worker still owes an answer.
+            flight.answer = asyncio.get_running_loop().create_future()
+        self.ask_to_stop(flight, "cancel")
+
+    # -------------------------------------------------------------- answers
+
+    def item(self, frame: Mapping[str, Any]) -> None:
+        """One item of a stream came."""
+        flight = self._flights.get(frame["job"])
+        item, error = self._reader.item(frame)
+        if flight is None or flight.items is None:
+            drop(item)
+        elif error is None:
+            flight.arrived(item)
+        elif flight.failed is None:
+            # The stream ends here, and the worker is told to make no more of it.
+            flight.failed = error
+            self.ask_to_stop(flight, "cancel")
+
+    def answered(self, frame: Mapping[str, Any]) -> None:
+        """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
+        flight = self._flights.pop(frame["job"], None)
+        if flight is None:
+            drop(self._reader.item(frame).value)
+            return
+        if not flight.job.startswith("#"):
+            self.finished += 1
+        stopped = self._stopped(flight)
+        if stopped is not None:
+            drop(self._reader.item(frame).value)
+            self._settle(flight, error=stopped)
+        else:
+            value, error = self._reader.read(flight.job, frame)
+            if error is not None and flight.wish == "stop":
+                # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
+                error = self._ended_with(self._process)
+            self._settle(flight, value, error)
+
+    def fail_all(self, why: Callable[[], CapabilityError]) -> None:
+        """The process is gone: every call ends, each by what it was asked or else by the death."""
+        flights, self._flights = list(self._flights.values()), {}
+        for flight in flights:
+            self._settle(flight, error=self._stopped(flight) or why())
+
+    def _settle(self, flight: Flight, value: Any = None, error: BaseException | None = None) -> None:
+        try:
+            flight.settle(value, error)
+        except Exception:  # noqa: BLE001  (one caller's trouble with its answer must not keep the others from theirs)
+            _log.exception("the answer to job %s was not taken", flight.job)
+
+    def _ended_with(self, process: Process | None) -> CapabilityError:
+        return ended_by_us(self._name, None if process is None else process.doomed)
+
+    def _stopped(self, flight: Flight) -> CapabilityError | None:
+        """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
+        if flight.failed is not None:
+            return flight.failed
+        if flight.wish == "cancel":
+            return CapabilityCancelledError(self._name)
+        if flight.wish == "timeout":
+            return CapabilityTimeoutError(self._name, flight.seconds)
+        return None

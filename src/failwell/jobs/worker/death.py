@@ -1,0 +1,197 @@
+"""How a process ended → what that means. By signal, exit code, the kernel's counters and last words."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from signal import Signals
+
+from failwell.adapters.process import read_exit
+from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityError, WorkerOOMError
+from failwell.fault.facts import NotBefore
+from failwell.fault.frozen import frozen
+from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed
+
+_OUT_OF_MEMORY = (
+    "memoryerror", "std::bad_alloc", "cannot allocate memory", "out of memory", "oom-kill",
+    "failed to allocate memory",
+)  # fmt: skip
+"""Last words of a process that died for want of memory without being killed for it."""
+_COULD_BE_MEMORY = (1, -6, -11)
+"""An uncaught error, an abort, a fault: ends that memory brings about, among other things."""
+_KILLED_BELOW = 137
+"""What a shell exits with when the program it ran was killed."""
+_TAIL = 12
+_OURS = "/jobs/child/"
+"""Frames of the worker's own code, which say nothing about a crash above them."""
+_TOO_OLD = 78
+
+
+@frozen
+class Ending:
+    """What is known of a process that is gone."""
+
+    code: int | None
+    """Negative for a signal; `None` where nobody could tell."""
+    stderr: tuple[str, ...] = ()
+    oom_kills: int | None = None
+    """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
+    other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it."""
+        if self.code is None or self.code >= 0:
+            return None
+        try:
+            return Signals(-self.code).name
+        except ValueError:
+            return f"signal {-self.code}"
+
+    @property
+    def tail(self) -> str:
+        """Its last words."""
+        return "\n".join([line for line in self.stderr if _OURS not in line][-_TAIL:])
+
+
+def death(capability: str, ending: Ending) -> CapabilityError:
+    """The fault of a worker that died by itself."""
+    if _is_for_memory(ending):
+        error = WorkerOOMError(capability, process_returncode=ending.code)
+        error.details = {
+            key: value
+            for key, value in (
+                ("signal", ending.signal), ("oom_kills", ending.oom_kills), ("stderr_tail", ending.tail)
+            )
+            if value not in (None, "")
+        }  # fmt: skip
+        return error
+    return WorkerCrashed(
+        message=f"the worker of capability {capability!r} {how(ending)} during the call",
+        capability_name=capability,
+        exit_code=ending.code,
+        signal=ending.signal,
+        stderr_tail=ending.tail,
+    )
+
+
+def failed_start(capability: str, ending: Ending) -> CapabilityError:
+    """The fault of a worker that died before it was ready."""
+    if ending.code is None or ending.code < 0:
+        # Somebody ended it, or its guardian; nothing that was given to it is to blame.
+        return death(capability, ending)
+    old = ending.code == _TOO_OLD and ending.tail
+    return WorkerStartFailed(
+        message=ending.tail
+        if old
+        else f"the worker of capability {capability!r} {how(ending)} before it was ready",
+        capability_name=capability,
+        exit_code=ending.code,
+        stderr_tail=ending.tail,
+    )
+
+
+def how(ending: Ending) -> str:
+    """In words: ended by a signal, or with a code."""
+    if ending.code is None:
+        return "vanished"
+    if ending.signal is not None:
+        why = read_exit(ending.code).message or ""
+        return f"was ended by {ending.signal}" + (" (it crashed)" if "crashed" in why else "")
+    return f"exited with code {ending.code}"
+
+
+def _is_for_memory(ending: Ending) -> bool:
+    if ending.signal == "SIGKILL" or ending.code == _KILLED_BELOW:
+        return True
+    if ending.code not in _COULD_BE_MEMORY:
+        return False
+    # The kernel's counter says nothing here: a neighbour in the same control group may have been killed.
+    said = "\n".join(ending.stderr).lower()
+    return any(words in said for words in _OUT_OF_MEMORY)
+
+
+def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
+    """The files that count the kernel's killings for memory in the control group of `pid`."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="ascii", errors="replace") as file:
+            rows = [row.rstrip("\n").split(":", 2) for row in file]
+    except OSError:
+        return ()
+    found: list[str] = []
+    for row in rows:
+        if len(row) != 3:
+            continue
+        _, controllers, group = row
+        if controllers == "":
+            roots, name = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "memory.events"
+        elif "memory" in controllers.split(","):
+            roots, name = ("/sys/fs/cgroup/memory",), "memory.oom_control"
+        else:
+            continue
+        found += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
+    return tuple(found)
+
+
+def oom_kills(counters: Sequence[str]) -> int | None:
+    """The highest count that these files tell; `None` where none tells."""
+    counts: list[int] = []
+    for path in counters:
+        try:
+            with open(path, encoding="ascii") as file:
+                counts += [int(row.split()[1]) for row in file if row.startswith("oom_kill ")]
+        except (OSError, ValueError, IndexError):
+            continue
+    return max(counts) if counts else None
+
+
+class Crashes:
+    """Counts deaths between which no call was answered. Too many, and nothing is started for a while."""
+
+    def __init__(self, capability: str, most: int, cooldown: float) -> None:
+        self._capability = capability
+        self._most = most
+        self._cooldown = cooldown
+        self._until = 0.0
+        self._last: Fault | None = None
+        self._answered = 0
+        self.deaths = 0
+
+    def count(self, fault: Fault, answered: int) -> bool:
+        """Note a death after `answered` calls in all; whether the worker is quarantined now comes back."""
+        if answered > self._answered:
+            self.deaths = 0
+        self._answered = answered
+        self.deaths += 1
+        self._last = fault
+        if self.deaths < self._most:
+            return False
+        self._until = asyncio.get_running_loop().time() + self._cooldown
+        return True
+
+    def left(self) -> float:
+        """Seconds of quarantine that are left."""
+        return max(0.0, self._until - asyncio.get_running_loop().time()) if self._until else 0.0
+
+    def forgive(self) -> None:
+        """Forget them."""
+        self.deaths = 0
+        self._until = 0.0
+
+    def refuse(self) -> None:
+        """Do nothing, or say why nothing is started.
+
+        Raises:
+            WorkerCrashed: the worker is quarantined.
+        """
+        left = self.left()
+        if left <= 0:
+            return
+        raise WorkerCrashed(
+            message=f"the worker of capability {self._capability!r} died {self.deaths} times in a row;"
+            f" nothing is started for another {left:.0f} s",
+            capability_name=self._capability,
+            reason="quarantined",
+            quarantined_for=round(left, 3),
+            not_before=NotBefore(after=left, source="quarantine"),
+        ) from self._last

@@ -1,0 +1,138 @@
+"""What happens in a worker, told to whoever listens; and what its pulse last said.
+
+Words of the capability pass through here on their way to records and screens, so its secrets are masked here.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+from uuid import uuid4
+
+from failwell.jobs.worker.worker import Listener, Logged, Measured, Memory, Progress, Pulse, Used, WorkerEvent
+from failwell.report.redact import mask_known
+
+_log = logging.getLogger("failwell.jobs")
+_BUSY = 0.02
+"""Share of one processor below which its use is no sign of work."""
+_LONGEST = 8000
+"""Characters of one line, as the worker cuts them."""
+
+
+class Telling:
+    """Turns frames into events, and events into calls of the listeners."""
+
+    def __init__(self, instance: str) -> None:
+        self._instance = instance
+        self._listeners: list[Listener] = []
+        self._generation = 0
+        self._session = ""
+        self._seen: tuple[Any, ...] = ()
+        self._cpu = 0.0
+        self.memory: Memory | None = None
+        self.on_sign: Callable[[], None] = _nothing
+        """Called whenever the worker shows that it gets on."""
+
+    def renew(self, generation: int) -> str:
+        """Another process begins; its session id comes back."""
+        self._generation = generation
+        self._session = uuid4().hex
+        self._seen, self._cpu, self.memory = (), 0.0, None
+        return self._session
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Add a listener; what comes back removes it."""
+        self._listeners.append(listener)
+
+        def leave() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return leave
+
+    def tell(self, event: WorkerEvent) -> None:
+        """Tell every listener; one that raises is recorded and passed over."""
+        for listener in list(self._listeners):
+            try:
+                listener(event)
+            except Exception:  # noqa: BLE001  (a listener must not break what it listens to)
+                _log.exception("a listener of worker %s failed", self._instance)
+
+    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """A line came from a descriptor, past Python."""
+        self.on_sign()
+        self._logged(None, stream, "", "", text)
+
+    def heard(self, frame: dict[str, Any]) -> None:
+        """A frame came that is no answer."""
+        kind = frame["type"]
+        if kind == "pulse":
+            self._pulse(frame)
+        elif kind == "progress":
+            self.on_sign()
+            self.tell(
+                Progress(
+                    instance=self._instance,
+                    job=_job(frame),
+                    fraction=frame["fraction"],
+                    message=mask_known(frame["message"]),
+                )
+            )
+        elif kind == "log":
+            self.on_sign()
+            self._logged(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
+        elif kind == "usage":
+            self.tell(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
+
+    def measured(self, frame: dict[str, Any]) -> None:
+        """A call is about to be answered, and says what it had needed."""
+        job = _job(frame)
+        peaks = frame.get("peaks")
+        if job is not None and peaks is not None and self._listeners:
+            self.tell(Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1]))
+
+    def _logged(
+        self,
+        job: str | None,
+        stream: Literal["stdout", "stderr", "log"],
+        level: str,
+        logger: str,
+        text: str,
+    ) -> None:
+        if not self._listeners:
+            return
+        self.tell(
+            Logged(
+                instance=self._instance,
+                session=self._session,
+                job=job,
+                stream=stream,
+                level=level,
+                logger=logger,
+                text=mask_known(text, _LONGEST),
+            )
+        )
+
+    def _pulse(self, frame: dict[str, Any]) -> None:
+        seen = (frame["signs"], frame["work"])
+        used = frame["cpu"] - self._cpu
+        if seen != self._seen or used > _BUSY * frame["every"]:
+            self.on_sign()
+        self._seen, self._cpu = seen, frame["cpu"]
+        self.memory = Memory(rss_mb=frame["rss"], peak_mb=frame["peak"], pids=tuple(frame["pids"]))
+        self.tell(
+            Pulse(
+                instance=self._instance,
+                generation=self._generation,
+                memory=self.memory,
+                cpu_seconds=frame["cpu"],
+            )
+        )
+
+
+def _job(frame: dict[str, Any]) -> str | None:
+    job = frame.get("job")
+    return None if job is None or job.startswith("#") else job
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,403 @@
+"""One worker process with its guardian: started, spoken to, ended and reaped. Knows no capability.
+
+The guardian is our child and the worker its child. The guardian tells how the worker ended, so the
+exit code is known for certain before anybody is told of a lost connection.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+from uuid import uuid4
+
+from failwell.jobs.child.tree import descendants
+from failwell.jobs.worker.death import Ending, oom_kill_counter, oom_kills
+from failwell.jobs.worker.frames import BrokenFrame, Decoder, encode
+
+
+def marked(name: str, value: str) -> list[int]:
+    """Every process of ours that was started with `name=value`; empty where the system does not tell."""
+    wanted = f"{name}={value}".encode()
+    found: list[int] = []
+    try:
+        pids = [int(one) for one in os.listdir("/proc") if one.isdecimal()]
+    except OSError:
+        return found
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(pid)
+        except OSError:
+            # Gone, or somebody else's.
+            continue
+    return found
+
+
+_log = logging.getLogger("failwell.jobs")
+_AT_ONCE = 1 << 18
+"""Bytes that are read at once, at most. What is never filled takes no memory."""
+
+
+class Channel(asyncio.BufferedProtocol):
+    """Hands over each frame as it arrives, and says once when no more will.
+
+    What arrives is read into one buffer that is kept. One made for each read is large enough that the system
+    may be asked for it, and given it back, every time; that can cost a third of a call.
+    """
+
+    def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_lost: Callable[[], None]) -> None:
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._feed = Decoder().feed
+        self._buffer = memoryview(bytearray(_AT_ONCE))
+        self._transport: asyncio.Transport | None = None
+        self._pieces: list[bytes] = []
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  (there is one size)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._feed(self._buffer[:nbytes]):
+                self._on_frame(frame)
+        except (BrokenFrame, KeyError, TypeError, ValueError, AttributeError) as error:
+            # Somebody wrote on the channel who should not have. The other end sees it close, and ends.
+            _log.warning(
+                "a worker wrote what is no frame of ours (%s: %s); it is ended", type(error).__name__, error
+            )
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (how it was lost, the guardian tells)
+        if not self.is_lost:
+            self.is_lost = True
+            self._on_lost()
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Write a frame; what the other end does not take yet is kept."""
+        self.write(encode(frame))
+
+    def write(self, piece: bytes) -> None:
+        """Write what `encode` made. To an end that is gone it is lost, and `on_lost` has told.
+
+        What is written in one turn of the loop goes in one piece: it wakes the other end once.
+        """
+        if self._transport is None or self.is_lost:
+            return
+        if not self._pieces:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._pieces.append(piece)
+
+    def flush(self) -> None:
+        """Let go what was written in this turn, now rather than at its end."""
+        pieces, self._pieces = self._pieces, []
+        if pieces and self._transport is not None and not self.is_lost:
+            self._transport.write(b"".join(pieces))
+
+    def close(self) -> None:
+        """Close this end."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Lines(asyncio.Protocol):
+    """Cuts what a process writes to a descriptor into lines; of a redrawn line, its last state."""
+
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line = on_line
+        self._held = b""
+
+    def data_received(self, data: bytes) -> None:
+        *whole, rest = (self._held + data).split(b"\n")
+        self._held = rest[-_LONGEST:]
+        for one in whole:
+            self._tell(one)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
+        self._finish()
+
+    def read_rest(self, pipe: IO[bytes]) -> None:
+        """Take what is in the pipe now, to its last unfinished line; its writer is gone.
+
+        Somebody else may hold the pipe open and go on writing, so there is an end to it.
+        """
+        taken = 0
+        while taken < _MOST_AT_THE_END and not pipe.closed:
+            try:
+                piece = os.read(pipe.fileno(), _MOST_AT_THE_END)
+            except OSError:
+                break
+            if not piece:
+                break
+            taken += len(piece)
+            self.data_received(piece)
+        self._finish()
+
+    def _finish(self) -> None:
+        held, self._held = self._held, b""
+        self._tell(held)
+
+    def _tell(self, line: bytes) -> None:
+        shown = line.rstrip(b"\r").rpartition(b"\r")[2]
+        if shown:
+            self._on_line(shown[:_LONGEST].decode("utf-8", "replace"))
+
+
+_LONGEST = 8000
+_MOST_AT_THE_END = 1 << 20
+
+
+BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
+_KEPT_LINES = 40
+_LAST_DATA = 0.25
+"""Seconds that data in the pipe may still take after the worker is known to be gone."""
+_GUARDIAN_GRACE = 10.0
+"""Seconds after which a guardian that does not obey is ended itself."""
+_ROUNDS = 5
+"""How often to look for what is left below a guardian that was killed; each may have started more meanwhile."""
+MARK = "FAILWELL_WORKER"
+"""A variable by which every process below one guardian is known, even where its parents are gone."""
+
+Output = Callable[[Literal["stdout", "stderr"], str], None]
+
+
+class Process:
+    """A worker process from its start to the moment nothing of it is left."""
+
+    def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_output: Output) -> None:
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._on_frame = on_frame
+        self._on_output = on_output
+        self.pid: int | None = None
+        self.doomed: str | None = None
+        """Why we ended it ourselves, if we did."""
+        self.ended: asyncio.Future[Ending] = loop.create_future()
+        """Done when the worker is gone and everything it said has been handed over."""
+        self.cleared: asyncio.Future[None] = loop.create_future()
+        """Done when its guardian is gone as well, and reaped: nothing is left of either."""
+        self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._code: int | None = None
+        self._is_told = False
+        self._counters: tuple[str, ...] = ()
+        self._kills_before: int | None = None
+        self._transports: list[asyncio.BaseTransport] = []
+        self._outputs: list[tuple[IO[bytes], Lines]] = []
+        self._mark = uuid4().hex
+        self._line = Channel(on_frame, self._check)
+        self._leash = Channel(self._on_leash, self._check)
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._pidfd: int | None = None
+        self._last_resort: asyncio.TimerHandle | None = None
+
+    async def start(self, python: str, env: Mapping[str, str], cwd: str) -> None:
+        """Start the interpreter.
+
+        Raises:
+            OSError: it cannot be run.
+        """
+        with ExitStack() as theirs, ExitStack() as ours:
+            ends: list[Any] = []
+            fds: list[int] = []
+            for _ in range(2):
+                near, far = socket.socketpair()
+                ends.append(ours.enter_context(near))
+                fds.append(theirs.enter_context(far).fileno())
+            for _ in range(2):
+                read, write = os.pipe()
+                theirs.callback(os.close, write)
+                ends.append(ours.enter_context(os.fdopen(read, "rb", 0)))
+                fds.append(write)
+            # On the event loop's own thread: a process is tied to the thread that started it.
+            self._guardian = _spawn(
+                [python, BOOT, str(fds[0]), str(fds[1])],
+                fds[:2],
+                (fds[2], fds[3]),
+                {**env, MARK: self._mark},
+                cwd,
+            )
+            self._watch_guardian()
+            try:
+                await self._connect(*ends)
+            except BaseException:
+                # Without its leash the guardian ends by itself.
+                self._line.is_lost = True
+                self._close()
+                raise
+            # From here on they belong to the transports.
+            ours.pop_all()
+        if self.doomed is not None:
+            # Whoever ended it meanwhile could not reach it yet.
+            self._leash.send({"type": "kill"})
+
+    async def _connect(
+        self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
+    ) -> None:
+        for end, channel in ((line, self._line), (leash, self._leash)):
+            end.setblocking(False)  # noqa: FBT003  (the socket's own way)
+            made, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=end)
+            self._transports.append(made)
+        for pipe, lines in ((out, Lines(self._heard_out)), (err, Lines(self._heard_err))):
+            made, _ = await self._loop.connect_read_pipe(lambda made=lines: made, pipe)
+            self._transports.append(made)
+            self._outputs.append((pipe, lines))
+
+    def _heard_out(self, line: str) -> None:
+        self._on_output("stdout", line)
+
+    def _heard_err(self, line: str) -> None:
+        self.stderr.append(line)
+        self._on_output("stderr", line)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is, or was, a process."""
+        return self._guardian is not None
+
+    # -------------------------------------------------------------- speaking
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Say something to the worker."""
+        self._line.send(frame)
+
+    def write(self, piece: bytes) -> None:
+        """Say what `frames.encode` made."""
+        self._line.write(piece)
+
+    def flush(self) -> None:
+        """Let go what was said in this turn of the loop."""
+        self._line.flush()
+
+    def watch(self, stopped: float) -> None:
+        """End it as `frozen` once a signal has stopped it for so many seconds."""
+        self._leash.send({"type": "watch", "stopped": stopped})
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker's process group."""
+        self._leash.send({"type": "signal", "number": number})
+
+    def kill(self, why: str) -> None:
+        """End the worker and all its descendants now; `ended` and `cleared` tell when it is done."""
+        if self.doomed is None:
+            self.doomed = why
+        self._leash.send({"type": "kill"})
+        if self._last_resort is None and not self.cleared.done():
+            self._last_resort = self._loop.call_later(_GUARDIAN_GRACE, self._kill_guardian)
+
+    def _kill_guardian(self) -> None:
+        """It does not obey: stopped, or stuck. Its end is ours to see, and the rest is done by hand."""
+        if self._guardian is not None and not self.cleared.done():
+            self._guardian.kill()
+
+    # -------------------------------------------------------------- watching
+
+    def _on_leash(self, frame: dict[str, Any]) -> None:
+        if frame["type"] == "forked":
+            self.pid = frame["pid"]
+            self._counters = oom_kill_counter(frame["pid"])
+            self._kills_before = oom_kills(self._counters)
+        elif frame["type"] == "still":
+            self.kill("frozen")
+        elif frame["type"] == "exit":
+            self._code, self._is_told = frame["code"], True
+            # A descendant that shares the pipe could keep it open for a moment longer.
+            self._loop.call_later(_LAST_DATA, self._line.close)
+            self._check()
+
+    def _watch_guardian(self) -> None:
+        guardian = self._guardian
+        assert guardian is not None
+        try:
+            self._pidfd = os.pidfd_open(guardian.pid)
+        except (AttributeError, OSError):
+            self._loop.run_in_executor(None, guardian.wait).add_done_callback(lambda _done: self._reaped())
+            return
+        self._loop.add_reader(self._pidfd, self._reaped)
+
+    def _reaped(self) -> None:
+        guardian = self._guardian
+        assert guardian is not None
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        code = guardian.wait()
+        if not self._is_told:
+            # It went before it had a worker, or was killed itself; the worker then dies with it.
+            self._code = code if self.pid is None else None
+            self._is_told = True
+            if self.pid is not None:
+                self._end_by_hand(self.pid)
+        self._loop.call_later(_LAST_DATA, self._line.close)
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+        if not self.cleared.done():
+            self.cleared.set_result(None)
+        self._check()
+
+    def _end_by_hand(self, pid: int) -> None:
+        """End what the guardian would have: the worker, and whatever it started, wherever that has gone since."""
+        for _ in range(_ROUNDS):
+            left = {*descendants(pid), *marked(MARK, self._mark)}
+            for one in (pid, *left):
+                try:
+                    os.kill(one, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    continue
+            if not left:
+                return
+
+    def _check(self) -> None:
+        """Say that it ended, once the code is known and the pipe has run dry."""
+        if self.ended.done() or not self._is_told or not self._line.is_lost:
+            return
+        for pipe, lines in self._outputs:
+            # What it wrote last is in the pipe by now, and may say why it ended.
+            lines.read_rest(pipe)
+        kills = oom_kills(self._counters)
+        grown = None if kills is None or self._kills_before is None else kills - self._kills_before
+        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=grown))
+        if not self.cleared.done():
+            self.cleared.add_done_callback(lambda _done: self._close())
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        for transport in self._transports:
+            transport.close()
+        self._transports.clear()
+
+    async def gone(self) -> Ending:
+        """Wait until nothing is left, and say how it ended."""
+        ending = await asyncio.shield(self.ended)
+        done, _ = await asyncio.wait([self.cleared], timeout=_GUARDIAN_GRACE)
+        if not done:
+            self._kill_guardian()
+            await asyncio.shield(self.cleared)
+        return ending
+
+
+def _spawn(
+    command: Sequence[str], kept: Sequence[int], output: tuple[int, int], env: Mapping[str, str], cwd: str
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603  (the interpreter is the one that the manifest names)
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output[0],
+        stderr=output[1],
+        env=dict(env),
+        cwd=cwd,
+        pass_fds=tuple(kept),
+        start_new_session=True,
+    )

@@ -1,0 +1,255 @@
+"""Making a worker ready, without a time limit: only silence ends it.
+
+Signs of progress are what the capability says (progress, output) and what it does (modules imported,
+bytes moved, processor time used). A cold start of ten minutes that shows them is left alone.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from failwell.fault.axes import ActionKind
+from failwell.fault.capability import CapabilityError
+from failwell.fault.facts import UserAction
+from failwell.jobs.child.tree import descendants
+from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.platform import check_here
+from failwell.jobs.schema import config_hash
+from failwell.jobs.worker.answer import report_of
+from failwell.jobs.worker.death import Ending, failed_start
+from failwell.jobs.worker.environment import worker_environment
+from failwell.jobs.worker.frames import PROTOCOL, ProtocolMismatch
+from failwell.jobs.worker.process import Process
+from failwell.report.describe import describe
+from failwell.report.policy import TracebackPolicy
+from failwell.report.record import Scene
+from failwell.report.revive import revive
+
+_T = TypeVar("_T")
+_BUSY = 0.02
+"""Share of one processor below which its use is no sign of work."""
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Startup:
+    """Watches one process while it does something that may take long, and ends it when it falls silent."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        process: Process,
+        policy: TracebackPolicy,
+        *,
+        is_busy: Callable[[], bool] | None = None,
+    ) -> None:
+        """Make it; while `is_busy` the process may be silent, for it is not its turn to show anything."""
+        self._is_busy = is_busy
+        self._loop = asyncio.get_running_loop()
+        self._manifest = manifest
+        self._process = process
+        self._policy = policy
+        self._last_sign = self._loop.time()
+        self._hello: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._loaded: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+
+    def sign(self) -> None:
+        """The worker showed that it gets on."""
+        self._last_sign = self._loop.time()
+
+    def heard(self, frame: dict[str, Any]) -> None:
+        """A frame of the beginning came."""
+        self.sign()
+        waiting = self._hello if frame["type"] == "hello" else self._loaded
+        if not waiting.done():
+            waiting.set_result(frame)
+
+    async def spawn(self, env: Mapping[str, str]) -> None:
+        """Start the interpreter and wait for its greeting."""
+        name, python = self._manifest.name, self._manifest.python
+        check_here(self._manifest)
+        try:
+            await self._process.start(python, env, self._manifest.directory)
+        except OSError as error:
+            raise WorkerStartFailed(
+                message=f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
+                capability_name=name,
+            ) from error
+        greeting = await self.during("starting", self._hello)
+        if greeting.get("protocol") != PROTOCOL:
+            raise ProtocolMismatch(message=f"the worker of capability {name!r} speaks another protocol")
+
+    async def load(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Have the capability imported; what it says of itself comes back."""
+        self._process.send(order)
+        about = await self.during("being imported", self._loaded)
+        if "error" in about:
+            raise self._not_imported(about["error"])
+        if not about["actions"]:
+            name, target = self._manifest.name, self._manifest.object
+            raise WorkerStartFailed(
+                message=f"capability {name!r} has nothing that could be called: `{target}` must be a function,"
+                " or a class or an instance with `execute` or other public methods",
+                capability_name=name,
+                user_action=UserAction(
+                    ActionKind.FIX_CONFIGURATION, "correct `object` in its manifest, or give it such a method"
+                ),
+            )
+        return about
+
+    def _not_imported(self, told: Mapping[str, Any]) -> CapabilityError:
+        name, target = self._manifest.name, self._manifest.object
+        cause = report_of(told, Scene(capability=name), TracebackPolicy.FULL)
+        fault = WorkerStartFailed(
+            message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
+            capability_name=name,
+        )
+        fault.__cause__ = revive(
+            cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
+        )
+        return fault
+
+    async def initialize(self, work: Awaitable[_T]) -> _T:
+        """Wait until the capability is initialised.
+
+        Raises:
+            Fault: what it raised, where that says what is wrong: an argument, memory, a connection. Anything
+                else is a failed start, with what was raised as its cause.
+        """
+        try:
+            return await self.during("being initialised", work)
+        except CapabilityError as fault:
+            cause = describe(fault)
+            # An error of the author's own says what is wrong; and a repeat may help with whatever passes by.
+            if cause.caller_facing or cause.category.job in ("resource", "transient"):
+                raise
+            name = self._manifest.name
+            raise WorkerStartFailed(
+                message=f"capability {name!r} could not be initialised: {cause.error_type}: {cause.message}",
+                capability_name=name,
+            ) from fault
+
+    async def during(self, doing: str, work: Awaitable[_T]) -> _T:
+        """Wait for `work`, which belongs to the start, as long as there are signs of progress.
+
+        Raises:
+            WorkerStalled: there were none for too long; the process is being ended.
+            Fault: the process died.
+        """
+        return await self._watched(doing, work, self._process.ended)
+
+    async def later(self, doing: str, work: Awaitable[_T]) -> _T:
+        """The same for a call to a process that is ready: where that dies, the call tells it."""
+        return await self._watched(doing, work, None)
+
+    async def _watched(self, doing: str, work: Awaitable[_T], ended: "asyncio.Future[Ending] | None") -> _T:
+        self.sign()
+        task = asyncio.ensure_future(work)
+        watch = asyncio.ensure_future(self._watch(doing))
+        awaited = [task, watch] if ended is None else [task, watch, ended]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                raise cast("BaseException", watch.exception())
+            if ended is not None and ended.done() and not (task.done() and task.exception() is None):
+                raise failed_start(self._manifest.name, ended.result())
+            return task.result()
+        finally:
+            for one in (task, watch):
+                if not one.done():
+                    one.cancel()
+                elif not one.cancelled():
+                    one.exception()
+
+    async def _watch(self, doing: str) -> None:
+        limit = self._manifest.stall_after
+        used = _cpu_seconds(self._process.pid)
+        while (left := self._last_sign + limit - self._loop.time()) > 0:
+            pause = min(left, limit / 4)
+            await asyncio.sleep(pause)
+            # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
+            # waits for a process of its own does nothing itself.
+            now = _cpu_seconds(self._process.pid)
+            if now - used > _BUSY * pause or (self._is_busy is not None and self._is_busy()):
+                self.sign()
+            used = now
+        silence = self._loop.time() - self._last_sign
+        self._process.kill("stalled")
+        raise WorkerStalled(self._manifest.name, silence, doing, "\n".join(list(self._process.stderr)[-5:]))
+
+    def close(self) -> None:
+        """Nothing is watched any more."""
+        for waiting in (self._hello, self._loaded):
+            waiting.cancel()
+
+
+def _cpu_seconds(pid: int | None) -> float:
+    """Processor time that a process, all below it and all it waited for have used; 0 where nobody tells."""
+    return 0.0 if pid is None else sum(_used(one) for one in (pid, *descendants(pid)))
+
+
+def _used(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return sum(int(ticks) for ticks in fields[11:15]) / _TICKS
+    except (OSError, ValueError):
+        return 0.0
+
+
+async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """What the capability says of itself: name, version, schema, actions, hooks. It is not initialised.
+
+    Raises:
+        Fault: it cannot be imported, or its environment is not complete. No process is left.
+    """
+    env = worker_environment(manifest, host, secrets)
+    begun: list[Startup] = []
+
+    def heard(frame: dict[str, Any]) -> None:
+        if frame["type"] in ("hello", "loaded"):
+            begun[0].heard(frame)
+        elif frame["type"] != "pulse":
+            begun[0].sign()
+
+    process = Process(heard, lambda _stream, _line: begun[0].sign())
+    startup = Startup(manifest, process, TracebackPolicy.FULL)
+    begun.append(startup)
+    try:
+        await startup.spawn(env)
+        return await startup.load(load_frame(manifest, pulse=0.25, policy=TracebackPolicy.FULL, folder=None))
+    finally:
+        startup.close()
+        if process.is_started:
+            process.kill("looked")
+            await process.gone()
+
+
+def load_frame(
+    manifest: Manifest, *, pulse: float, policy: TracebackPolicy, folder: str | None
+) -> dict[str, Any]:
+    """What a worker is told first."""
+    return {
+        "type": "load",
+        "name": manifest.name,
+        "object": manifest.object,
+        "path": [os.path.normpath(os.path.join(manifest.directory, one)) for one in manifest.path],
+        "lanes": manifest.concurrency,
+        "pulse": pulse,
+        "policy": policy.value,
+        "folder": folder,
+    }
+
+
+def drift(manifest: Manifest, about: Mapping[str, Any]) -> list[str]:
+    """Where the manifest and the code say different things, in words."""
+    found: list[str] = []
+    version = about.get("version")
+    if manifest.version and version and manifest.version != version:
+        found.append(f"the manifest says version {manifest.version}, the code {version}")
+    schema = about.get("schema")
+    if manifest.config is not None and schema and config_hash(manifest.config) != config_hash(schema):
+        found.append("the manifest's configuration schema is not the code's; the manifest's is used")
+    return found
