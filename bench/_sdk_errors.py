@@ -207,7 +207,7 @@ def calls() -> dict[str, Call]:
     sentence, the safe headers and the record of the evidence.
     """
     from failwell import describe
-    from failwell.adapters.judge import judge
+    from failwell.adapters.classify import judge
     from failwell.adapters.registry import entries, read
 
     def classified(error: BaseException) -> object:

@@ -7,7 +7,7 @@ Importing this package imports nothing else: each name below is loaded when it i
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from failwell._version import __version__ as __version__
-    from failwell.adapters.codes import register_code as register_code
+    from failwell.adapters.classify import register_code as register_code
     from failwell.decision.policy import Policy as Policy
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
@@ -76,7 +76,7 @@ _HOMES = {
     "kinds": "failwell.fault.registry",
     "observe": "failwell.runtime.suppress",
     "without_sdk_retries": "failwell.runtime.sdk_retries",
-    "register_code": "failwell.adapters.codes",
+    "register_code": "failwell.adapters.classify",
     "register_kind": "failwell.fault.registry",
     "register_secret": "failwell.report.redact",
     "retry": "failwell.runtime.retry",

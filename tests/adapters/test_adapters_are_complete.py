@@ -16,11 +16,11 @@ from failwell.apps.lab.dialects.table import dialect
 from failwell.report.describe import describe
 from tests.sdks.matrix import caller, caller_names
 
-ADAPTERS = Path(import_module("failwell.adapters").__path__[0])
+ADAPTERS = Path(import_module("failwell.adapters.vendors").__path__[0])
 MODULES = sorted(path.stem for path in ADAPTERS.glob("*.py") if path.stem != "__init__")
-VENDORS = [name for name in MODULES if hasattr(import_module(f"failwell.adapters.{name}"), "TABLES")]
+VENDORS = [name for name in MODULES if hasattr(import_module(f"failwell.adapters.vendors.{name}"), "TABLES")]
 TABLES: dict[str, dict[str, dict[str, Any]]] = {
-    name: import_module(f"failwell.adapters.{name}").TABLES for name in VENDORS
+    name: import_module(f"failwell.adapters.vendors.{name}").TABLES for name in VENDORS
 }
 ENTRIES = [(top, cls) for tables in TABLES.values() for top, table in tables.items() for cls in table]
 
@@ -112,11 +112,11 @@ def test_a_caller_gives_a_reason_for_every_scenario_that_it_leaves_out(name: str
 def test_no_adapter_imports_the_sdk_that_it_reads() -> None:
     code = (
         "import sys, json\nfrom importlib import import_module\n"
-        f"for name in {MODULES!r}:\n    import_module('failwell.adapters.' + name)\n"
+        f"for name in {MODULES!r}:\n    import_module('failwell.adapters.vendors.' + name)\n"
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
 
-    here = {**os.environ, "PYTHONPATH": str(ADAPTERS.parents[1])}
+    here = {**os.environ, "PYTHONPATH": str(ADAPTERS.parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=here)
     loaded = set(json.loads(done.stdout))
 

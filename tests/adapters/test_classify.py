@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters import codes
 from failwell.adapters.classify import classify
-from failwell.adapters.extract import Extract, codes_of, parse_body
+from failwell.adapters.facts import Extract, codes_of, parse_body
 from failwell.adapters.saved import read_saved
 from failwell.apps.lab.dialects.table import dialect, dialect_names
 from failwell.apps.lab.reply import Asked
@@ -222,7 +221,7 @@ def test_a_prompt_that_does_not_fit_says_so_for_every_provider(name: str) -> Non
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "_taught", {})
+    monkeypatch.setattr("failwell.adapters.classify._taught", {})
     failwell.register_code("PLAN_SUSPENDED", "provider.quota_exhausted")
 
     report = told(a_reply(500, {"error": {"code": "plan_suspended", "message": "x"}}))
@@ -233,7 +232,7 @@ def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_code_is_registered_once_and_never_over_a_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "_taught", {})
+    monkeypatch.setattr("failwell.adapters.classify._taught", {})
     failwell.register_code("plan_suspended", "provider.quota_exhausted")
 
     with pytest.raises(ValueError, match="registered already"):

@@ -35,7 +35,7 @@ def loaded_after(code: str) -> set[str]:
 
 def test_every_home_can_be_loaded_and_knows_its_modules() -> None:
     for top, home in HOMES.items():
-        tables = __import__(f"failwell.adapters.{home}", fromlist=["TABLES"]).TABLES
+        tables = __import__(f"failwell.adapters.vendors.{home}", fromlist=["TABLES"]).TABLES
         assert tables.get(top), f"{home} has no rows for {top}"
 
 
@@ -77,8 +77,8 @@ def test_only_the_room_of_the_vendor_that_is_met_is_loaded() -> None:
         env={**os.environ, "PYTHONPATH": str(SRC)},
     )
 
-    assert "failwell.adapters.python" in done.stdout
-    assert "failwell.adapters.pydantic" not in done.stdout
+    assert "failwell.adapters.vendors.python" in done.stdout
+    assert "failwell.adapters.vendors.pydantic" not in done.stdout
 
 
 def test_a_class_is_known_by_the_top_of_its_module_and_its_name() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import failwell
-from failwell.adapters.oserror import read_oserror
+from failwell.adapters.vendors.python import read_oserror
 from tests.adapters.raisers import CANARY, Action, caught, closed_port
 
 KINDS = {

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import failwell
-from failwell.adapters.process import read_exit
+from failwell.adapters.vendors.process import read_exit
 from tests.adapters.raisers import CANARY, Action, caught, run_python
 
 SIGNALS = {

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 import failwell
-from failwell.adapters.python import TABLES
 from failwell.adapters.registry import read
+from failwell.adapters.vendors.python import TABLES
 from tests.adapters.raisers import BUILTINS, CANARY, PLUMBING, Action, caught, throwing
 
 EVERY = {**{("builtins", name): row for name, row in BUILTINS.items()}, **PLUMBING}

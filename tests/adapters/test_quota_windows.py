@@ -2,8 +2,8 @@
 
 import pytest
 
-from failwell.adapters.extract import Extract, codes_of, laid_out, message_of
-from failwell.adapters.judge import judge
+from failwell.adapters.classify import judge
+from failwell.adapters.facts import Extract, codes_of, laid_out, message_of
 
 ADVERT = " Add a payment method at https://example.test/settings/billing to spend less time waiting."
 

@@ -66,7 +66,7 @@ def test_what_is_kept_is_cut_and_counted() -> None:
     assert {len(value) for value in kept.values()} == {200}
 
 
-@pytest.mark.parametrize("path", sorted(ADAPTERS.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(ADAPTERS.rglob("*.py")), ids=lambda path: path.stem)
 def test_every_header_that_an_adapter_asks_for_is_read(path: Path) -> None:
     asked = re.findall(r'headers(?:\.get\(|\[)"([a-z-]+)"', path.read_text(encoding="utf-8"))
 

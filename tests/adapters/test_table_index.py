@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from failwell.adapters import word_index as said
 from failwell.adapters.classify import Verdict, classify
-from failwell.adapters.extract import Extract
+from failwell.adapters.facts import Extract
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 
 KNOWN = sorted({*IMPLIED_STATUS, *chain.from_iterable(rule.codes for rule in CODES)})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import failwell
-from failwell.adapters.urllib import TABLES
+from failwell.adapters.vendors.urllib import TABLES
 from tests.adapters.raisers import CANARY, Action, caught, closed_port, listening
 
 RAISED_HERE = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.extract import Extract
+from failwell.adapters.facts import Extract
 from failwell.adapters.waits import Waits, read_waits, wait_of
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

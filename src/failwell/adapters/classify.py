@@ -5,13 +5,21 @@ missing file, is the same whoever says it.
 """
 
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from failwell.adapters.codes import taught
-from failwell.adapters.extract import NOT_SENT, Extract, Phase
+from failwell.adapters.facts import NOT_SENT, Extract, Phase, objects_of
+from failwell.adapters.headers import kept_headers
+from failwell.adapters.reading import Reading
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
+from failwell.adapters.waits import wait_of
 from failwell.adapters.word_index import first_said, fitting
+from failwell.fault.axes import Certainty
+from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.fault.registry import kind as registered_kind
 
 _MOST_RUNNERS = 3
 _LONGEST = 8_000
@@ -176,3 +184,273 @@ def _is_page(found: Extract) -> bool:
         or "mimetype: text/html" in found.message
         or found.message.lstrip()[:9].lower() == "<!doctype"
     )
+
+
+_SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
+_RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in CODES))
+_taught: dict[str, Rule] = {}
+
+
+def register_code(code: str, kind: str) -> None:
+    """Let `code` in a service's error body mean `kind`, whatever the reply's status says.
+
+    For services of your own, and for a provider's code that has no rule here yet. Register at start-up.
+
+    Raises:
+        KindError: nobody registered the kind.
+        ValueError: the code has a meaning already, or is not spelled like one.
+    """
+    name = code.strip().lower()
+    registered_kind(kind)
+    if not _SPELLED.fullmatch(name):
+        raise ValueError(
+            f"`{code}` is not spelled like a code; use 2 to 80 letters, digits, `_`, `.` and `-`"
+        )
+    if name in _RESERVED:
+        raise ValueError(f"`{code}` has a meaning for every provider; give the service's code another name")
+    if name in _taught:
+        raise ValueError(f"`{code}` is registered already, as `{_taught[name].kind}`; register it once")
+    _taught[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
+
+
+def taught(codes: Iterable[str]) -> Rule | None:
+    """The rule for the first of `codes` that somebody registered."""
+    return next((_taught[code] for code in codes if code in _taught), None) if _taught else None
+
+
+_LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
+
+
+class Judgement(NamedTuple):
+    """What was decided, and by which rule."""
+
+    rule: Rule
+    runners: tuple[Rule, ...]
+    """Rules that fitted as well, the next best first."""
+    window: dict[str, str]
+    """What a limit counts, and over how long, as far as it says."""
+    certainty: Certainty | None
+    """How far the call got, where that does not follow from the kind."""
+    wait: NotBefore | None
+    ignored: tuple[str, ...]
+    """Who named a wait that makes no sense."""
+    forbidden: bool
+    """The provider itself says that a repeat is of no use."""
+
+
+def judge(found: Extract, now: datetime | None = None) -> Judgement:
+    """Decide about these facts, as one who reads them `now`."""
+    rule, runners = classify(found)
+    wait, ignored = wait_of(found, now)
+    return Judgement(
+        rule,
+        runners,
+        window_of(found, rule.kind) if rule.kind in _LIMITS else {},
+        _in_stream(rule) if found.in_stream else None,
+        wait,
+        ignored,
+        found.headers.get("x-should-retry", "").lower() == "false",
+    )
+
+
+def _in_stream(rule: Rule) -> Certainty | None:
+    """How far a call got that failed in the middle of a stream; a phase says that itself."""
+    return Certainty.PARTIAL if rule.kind.startswith("provider.") and rule.basis != "phase" else None
+
+
+_Sign = tuple[str, re.Pattern[str] | None, str]
+"""A piece of text, a pattern that must fit besides where the piece alone says nothing, and what that means."""
+
+_FLOW: tuple[_Sign, ...] = (
+    *(
+        (word, None, "concurrency")
+        for word in ("concurren", "parallel", "simultaneous", "in flight", "queue limit")
+    ),
+    ("token", None, "tokens"),
+    ("tp", re.compile(r"\btp[mdh]\b"), "tokens"),
+    *((word, None, "requests") for word in ("request", "query", "queries", "prediction")),
+    ("call", re.compile(r"calls?\b"), "requests"),
+    ("rp", re.compile(r"\brp[mdh]\b"), "requests"),
+)
+"""What a rate limit counts. Its sentence may name a page about billing, where one could buy more."""
+_STOCK: tuple[_Sign, ...] = (
+    *((word, None, "spend") for word in ("spend", "$", "usd", "dollar", "budget")),
+    *((word, None, "balance") for word in ("credit", "balance", "prepaid", "funds", "payment", "depleted")),
+    ("billing", None, "spend"),
+    *((word, None, "storage") for word in ("storage", "disk")),
+    *_FLOW,
+)
+"""What a quota counts. Sentences about money name tokens and requests as well, so money comes first."""
+_WINDOWS: tuple[_Sign, ...] = (
+    ("per", re.compile(r"per[-_ ]?second"), "second"),
+    ("/s", re.compile(r"/s\b"), "second"),
+    ("per", re.compile(r"per[-_ ]?min"), "minute"),
+    ("/min", None, "minute"),
+    ("/ min", None, "minute"),
+    ("pm", re.compile(r"\b[tr]pm\b"), "minute"),
+    ("per", re.compile(r"per[-_ ]?hour"), "hour"),
+    ("hourly", None, "hour"),
+    ("ph", re.compile(r"\b[tr]ph\b"), "hour"),
+    ("per", re.compile(r"per[-_ ]?day"), "day"),
+    ("daily", None, "day"),
+    ("pd", re.compile(r"\b[tr]pd\b"), "day"),
+    ("per", re.compile(r"per[-_ ]?week"), "week"),
+    ("weekly", None, "week"),
+    ("per", re.compile(r"per[-_ ]?month"), "month"),
+    ("monthly", None, "month"),
+)
+"""How windows are written, in full and in short, the shortest window first."""
+_IDS = frozenset({"quotaId", "quotaMetric", "quota_limit"})
+
+
+def window_of(found: Extract, kind: str) -> dict[str, str]:
+    """What a rate limit or a quota counts (`limited`) and over how long (`window`), as far as it says."""
+    units = _STOCK if kind == "provider.quota_exhausted" else _FLOW
+    held = () if found.body is None or type(found.body) is str else objects_of(found.body)
+    ids = [
+        str(holder[key]).lower()
+        for holder in held
+        if not _IDS.isdisjoint(holder)
+        for key in holder
+        if key in _IDS
+    ]
+    text = " ".join((*found.codes, *ids, found.message[:2_000])).lower()
+    # Codes and ids are for programs; the sentence beside them often speaks of more.
+    unit = _counted(found.codes) or _first(units, " ".join(ids)) or _first(units, text)
+    details = {} if unit is None else {"limited": unit}
+    # A balance is a sum; no window passes that would fill it again.
+    if unit != "balance":
+        window = _first(_WINDOWS, text)
+        if window is not None:
+            details["window"] = window
+    return details
+
+
+def _counted(codes: tuple[str, ...]) -> str | None:
+    """What a code says is counted, where that is all it says."""
+    for code in codes:
+        if code in ("tokens", "requests"):
+            return code
+    return None
+
+
+def _first(signs: tuple[_Sign, ...], text: str) -> str | None:
+    """What the first sign that is in the text means."""
+    for piece, pattern, meant in signs if text else ():
+        if piece in text and (pattern is None or pattern.search(text)):
+            return meant
+    return None
+
+
+_SIZE = r"(\d{1,15}(?:\.\d{1,6})?)\s?([KMGT](?:i?B)?\b|bytes)"
+_NEEDED = re.compile(
+    rf"(?:tried to allocate|requires? more system memory \(|needs|requires?|trying to allocate|attempting to reserve|\bused)\s?{_SIZE}",
+    re.IGNORECASE,
+)
+_FREE = re.compile(
+    rf"(?:of which {_SIZE} is free|{_SIZE} free\b|than is available \({_SIZE}|{_SIZE} (?:is |are )?available"
+    rf"|available[: ]+{_SIZE}|\bused [\d.]+[KMGT] of {_SIZE} hbm)",
+    re.IGNORECASE,
+)
+_MEGABYTES = {"B": 1 / 1024 / 1024, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
+_MEASURES: dict[str, ResourceName] = {
+    "resource.gpu_memory": "gpu_vram_mb",
+    "resource.system_memory": "system_ram_mb",
+    "resource.disk": "disk_mb",
+}
+
+
+def shortfall_of(kind: str, message: str) -> ResourceShortfall | None:
+    """What was needed and what there was, where the message gives both in numbers."""
+    measure = _MEASURES.get(kind)
+    if measure is None:
+        return None
+    needed, free = _NEEDED.search(message[:2_000]), _FREE.search(message[:2_000])
+    if needed is None or free is None:
+        return None
+    return ResourceShortfall(measure, _megabytes(needed), _megabytes(free))
+
+
+def _megabytes(match: re.Match[str]) -> float:
+    groups = [group for group in match.groups() if group is not None]
+    return round(float(groups[0]) * _MEGABYTES[groups[1][0].upper()], 2)
+
+
+def needed_mb(message: str) -> float | None:
+    """What was asked for, in megabytes, where the message gives that alone."""
+    needed = _NEEDED.search(message[:2_000])
+    return None if needed is None else _megabytes(needed)
+
+
+_CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,59}")
+_MOST_SENTENCES = 512
+_new = object.__new__
+
+
+def render(found: Extract, now: datetime | None = None) -> Reading:
+    """Judge `found` and say it."""
+    rule, runners, window, certainty, wait, ignored, forbidden = judge(found, now)
+    details: dict[str, Any] = {**window, "ignored_waits": list(ignored)} if ignored else {**window}
+    code = _machine_code(found.codes)
+    headers = found.headers
+    # Called as a class, each would first have its keywords put into a dictionary and taken out again.
+    metadata = _new(ProviderMetadata)
+    ProviderMetadata.__init__(
+        metadata,
+        sdk=found.sdk,
+        exception_type=found.exception_type or None,
+        status_code=found.status,
+        code=code,
+        request_id=found.request_id,
+        retry_after=None if wait is None else wait.after,
+        headers=kept_headers(headers) if headers else {},
+    )
+    reading = _new(Reading)
+    Reading.__init__(
+        reading,
+        kind=rule.kind,
+        rule=f"provider.{rule.name}",
+        basis=rule.basis,
+        saw=_saw(found, rule),
+        runners=tuple([(f"provider.{other.name}", other.kind) for other in runners]) if runners else (),
+        message=_sentence(registered_kind(rule.kind).summary, found.provider, found.status, code),
+        certainty=certainty,
+        retryable=False if forbidden else None,
+        provider=found.provider,
+        model=found.model,
+        provider_metadata=metadata,
+        not_before=wait,
+        resource_shortfall=shortfall_of(rule.kind, found.message),
+        details=details,
+    )
+    return reading
+
+
+@lru_cache(maxsize=_MOST_SENTENCES)
+def _sentence(summary: str, provider: str | None, status: int | None, code: str | None) -> str:
+    facts = [provider] if provider else []
+    if status is not None:
+        facts.append(f"HTTP {status}")
+    if code is not None:
+        facts.append(f"code `{code}`")
+    told = f" ({', '.join(facts)})" if facts else ""
+    return f"{summary.removesuffix('.')}{told}."
+
+
+def _saw(found: Extract, rule: Rule) -> str:
+    if rule.codes:
+        for code in chain(found.codes, found.names):
+            if code in rule.codes:
+                return code[:80]
+    if rule.basis == "status" and found.status is not None:
+        return f"HTTP {found.status}"
+    if rule.basis == "phase":
+        return found.phase or "stream"
+    return found.exception_type or rule.basis
+
+
+def _machine_code(codes: tuple[str, ...]) -> str | None:
+    for code in codes:
+        if code != "error" and _CODE.fullmatch(code) and not code.isdecimal():
+            return code
+    return None

@@ -5,7 +5,7 @@ A reading never holds the exception's own text. SDKs render bodies, prompts and 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from failwell.fault.axes import Blame, Certainty
@@ -44,3 +44,21 @@ class Reading:
 
 Adapter = Callable[[BaseException], Reading | None]
 """Reads one exception, or returns `None` to let its base classes try."""
+
+
+def declared(reading: Reading, *, idempotent: bool | None) -> Reading:
+    """`reading`, judged for a call that may (or must not) be repeated."""
+    if idempotent is None:
+        return reading
+    if idempotent and reading.kind == "provider.outcome_unknown":
+        return replace(
+            reading, kind="provider.timeout", rule=f"{reading.rule}.idempotent", certainty=Certainty.UNKNOWN
+        )
+    status = None if reading.provider_metadata is None else reading.provider_metadata.status_code
+    tried = reading.basis == "status" and status is not None and status >= 500
+    if not idempotent and tried and reading.kind in ("provider.unavailable", "provider.overloaded"):
+        # Where the provider said in words or codes that it did not start, it did not.
+        return replace(
+            reading, kind="provider.outcome_unknown", rule=f"{reading.rule}.not_idempotent", certainty=None
+        )
+    return reading

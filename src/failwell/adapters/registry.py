@@ -7,7 +7,7 @@ Results are kept per class, so the walk is paid once.
 
 from importlib import import_module
 
-from failwell.adapters.places import read_placed
+from failwell.adapters.frames import read_placed
 from failwell.adapters.reading import Adapter, Reading
 
 Entry = Reading | Adapter
@@ -133,7 +133,7 @@ def is_constant(reading: Reading) -> bool:
 def _table(home: str, top: str) -> Table:
     tables = _tables.get(home)
     if tables is None:
-        tables = import_module(f"failwell.adapters.{home}").TABLES
+        tables = import_module(f"failwell.adapters.vendors.{home}").TABLES
         _tables[home] = tables
         _rows.update(id(e) for table in tables.values() for e in table.values() if isinstance(e, Reading))
     return tables.get(top, {})

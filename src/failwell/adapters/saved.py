@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.extract import (
+from failwell.adapters.classify import render
+from failwell.adapters.facts import (
     Extract,
     Phase,
     codes_in_text,
@@ -20,12 +21,10 @@ from failwell.adapters.extract import (
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
-from failwell.adapters.process import read_exit
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find, read
-from failwell.adapters.render import render
-from failwell.adapters.sdk import id_in
+from failwell.adapters.sdk import BUGS, REFINES, id_in, is_certificate, phase_of
+from failwell.adapters.vendors.process import read_exit
 
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
 _ERRNO = re.compile(r"\[(?:Errno|WinError) (\d{1,5})\]", re.IGNORECASE)

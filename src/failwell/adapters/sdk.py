@@ -7,10 +7,10 @@ the client has read it already. What is found goes into an `Extract`, for the ru
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
-from failwell.adapters.classify import classify
-from failwell.adapters.extract import (
+from failwell.adapters.classify import classify, render
+from failwell.adapters.facts import (
     STRUCTURES,
     Extract,
     Phase,
@@ -18,11 +18,9 @@ from failwell.adapters.extract import (
     parse_body,
     said_in,
 )
+from failwell.adapters.frames import broke_in_stream
 from failwell.adapters.headers import lower_headers
-from failwell.adapters.origin import broke_in_stream
-from failwell.adapters.phases import BUGS, REFINES, is_certificate, phase_of
 from failwell.adapters.reading import Reading
-from failwell.adapters.render import render
 from failwell.adapters.safe_getattr import plain_int, plain_str, safe_getattr, safe_getattrs, str_attr
 from failwell.fault.links import below, members, stands_alone
 
@@ -235,3 +233,175 @@ def _is_bug(error: BaseException) -> bool:
 
 def _speaks_of_transport(error: BaseException) -> bool:
     return any("connect" in name or "timeout" in name for name in names_of(error))
+
+
+_HTTPX: dict[str, Phase] = {
+    "PoolTimeout": "pool",
+    "ConnectTimeout": "connect",
+    "ConnectError": "connect",
+    "ProxyError": "proxy",
+    "UnsupportedProtocol": "connect",
+    "WriteTimeout": "write",
+    "WriteError": "write",
+    "ReadTimeout": "read",
+    "ReadError": "closed",
+    "CloseError": "closed",
+    "RemoteProtocolError": "closed",
+    "LocalProtocolError": "write",
+    "StreamClosed": "closed",
+}
+_URLLIB3: dict[str, Phase] = {
+    "NewConnectionError": "connect",
+    "NameResolutionError": "dns",
+    "ConnectTimeoutError": "connect",
+    "ProxyError": "proxy",
+    "SSLError": "tls",
+    "ReadTimeoutError": "read",
+    "ProtocolError": "closed",
+    "IncompleteRead": "closed",
+    "InvalidChunkLength": "closed",
+}
+
+PHASES: dict[str, dict[str, Phase]] = {
+    "httpx": _HTTPX,
+    "httpx2": _HTTPX,
+    "httpcore": _HTTPX,
+    "httpcore2": _HTTPX,
+    "h11": {"RemoteProtocolError": "closed", "LocalProtocolError": "write"},
+    "urllib3": _URLLIB3,
+    "requests": {
+        "ConnectTimeout": "connect",
+        "ProxyError": "proxy",
+        "SSLError": "tls",
+        "ReadTimeout": "read",
+        "ChunkedEncodingError": "closed",
+        "ContentDecodingError": "closed",
+    },
+    "aiohttp": {
+        "ClientConnectorDNSError": "dns",
+        "ClientConnectorCertificateError": "tls",
+        "ClientConnectorSSLError": "tls",
+        "ClientSSLError": "tls",
+        "ClientProxyConnectionError": "proxy",
+        "ClientHttpProxyError": "proxy",
+        "ConnectionTimeoutError": "connect",
+        "ClientConnectorError": "connect",
+        "SocketTimeoutError": "read",
+        "ServerTimeoutError": "read",
+        "ServerDisconnectedError": "closed",
+        "ClientPayloadError": "closed",
+        "ClientConnectionResetError": "closed",
+        "ClientOSError": "closed",
+        "ContentLengthError": "closed",
+        "TransferEncodingError": "closed",
+    },
+    "botocore": {
+        "EndpointConnectionError": "connect",
+        "ConnectTimeoutError": "connect",
+        "ProxyConnectionError": "proxy",
+        "SSLError": "tls",
+        "ReadTimeoutError": "read",
+        "ConnectionClosedError": "closed",
+        "ResponseStreamingError": "closed",
+        "IncompleteReadError": "closed",
+    },
+    "azure": {
+        "ServiceRequestTimeoutError": "connect",
+        "ServiceRequestError": "connect",
+        "ServiceResponseTimeoutError": "read",
+        "ServiceResponseError": "closed",
+        "IncompleteReadError": "closed",
+    },
+    "websockets": {
+        "InvalidHandshake": "connect",
+        "ConnectionClosed": "closed",
+        "ConnectionClosedError": "closed",
+        "ConnectionClosedOK": "closed",
+    },
+    "socket": {"gaierror": "dns", "herror": "dns"},
+    "ssl": {
+        "SSLCertVerificationError": "tls",
+        "SSLEOFError": "closed",
+        "SSLZeroReturnError": "closed",
+    },
+    "http": {"RemoteDisconnected": "closed", "IncompleteRead": "closed"},
+    "builtins": {
+        "ConnectionRefusedError": "connect",
+        "ConnectionResetError": "closed",
+        "ConnectionAbortedError": "closed",
+        "BrokenPipeError": "closed",
+    },
+}
+
+BUGS: frozenset[str] = frozenset(
+    {
+        "KeyError", "TypeError", "AttributeError", "NameError", "IndexError", "AssertionError", "ImportError",
+        "UnboundLocalError", "NotImplementedError", "ZeroDivisionError", "RecursionError", "UnicodeEncodeError",
+    }
+)  # fmt: skip
+"""Errors of a programmer. Under a "connection error" they are a bug in a hook, not a blip."""
+
+REFINES: frozenset[str] = frozenset({"tls", "dns"})
+"""Phases that a cause may add to a coarser one above it: a `ConnectError` may be a bad certificate."""
+
+
+def phase_of(module: str, name: str) -> Phase | None:
+    """The phase that one exception class stands for, if it is a transport's."""
+    table = PHASES.get(module.partition(".")[0])
+    return None if table is None else table.get(name)
+
+
+def is_certificate(message: str) -> bool:
+    """Whether a transport's own message speaks of a certificate; the class often does not."""
+    return "CERTIFICATE_VERIFY_FAILED" in message or "certificate verify failed" in message
+
+
+HOSTS: tuple[tuple[str, str], ...] = (
+    (".openai.com", "openai"),
+    (".anthropic.com", "anthropic"),
+    ("openai.azure.com", "azure-openai"),
+    ("cognitiveservices.azure.com", "azure-openai"),
+    (".azure.com", "azure"),
+    ("bedrock", "bedrock"),
+    ("aiplatform.googleapis.com", "google-vertex"),
+    ("generativelanguage.googleapis.com", "google"),
+    ("openrouter.ai", "openrouter"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.x.ai", "xai"),
+    ("api.perplexity.ai", "perplexity"),
+    ("dashscope", "dashscope"),
+    ("api.groq.com", "groq"),
+    ("api.together.", "together"),
+    ("api.mistral.ai", "mistral"),
+    ("api.cohere.", "cohere"),
+    ("huggingface.co", "huggingface"),
+)
+"""A part of a host's name → the provider; the first that occurs counts."""
+_MOST_HOSTS = 256
+
+
+def provider_of(error: BaseException, otherwise: str) -> str | None:
+    """Who was called: by the request's host; `otherwise` where no request is at hand, so no host differs."""
+    try:
+        host: object = cast("Any", error).request.url.host
+    except BaseException:  # noqa: BLE001  (the way there may bite anywhere; then it is gone step by step)
+        host = None
+    if type(host) is str and host:
+        return _provider_at(host)
+    request = safe_getattr(error, "request")
+    url = None if request is None else safe_getattr(request, "url")
+    if url is None:
+        return otherwise
+    host = safe_getattr(url, "host")
+    return _provider_at(host if type(host) is str and host else str(url)[:200])
+
+
+@lru_cache(maxsize=_MOST_HOSTS)
+def _provider_at(host: str) -> str | None:
+    return next((name for part, name in HOSTS if part in host), None)
+
+
+def in_stream(error: BaseException, facts: Extract) -> None:
+    """Note that the reply had begun, where the class says so."""
+    if type(error).__name__ == "APIError" and facts.status is None:
+        facts.in_stream = True

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from failwell.adapters.extract import Extract, objects_of
+from failwell.adapters.facts import Extract, objects_of
 from failwell.fault.facts import Confidence, NotBefore
 
 _LONGEST = 366 * 86_400.0

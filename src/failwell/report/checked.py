@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from failwell.adapters.answers import Answer, items, opened, take
-from failwell.adapters.chunks import feed
+from failwell.adapters.stream import feed
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
 from failwell.fault.classes import ProviderTransient

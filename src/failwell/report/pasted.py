@@ -10,10 +10,10 @@ from dataclasses import replace
 from json import loads
 from typing import Any, cast
 
-from failwell.adapters.phases import PHASES
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import HOMES, entries
 from failwell.adapters.saved import read_saved
+from failwell.adapters.sdk import PHASES
 from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation

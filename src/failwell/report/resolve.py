@@ -11,8 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from failwell.adapters.declared import declared
-from failwell.adapters.reading import Reading
+from failwell.adapters.reading import Reading, declared
 from failwell.adapters.registry import is_constant, kind_alone, read
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from re import compile as pattern
 from typing import Any, cast
 
-from failwell.adapters.answers import Answer
-from failwell.adapters.extract import Extract, codes_of, message_of
-from failwell.adapters.render import render
+from failwell.adapters.answers import STOPS, Answer, Stop, stop_of
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract, codes_of, message_of
 from failwell.adapters.safe_getattr import safe_getattr
-from failwell.adapters.stops import STOPS, Stop, stop_of
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
 from failwell.fault.classes import Cancellation, ProviderCapability, ProviderTransient

@@ -64,7 +64,7 @@ def test_an_unknown_class_comes_with_a_line_for_its_table(here: Path) -> None:
     (unknown,) = look("ollama").unknown
 
     assert unknown.proposal == (
-        '"Brandnew": adapter("ollama", "ollama"),  # in adapters/ollama.py, TABLES["ollama"]'
+        '"Brandnew": adapter("ollama", "ollama"),  # in adapters/vendors/ollama.py, TABLES["ollama"]'
     )
 
 
@@ -128,7 +128,7 @@ def test_the_command_counts_and_names_what_is_unknown(here: Path) -> None:
     # Where a real ollama is installed, its release stands behind the name.
     assert [re.sub(r"^ollama [^:]+:", "ollama:", line) for line in done.out.splitlines()] == [
         "ollama: 2 mapped, 3 inherited, 1 unknown",
-        '  unknown    ollama.Brandnew  "Brandnew": adapter("ollama", "ollama"),  # in adapters/ollama.py, TABLES["ollama"]',
+        '  unknown    ollama.Brandnew  "Brandnew": adapter("ollama", "ollama"),  # in adapters/vendors/ollama.py, TABLES["ollama"]',
         "1 package, 6 exception classes, 1 unknown",
     ]
 

@@ -122,7 +122,9 @@ def propose(module: str, name: str) -> str:
     """A line for the table of the class's vendor, and the file it belongs into."""
     top = module.partition(".")[0]
     home = HOMES.get(top, top)
-    return f'"{name}": adapter({top!r}, {top!r}),  # in adapters/{home}.py, TABLES["{top}"]'.replace("'", '"')
+    return f'"{name}": adapter({top!r}, {top!r}),  # in adapters/vendors/{home}.py, TABLES["{top}"]'.replace(
+        "'", '"'
+    )
 
 
 def _sdk(top: str, told: dict[str, Any], distributions: list[str]) -> Sdk:

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, NamedTuple, cast, get_args
 
 import failwell.fault.capability as tree
-from failwell.adapters.shortfall import needed_mb
+from failwell.adapters.classify import needed_mb
 from failwell.fault.axes import ActionKind, Blame, Category
 from failwell.fault.base import Fault
 from failwell.fault.capability import (

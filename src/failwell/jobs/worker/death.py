@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from signal import Signals
 
-from failwell.adapters.process import read_exit
+from failwell.adapters.vendors.process import read_exit
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, WorkerOOMError
 from failwell.fault.facts import NotBefore

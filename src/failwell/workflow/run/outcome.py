@@ -65,7 +65,7 @@ class Outcome:
         details: dict[str, Any] = {"command": self._command}
         folder = self._request.call.get("working_dir")
         if isinstance(error, OSError):
-            from failwell.adapters.oserror import read_oserror
+            from failwell.adapters.vendors.python import read_oserror
 
             reading = read_oserror(error)
             details.update(reading.details)

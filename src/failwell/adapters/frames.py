@@ -1,0 +1,204 @@
+"""Where inside a client a failure came up, told by the frames of its traceback.
+
+A class does not say whether a reply had begun, or whose text was no JSON. The function that was
+running does. Only names of modules and functions are read, and a reply's status; no source, and no
+other variable.
+"""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import FrameType
+from typing import Any, NamedTuple
+
+from failwell.adapters.reading import Adapter, Reading
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.fault.links import below, traceback_of
+
+_PIECEWISE = frozenset(
+    {
+        ("httpx._models", "iter_raw"), ("httpx._models", "aiter_raw"),
+        ("httpx2._models", "iter_raw"), ("httpx2._models", "aiter_raw"),
+        ("requests.models", "iter_content"),
+        ("urllib3.response", "stream"),
+        ("aiohttp.streams", "_wait"),
+        ("botocore.eventstream", "_create_raw_event_generator"),
+    }
+)  # fmt: skip
+"""Functions that hand a reply out piece by piece."""
+
+_WHOLE = frozenset(
+    {
+        ("httpx._models", "read"), ("httpx._models", "aread"),
+        ("httpx2._models", "read"), ("httpx2._models", "aread"),
+        ("requests.models", "content"),
+        ("botocore.awsrequest", "content"),
+        ("aiohttp.client_reqrep", "read"), ("aiohttp.client_reqrep", "start"),
+    }
+)  # fmt: skip
+"""Functions that collect a whole reply before anybody sees it."""
+
+_PARSERS = frozenset(
+    {"json", "codecs", "encodings", "simplejson", "orjson", "jiter", "pydantic", "pydantic_core"}
+)
+CLIENTS = frozenset(
+    {
+        "aiohttp", "anthropic", "azure", "botocore", "cohere", "fal_client", "google", "groq", "httpx", "httpx2", "httpx_sse",
+        "huggingface_hub", "linkup", "litellm", "mistralai", "ollama", "openai", "replicate", "requests", "together",
+        "urllib3",
+    }
+)  # fmt: skip
+"""Libraries that parse nothing but replies."""
+_DEEPEST = 8
+
+
+class Parsed(NamedTuple):
+    """A reply that a client could not parse."""
+
+    client: str
+    status: int | None
+    headers: Any
+
+
+def broke_in_stream(error: BaseException) -> bool:
+    """Whether the failure came up while a reply that had begun was handed out piece by piece."""
+    piecewise = False
+    for frame in _all_frames(error):
+        place = _place(frame)
+        if place in _WHOLE:
+            return False
+        piecewise = piecewise or place in _PIECEWISE
+    return piecewise
+
+
+def came_through(error: BaseException, module: str) -> bool:
+    """Whether code of `module` was running when the failure came up."""
+    return any(_place(frame)[0] == module for frame in _all_frames(error))
+
+
+def unparsed_reply(error: BaseException) -> Parsed | None:
+    """The reply that a client was parsing when `error` came up; none if somebody else was parsing."""
+    frames = list(_frames(error))
+    for frame in reversed(frames):
+        module, _ = _place(frame)
+        top = module.partition(".")[0]
+        if top in _PARSERS:
+            continue
+        if top not in CLIENTS:
+            return None
+        reply = next((found for one in reversed(frames) if (found := _reply(one)) is not None), None)
+        return Parsed(top, int_attr(reply, "status_code", "status"), safe_getattr(reply, "headers"))
+    return None
+
+
+def _reply(frame: FrameType) -> Any:
+    """The reply object of a client's frame, where it is the frame's `self`."""
+    if _place(frame)[0].partition(".")[0] not in CLIENTS:
+        return None
+    holder = safe_getattr(frame, "f_locals", default={}).get("self")
+    found = (
+        holder
+        if int_attr(holder, "status_code", "status") is not None
+        else safe_getattr(holder, "response", "http_response")
+    )
+    return found if int_attr(found, "status_code", "status") is not None else None
+
+
+def _all_frames(error: BaseException) -> Iterator[FrameType]:
+    link: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if link is None:
+            return
+        yield from _frames(link)
+        under = below(link)
+        link = under[0] if under is not None else None
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    trace = traceback_of(error)
+    for _ in range(_MOST_FRAMES):
+        if trace is None:
+            return
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _place(frame: FrameType) -> tuple[str, str]:
+    name = frame.f_globals.get("__name__")
+    return (name if isinstance(name, str) else "", frame.f_code.co_name)
+
+
+PLACES: dict[str, str] = {
+    "aiohttp": "aiohttp",
+    "docling": "docling",
+    "docling_core": "docling",
+    "docling_parse": "docling",
+    "linkup": "linkup",
+    "ollama": "ollama",
+    "pydantic_ai": "pydantic_ai",
+    "pypdfium2": "pypdfium2",
+    "replicate": "replicate",
+    "websockets": "websockets",
+}
+"""Top-level module whose code raises Python's classes → the file here that reads them with `raised`."""
+
+_MOST_FRAMES = 400
+
+
+def read_placed(error: BaseException) -> Reading | None:
+    """What a builtin exception means where it was raised; `None` where it means what it always does."""
+    loaded = [top for top in PLACES if top in sys.modules]
+    if loaded:
+        passed = tops_of(error)
+        for top in loaded:
+            if top in passed:
+                reads: Adapter = import_module(f"failwell.adapters.vendors.{PLACES[top]}").raised
+                reading = reads(error)
+                if reading is not None:
+                    return reading
+    return memory_in(error) if type(error) is RuntimeError else None
+
+
+def tops_of(error: BaseException) -> set[str]:
+    """The top-level modules that an exception came through."""
+    return {_module(frame).partition(".")[0] for frame in _frames(error)}
+
+
+def innermost(error: BaseException) -> str:
+    """The module whose code raised the exception."""
+    return next((_module(frame) for frame in reversed(list(_frames(error)))), "")
+
+
+def reply_in(error: BaseException, top: str) -> Any:
+    """The reply that code of `top` held when it raised `error`, for clients that do not hand it on.
+
+    It is found as `response` or `resp` in the client's frames. Only its status and headers may be read.
+    """
+    for frame in reversed(list(_frames(error))):
+        if _module(frame).partition(".")[0] == top:
+            for name in ("response", "resp"):
+                held = frame.f_locals.get(name)
+                if int_attr(held, "status_code") is not None:
+                    return held
+    return None
+
+
+def _module(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    return name if isinstance(name, str) else ""
+
+
+def memory_in(error: BaseException) -> Reading | None:
+    """A shortage of memory, told by its words; `None` for anything else.
+
+    Libraries with a native core raise Python's bare class for it, and no frame of theirs is left.
+    """
+    from failwell.adapters.classify import render
+    from failwell.adapters.facts import Extract
+    from failwell.adapters.sdk import text_of
+
+    said = text_of(error)
+    if "memory" not in said.lower() and "ALLOC" not in said:
+        return None
+    reading = render(Extract(exception_type=type(error).__name__, message=said))
+    return reading if reading.kind.startswith("resource.") else None

@@ -1,7 +1,0 @@
-"""together. `body` is the whole envelope; used-up credit is a 402 or the type `credit_limit`."""
-
-from failwell.adapters.registry import Table
-from failwell.adapters.sdk import adapter
-from failwell.adapters.stainless import in_stream
-
-TABLES: dict[str, Table] = {"together": {"TogetherError": adapter("together", "together", in_stream)}}

@@ -1,0 +1,55 @@
+"""azure.core, under every Azure SDK, and azure.identity.
+
+A reply's error object is `error`, with an inner error that is often the more exact one. Failures to
+send and failures to read the reply are two different families.
+"""
+
+from typing import Any
+
+from failwell.adapters.facts import Extract, codes_of, message_of
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import adapter, transport
+from failwell.fault.axes import Certainty
+
+
+def _refine(error: BaseException, facts: Extract) -> None:
+    inner = safe_getattr(error, "inner_exception")
+    if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
+        # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
+        facts.phase = found
+    if facts.body is None:
+        told = safe_getattr(error, "error")
+        body: dict[str, Any] = {
+            "error": {
+                "code": str_attr(told, "code"),
+                "message": str_attr(told, "message", limit=2_000),
+                "innererror": safe_getattr(told, "innererror"),
+            }
+        }
+        facts.body = body
+        facts.codes = tuple(dict.fromkeys((*codes_of(body), *facts.codes)))
+        facts.message = message_of(body) or facts.message
+
+
+_read = adapter("azure", "azure-core", _refine)
+
+
+def _row(kind: str, name: str) -> Reading:
+    return Reading(
+        kind=kind, rule=f"azure_core.{name}", saw=name, provider="azure", certainty=Certainty.NOT_SENT
+    )
+
+
+TABLES: dict[str, Table] = {
+    "azure": {
+        "AzureError": _read,
+        "CredentialUnavailableError": _row("provider.auth", "CredentialUnavailableError"),
+        "AuthenticationRequiredError": _row("provider.auth", "AuthenticationRequiredError"),
+        "SerializationError": _row("validation.input_invalid", "SerializationError"),
+        "DeserializationError": Reading(
+            kind="provider.output_invalid", rule="azure_core.DeserializationError", saw="DeserializationError"
+        ),
+    }
+}

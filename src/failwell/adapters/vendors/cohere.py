@@ -1,0 +1,19 @@
+"""cohere, of its second API and of the first.
+
+Its text prints every header of the reply, so only the body is read. 498 is a refused token, 499
+a call that the caller's side ended.
+"""
+
+from failwell.adapters.facts import Extract
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import adapter
+
+
+def _refine(_: BaseException, facts: Extract) -> None:
+    if facts.body is None:
+        facts.message = ""
+
+
+_read = adapter("cohere", "cohere", _refine)
+
+TABLES: dict[str, Table] = {"cohere": {"ApiError": _read, "ParsingError": _read, "CohereError": _read}}

@@ -1,0 +1,64 @@
+"""grpc and grpc.aio: the status word, the details, and the trailing metadata of a call that failed."""
+
+from typing import Any
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.vendors.envelope import cause_of
+from failwell.adapters.vendors.rpc import read_rpc
+
+_PACKED = "grpc-status-details-bin"
+
+
+def _read(error: BaseException) -> Reading | None:
+    word = str_attr(_answer(error, "code"), "name")
+    if word is None:
+        # The base class itself is also what interceptors and test doubles raise.
+        cause = cause_of(error)
+        return None if cause is None else Reading(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
+    said = _answer(error, "details")
+    trailers = list(_pairs(_answer(error, "trailing_metadata")))
+    packed = next((value for name, value in trailers if name == _PACKED and isinstance(value, bytes)), b"")
+    return read_rpc(
+        word,
+        said[:4_000] if isinstance(said, str) else "",
+        sdk="grpc",
+        name=type(error).__name__,
+        headers={name: value for name, value in trailers if isinstance(value, str)},
+        details=packed,
+    )
+
+
+def _answer(error: BaseException, name: str) -> Any:
+    """What a method of a finished call returns; a running call is never waited for."""
+    method = safe_getattr(error, name)
+    done = safe_getattr(error, "done")
+    try:
+        if not callable(method) or (callable(done) and not done()):
+            return None
+        return method()
+    except BaseException:  # noqa: BLE001  (a foreign method may raise anything at all)
+        return None
+
+
+def _pairs(metadata: Any) -> list[tuple[str, Any]]:
+    try:
+        return [(str(pair[0]).lower(), pair[1]) for pair in list(metadata or ())[:64]]
+    except Exception:  # noqa: BLE001  (a foreign sequence may raise anything at all)
+        return []
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"grpc.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "grpc": {
+        "RpcError": _read,
+        **_is("provider.outcome_unknown", "FutureTimeoutError"),
+        **_is("cancel.run", "FutureCancelledError"),
+        **_is("internal.bug", "UsageError", "InternalError"),
+        **_is("provider.unknown", "BaseError", "AbortError"),
+    }
+}

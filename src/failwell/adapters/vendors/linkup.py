@@ -1,0 +1,101 @@
+"""linkup: twenty classes without a common base and without fields; the class is what there is.
+
+The status stands in parentheses in the client's own text, which tells two uses of one class apart. The
+reply with its headers stays behind in the client's frame.
+"""
+
+import re
+from dataclasses import replace
+
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.frames import reply_in
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Adapter, Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.sdk import text_of, transport
+from failwell.adapters.vendors.envelope import cause_of
+from failwell.fault.registry import kind as registered
+
+_STATUS = re.compile(r"\((\d{3})\)")
+
+
+def _entry(kind: str | None) -> Adapter:
+    """An adapter for one class; without a kind, the status in the text decides."""
+
+    def read(error: BaseException) -> Reading:
+        said = text_of(error)
+        found = _STATUS.search(said)
+        status = int(found.group(1)) if found else None
+        name = type(error).__name__
+        headers = lower_headers(safe_getattr(reply_in(error, "linkup"), "headers"))
+        facts = Extract(
+            provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=said,
+            request_id=headers.get("x-request-id"),
+        )  # fmt: skip
+        told = render(facts)
+        if kind is None:
+            return told
+        summary = registered(kind).summary.removesuffix(".")
+        at = "" if status is None else f", HTTP {status}"
+        return replace(
+            told,
+            kind=kind,
+            rule=f"linkup.{name}",
+            basis="type",
+            saw=name,
+            runners=(),
+            message=f"{summary} (linkup{at}).",
+        )
+
+    return read
+
+
+def _is(kind: str | None, *names: str) -> Table:
+    return dict.fromkeys(names, _entry(kind))
+
+
+def _timeout(error: BaseException) -> Reading:
+    cause = cause_of(error)
+    phase: Phase | None = None if cause is None else transport(cause)[0]
+    return render(
+        Extract(
+            provider="linkup",
+            sdk="linkup",
+            exception_type="LinkupTimeoutError",
+            names=("linkuptimeouterror",),
+        )
+        if phase is None
+        else Extract(provider="linkup", sdk="linkup", exception_type="LinkupTimeoutError", phase=phase)
+    )
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A builtin exception that came out of linkup's client."""
+    if type(error) is not ValueError:
+        return None
+    said = Extract(provider="linkup", sdk="linkup", exception_type="ValueError", message=str(error)[:500])
+    reading = render(said)
+    return reading if reading.kind == "provider.auth" else None
+
+
+TABLES: dict[str, Table] = {
+    "linkup": {
+        **_is("provider.quota_exhausted", "LinkupInsufficientCreditError", "LinkupBudgetLimitExceededError",
+              "LinkupPaymentRequiredError"),
+        **_is("provider.rate_limited", "LinkupTooManyRequestsError"),
+        **_is("provider.overloaded", "LinkupTasksQueueLimitExceededError"),
+        **_is("provider.permission", "LinkupIpNotWhitelistedError"),
+        **_is("provider.capability_missing", "LinkupUnsupportedTaskTypeError"),
+        **_is("provider.output_invalid", "LinkupNoResultError"),
+        **_is("provider.bad_request", "LinkupInvalidRequestError", "LinkupTaskNotFoundError",
+              "LinkupFetchResponseTooLargeError", "LinkupFetchTargetNotFoundError",
+              "LinkupFetchUnsupportedContentTypeError", "LinkupFetchUrlIsFileError"),
+        # The page that was to be fetched is not the provider, but it may answer the next time.
+        **_is("provider.unavailable", "LinkupFailedFetchError", "LinkupFetchTargetUnreachableError"),
+        **_is("provider.outcome_unknown", "LinkupRequestDeadlineExceededError"),
+        **_is(None, "LinkupAuthenticationError", "LinkupUnknownError"),
+        "LinkupTimeoutError": _timeout,
+    }
+}  # fmt: skip

@@ -1,0 +1,117 @@
+"""litellm: rewrites statuses and invents replies, so what it caught is looked at and not what it made.
+
+The provider's error is only the implicit context. It counts if it came through litellm's own code,
+because the context may also be something that the caller was dealing with before. The prompt is on
+`litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
+"""
+
+from failwell.adapters.classify import render
+from failwell.adapters.frames import tops_of
+from failwell.adapters.headers import kept_headers, lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table, entries
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.sdk import gather
+from failwell.adapters.vendors.envelope import carries, cause_of
+from failwell.fault.axes import Certainty
+from failwell.fault.facts import NotBefore, ProviderMetadata
+
+_DEEPEST = 8
+_REPLIES = (
+    "APIConnectionError", "APIError", "APIResponseValidationError", "AuthenticationError", "BadGatewayError",
+    "BadRequestError", "BaseLLMException", "InternalServerError", "InvalidRequestError", "NotFoundError",
+    "OpenAIError", "PermissionDeniedError", "RateLimitError", "ServiceUnavailableError", "Timeout",
+    "UnprocessableEntityError",
+)  # fmt: skip
+_CODES = {
+    "ContextWindowExceededError": "context_length_exceeded",
+    "ContentPolicyViolationError": "content_policy_violation",
+    "RejectedRequestError": "content_policy_violation",
+    "UnsupportedParamsError": "unsupported_parameter",
+    "PaymentRequiredError": "payment_required",
+}
+
+
+def _read(error: BaseException) -> Reading:
+    rule = f"litellm.{type(error).__name__}"
+    provider, model = str_attr(error, "llm_provider"), str_attr(error, "model")
+    headers = lower_headers(safe_getattr(error, "litellm_response_headers"))
+    caught = _caught(error)
+    own = _own(error, headers, provider)
+    if caught is None:
+        return own
+    known = ProviderMetadata(
+        sdk="litellm", exception_type=type(error).__name__, headers=kept_headers(headers)
+    )
+    return carries(caught, rule, otherwise=own.kind, provider=provider, model=model, provider_metadata=known)
+
+
+def _caught(error: BaseException) -> BaseException | None:
+    """The nearest exception below that is not litellm's own and came through its code."""
+    link: BaseException | None = _original(error) or cause_of(error)
+    for _ in range(_DEEPEST):
+        if link is None:
+            return None
+        if _is_caught(link):
+            return link
+        link = _original(link) or cause_of(link)
+    return None
+
+
+def _original(error: BaseException) -> BaseException | None:
+    kept = safe_getattr(error, "original_exception")
+    return kept if isinstance(kept, BaseException) and kept is not error else None
+
+
+def _is_caught(link: BaseException) -> bool:
+    tops = [cls.__module__.partition(".")[0] for cls in type(link).__mro__]
+    # Its errors are subclasses of openai's; its own subclass of httpx's status error is the real reply.
+    own = tops[0] == "litellm" and "httpx" not in tops
+    if own or (tops[0] == "builtins" and not isinstance(link, UnicodeDecodeError)):
+        return False
+    return bool(entries(type(link))) and "litellm" in tops_of(link)
+
+
+def _own(error: BaseException, headers: dict[str, str], provider: str | None) -> Reading:
+    facts = gather(error, provider, "litellm")
+    facts.headers = headers
+    facts.in_stream = any(cls.__name__ == "MidStreamFallbackError" for cls in type(error).__mro__)
+    code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
+    if code is not None:
+        facts.codes = (code, *facts.codes)
+    return render(facts)
+
+
+def _cooling(error: BaseException) -> Reading:
+    wait = safe_getattr(error, "cooldown_time")
+    known = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
+    return Reading(
+        kind="provider.unavailable",
+        rule="litellm.RouterRateLimitError",
+        saw=type(error).__name__,
+        certainty=Certainty.NOT_SENT,
+        model=str_attr(error, "model"),
+        not_before=NotBefore(after=float(wait), source="router cooldown") if known else None,
+        details={} if (status := int_attr(error, "status_code")) is None else {"status": status},
+    )
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"litellm.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "litellm": {
+        **dict.fromkeys(_REPLIES, _read),
+        **_is("provider.output_invalid", "JSONSchemaValidationError"),
+        **_is("provider.content_refused", "GuardrailRaisedException", "BlockedPiiEntityError",
+              "SensitiveDataRouteException", "GuardrailInterventionNormalStringError"),
+        **_is("limit.budget_exceeded", "BudgetExceededError"),
+        **_is("limit.turn_limit", "ToolLoopMaxRoundsExceeded", "AdvisorMaxIterationsError"),
+        **_is("validation.config_invalid", "ModelNotMappedError", "LiteLLMUnknownProvider"),
+        **_is("validation.input_invalid", "SSRFError", "ImageFetchError"),
+        **_is("provider.auth", "AwsAuthError"),
+        "RouterRateLimitError": _cooling,
+        "RouterRateLimitErrorBasic": _cooling,
+    }
+}  # fmt: skip

@@ -1,0 +1,75 @@
+"""mcp: JSON-RPC codes from a server, and tool errors on the server's own side.
+
+A server's text is foreign text, so the code decides. A tool's error carries what the tool raised.
+"""
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.vendors.envelope import carries, cause_of
+
+_CODES: dict[int, str] = {
+    -32700: "provider.bad_request",
+    -32600: "provider.bad_request",
+    -32601: "provider.capability_missing",
+    -32602: "tool.input_invalid",
+    -32603: "tool.failed",
+    -32000: "provider.outcome_unknown",
+    -32001: "tool.timeout",
+    408: "tool.timeout",
+    -32002: "tool.not_found",
+    -32020: "provider.bad_request",
+    -32021: "tool.unavailable",
+    -32022: "validation.contract_version_mismatch",
+    -32042: "session.interaction_required",
+}
+_UNKNOWN_TOOL = ("unknown tool", "tool not found")
+
+
+def _spoken(error: BaseException) -> Reading:
+    held = safe_getattr(error, "error") or error
+    code = int_attr(held, "code")
+    kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
+    said = (str_attr(held, "message", limit=200) or "").lower()
+    if kind == "tool.input_invalid" and said.startswith(_UNKNOWN_TOOL):
+        kind = "tool.not_found"
+    return Reading(
+        kind=kind,
+        rule="mcp.MCPError",
+        basis="type" if code is None else "code",
+        saw=type(error).__name__ if code is None else str(code),
+        details={} if code is None else {"jsonrpc_code": code},
+    )
+
+
+def _tool(error: BaseException) -> Reading:
+    return carries(
+        cause_of(error), f"mcp.{type(error).__name__}", otherwise="tool.failed", saw=type(error).__name__
+    )
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"mcp.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "mcp": {
+        "MCPError": _spoken,
+        "McpError": _spoken,
+        "ToolError": _tool,
+        "ResourceError": _tool,
+        "MCPServerError": _tool,
+        "FastMCPError": _tool,
+        **_is("validation.input_invalid", "ValidationError", "InvalidSignature", "InvalidUriTemplate",
+              "InvalidRequestState"),
+        **_is("tool.not_found", "ResourceNotFoundError"),
+        **_is("tool.denied", "PathEscapeError", "ResourceSecurityError"),
+        **_is("tool.unavailable", "ListenNotSupportedError", "NoBackChannelError"),
+        **_is("provider.stream_interrupted", "SubscriptionLost", "ResumptionError"),
+        **_is("provider.outcome_unknown", "StreamableHTTPError"),
+        **_is("provider.auth", "OAuthFlowError", "OAuthTokenError", "OAuthRegistrationError", "AuthenticationError",
+              "AuthorizeError", "TokenError", "RegistrationError", "InvalidScopeError", "InvalidRedirectUriError"),
+        **_is("limit.turn_limit", "InputRequiredRoundsExceededError"),
+        **_is("provider.output_invalid", "UnexpectedClaimedResult"),
+    }
+}  # fmt: skip

@@ -1,0 +1,41 @@
+"""ollama: a status of -1 is an error inside a stream, and prose has the sizes.
+
+The reply's headers are only on httpx's exception, which is hidden behind this one with `from None`. A
+server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
+"""
+
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
+from failwell.adapters.sdk import adapter, gather
+
+
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.message = str_attr(error, "error", limit=4_000) or ""
+    facts.headers = lower_headers(safe_getattr(safe_getattr(error.__context__, "response"), "headers"))
+    if int_attr(error, "status_code") == -1:
+        # What breaks inside a stream would have been a 500 before it.
+        facts.in_stream, facts.status = True, 500
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A builtin exception that came out of ollama's client."""
+    if not isinstance(error, ConnectionError) or error.errno is not None:
+        return None
+    facts = gather(error, "ollama", "ollama")
+    # The client turns only a failed connect into this, and hides the original with `from None`.
+    facts.phase = "connect"
+    return render(facts)
+
+
+TABLES: dict[str, Table] = {
+    "ollama": {
+        "ResponseError": adapter("ollama", "ollama", _refine),
+        "RequestError": Reading(
+            kind="validation.input_invalid", rule="ollama.RequestError", saw="RequestError", provider="ollama"
+        ),
+    }
+}

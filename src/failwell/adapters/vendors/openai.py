@@ -1,0 +1,36 @@
+"""openai, also as the client of Azure OpenAI, OpenRouter and compatible servers.
+
+`body` is the inner error object. An error event inside a stream is a bare `APIError` without a
+status; a connection error says only "Connection error." and keeps the rest in its cause.
+"""
+
+from failwell.adapters.facts import Extract
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import adapter, in_stream, provider_of
+
+
+def _refine(error: BaseException, facts: Extract) -> None:
+    facts.provider = provider_of(error, "openai")
+    in_stream(error, facts)
+    completion = safe_getattr(error, "completion")
+    facts.model = None if completion is None else str_attr(completion, "model")
+
+
+def _is(kind: str, name: str) -> Reading:
+    return Reading(kind=kind, rule=f"openai.{name}", saw=name)
+
+
+TABLES: dict[str, Table] = {
+    "openai": {
+        "OpenAIError": adapter("openai", "openai", _refine),
+        # Nothing was called: a full queue on this side, a client that was not told whom to call, and a
+        # message from outside that somebody else has signed.
+        "WebSocketQueueFullError": _is("tool.busy", "WebSocketQueueFullError"),
+        "_AmbiguousModuleClientUsageError": _is(
+            "validation.config_invalid", "AmbiguousModuleClientUsageError"
+        ),
+        "InvalidWebhookSignatureError": _is("validation.input_invalid", "InvalidWebhookSignatureError"),
+    }
+}

@@ -1,0 +1,119 @@
+"""pydantic's validation errors: which fields and which rules, never the values.
+
+A `ValidationError` prints the input it refused, and that is often a model's whole answer.
+"""
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any, cast
+
+from failwell.adapters.frames import reply_in, unparsed_reply
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+
+_MOST = 20
+_REPLIES = ("Response", "Completion", "Chunk", "Result")
+"""How clients name the classes of replies; those of requests are checked in the same frames."""
+
+
+def _read(error: BaseException) -> Reading:
+    said = _given(error)
+    if not _is_reply(error):
+        return said
+    told = _error_instead(error)
+    if told is not None:
+        return told
+    # A client that cannot fit a reply into its own classes has a provider's answer, not its caller's input.
+    return replace(
+        said,
+        kind="provider.output_invalid",
+        rule="provider.unparsed_reply",
+        basis="origin",
+        message="The provider's reply does not have the form that its client expects.",
+    )
+
+
+def _is_reply(error: BaseException) -> bool:
+    title = str_attr(error, "title") or ""
+    parsed = unparsed_reply(error)
+    return parsed is not None and (title.endswith(_REPLIES) or reply_in(error, parsed.client) is not None)
+
+
+def _error_instead(error: BaseException) -> Reading | None:
+    """The error that a provider sent where its client expects a piece of an answer, judged like any other."""
+    from failwell.adapters.classify import render
+    from failwell.adapters.facts import Extract, codes_of, message_of
+
+    for row in _rows(error, include_input=True):
+        body = _error_in(row)
+        if body is not None:
+            found = Extract(
+                exception_type=type(error).__name__,
+                codes=codes_of(body),
+                message=message_of(body),
+                body=body,
+                in_stream=True,
+            )
+            return render(found)
+    return None
+
+
+def _error_in(row: Any) -> dict[str, Any] | None:
+    given = cast("dict[str, Any]", row).get("input") if isinstance(row, dict) else None
+    if not isinstance(given, dict):
+        return None
+    body = cast("dict[str, Any]", given)
+    named = "error" in (body.get("object"), body.get("type")) or isinstance(body.get("error"), dict)
+    return body if named else None
+
+
+def _given(error: BaseException) -> Reading:
+    fields = _fields(error)
+    named = ", ".join(f"`{where}` ({why})" for where, why in fields[:5])
+    more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
+    return Reading(
+        kind="validation.shape_invalid",
+        rule="pydantic.ValidationError",
+        saw="ValidationError",
+        message=f"The data does not fit its model: {named}{more}." if fields else None,
+        fields_invalid=tuple(where for where, _ in fields) or None,
+        details={"fields": dict(fields)} if fields else {},
+    )
+
+
+def _fields(error: BaseException) -> list[tuple[str, str]]:
+    return [pair for row in _rows(error) if (pair := _pair(row)) is not None]
+
+
+def _rows(error: BaseException, *, include_input: bool = False) -> list[Any]:
+    listed = safe_getattr(error, "errors")
+    if not callable(listed):
+        return []
+    try:
+        rows = listed(include_url=False, include_context=False, include_input=include_input)
+    except TypeError:
+        rows = listed()
+    return list(islice(cast("list[Any]", rows), _MOST))
+
+
+def _pair(row: Any) -> tuple[str, str] | None:
+    if not isinstance(row, dict):
+        return None
+    known = cast("dict[str, Any]", row)
+    where = ".".join(str(part)[:60] for part in islice(known.get("loc", ()), _MOST)) or "(whole)"
+    return where, str(known.get("type", "invalid"))[:60]
+
+
+TABLES: dict[str, Table] = {
+    "pydantic_core": {
+        "ValidationError": _read,
+        "SchemaError": Reading(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
+    },
+    "pydantic": {
+        "ValidationError": _read,
+        "PydanticUserError": Reading(
+            kind="internal.bug", rule="pydantic.PydanticUserError", saw="PydanticUserError"
+        ),
+    },
+}

@@ -1,0 +1,124 @@
+"""pydantic-ai: its own categories, with the SDK's exception as the cause.
+
+A model error knows its status, body, codes, headers, phase and whether the stream had begun; all of it
+is judged by the same rules as the SDK's own exception would be. A fallback group is as bad as its
+worst member, like any group.
+"""
+
+import re
+
+from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.frames import innermost
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import adapter, gather
+from failwell.adapters.vendors.envelope import bad_answer, cause_of
+from failwell.fault.axes import Certainty
+
+_PHASES: dict[str, Phase] = {"pool": "pool", "connect": "connect", "write": "write", "read": "read"}
+_CODES = {
+    "ModelQuotaExceededError": "quota_exhausted",
+    "ModelRateLimitError": "rate_limit_error",
+    "ModelOverloadedError": "overloaded_error",
+    "ModelUnavailableError": "service_unavailable",
+    "ModelContextWindowExceededError": "context_length_exceeded",
+    "ModelNotFoundError": "not_found_error",
+    "ModelServerError": "server_error",
+}
+_KEY = re.compile(r"api[_ ]key|credential|token", re.IGNORECASE)
+
+
+def _refine(error: BaseException, facts: Extract) -> None:
+    cause = cause_of(error)
+    if cause is not None:
+        _add(facts, gather(cause, None, "pydantic_ai"))
+    own = [str_attr(error, name) for name in ("provider_error_code", "provider_error_type")]
+    named = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
+    codes = [*(code.lower() for code in own if code), *facts.codes, *([named] if named else [])]
+    facts.codes = tuple(dict.fromkeys(codes))
+    facts.in_stream = facts.in_stream or safe_getattr(error, "in_stream") is True
+    facts.model = str_attr(error, "model_name")
+    phase = _PHASES.get(str(safe_getattr(error, "phase")))
+    facts.phase = facts.phase or phase
+    wait = safe_getattr(error, "retry_after")
+    if isinstance(wait, int | float) and not isinstance(wait, bool) and "retry-after" not in facts.headers:
+        facts.headers = {**facts.headers, "retry-after": f"{wait:g}"}
+
+
+def _add(facts: Extract, below: Extract) -> None:
+    """Fill what pydantic-ai did not keep with what the SDK's exception knows."""
+    facts.headers = facts.headers or lower_headers(below.headers)
+    facts.codes = (*facts.codes, *below.codes)
+    facts.in_stream = facts.in_stream or below.in_stream
+    facts.body = facts.body or below.body
+    facts.phase = facts.phase or below.phase
+    facts.request_id = facts.request_id or below.request_id
+    facts.cause_bug = facts.cause_bug or below.cause_bug
+
+
+_reply = adapter(None, "pydantic_ai", _refine)
+
+
+def _model(error: BaseException) -> Reading:
+    cause = cause_of(error)
+    if cause is not None and type(cause).__name__ in ("JSONDecodeError", "ValidationError"):
+        return bad_answer(cause, f"pydantic_ai.{type(error).__name__}", model=str_attr(error, "model_name"))
+    return _reply(error)
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A builtin exception that came out of pydantic-ai: an answer without what its models look for."""
+    if type(error) is not IndexError or not innermost(error).startswith("pydantic_ai.models"):
+        return None
+    return Reading(
+        kind="provider.output_invalid", rule="pydantic_ai.IndexError", basis="origin", saw="IndexError"
+    )
+
+
+def _mistake(error: BaseException) -> Reading:
+    # The same class says that an agent was put together wrongly and that a key is not set.
+    missing = _KEY.search(str_attr(error, "message", limit=500) or "") is not None
+    return Reading(
+        kind="provider.auth" if missing else "validation.config_invalid",
+        rule="pydantic_ai.UserError",
+        saw="UserError",
+        certainty=Certainty.NOT_SENT,
+    )
+
+
+def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
+    return {
+        name: Reading(kind=kind, rule=f"pydantic_ai.{name}", saw=name, certainty=certainty) for name in names
+    }
+
+
+TABLES: dict[str, Table] = {
+    "pydantic_ai": {
+        "ModelAPIError": _model,
+        "UserError": _mistake,
+        **_is("provider.outcome_unknown", "ModelRequestTimeout"),
+        **_is("provider.output_invalid", "UnexpectedModelBehavior", "ResponseRejected"),
+        **_is("provider.output_truncated", "IncompleteToolCall"),
+        **_is("provider.content_refused", "ContentFilterError", certainty=Certainty.PARTIAL),
+        **_is("limit.budget_exceeded", "UsageLimitExceeded"),
+        **_is("limit.run_timeout", "RunTimedOut"),
+        **_is("cancel.run", "RunCancelled"),
+        **_is("session.no_snapshot", "SuspendedResponseExpired"),
+        **_is("session.interaction_required", "ApprovalRequired", "CallDeferred"),
+        **_is("tool.busy", "ConcurrencyLimitExceeded", "WorkspaceUnavailableError"),
+        **_is("tool.timeout", "HookTimeoutError", "WorkspaceTimeoutError"),
+        **_is("tool.input_invalid", "ModelRetry", "ToolRetryError"),
+        **_is("tool.not_found", "_UnknownTool", "_ToolUnavailable"),
+        **_is("tool.failed", "ToolFailed", "ToolFailedError", "WorkspaceError"),
+        **_is("validation.path_denied", "WorkspaceReadOnlyError"),
+        # The root of what a run raises; raised itself where a run was driven wrongly. A class below it that
+        # is not known here says nothing of the kind.
+        "AgentRunError": Reading(
+            kind="internal.bug", rule="pydantic_ai.AgentRunError", basis="exact_type", saw="AgentRunError"
+        ),
+        # Signals for pydantic-ai itself: one that gets out was raised where nobody listens for it.
+        **_is("internal.bug", "SkipModelRequest", "RetryModelRequest", "SkipToolValidation", "SkipToolExecution"),
+    }
+}  # fmt: skip

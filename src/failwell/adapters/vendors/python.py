@@ -1,0 +1,208 @@
+"""Python's own exceptions, and those of the standard library's plumbing.
+
+The built-in classes follow the four job categories they have always projected to; operating
+system errors are read by errno, because the class alone calls a full disk a passing blip.
+"""
+
+import errno
+from collections.abc import Iterable
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import int_attr, safe_getattr
+from failwell.fault.axes import Certainty
+from failwell.fault.facts import ProviderMetadata
+
+
+def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | None = None) -> Table:
+    return {
+        name: Reading(kind=kind, rule=f"{module}.{name}", saw=name, certainty=certainty) for name in names
+    }
+
+
+def _of_a_reply(error: BaseException) -> Reading | None:
+    """Text that a client library could not parse is a provider's answer, not the caller's input."""
+    from failwell.adapters.frames import unparsed_reply
+
+    reply = unparsed_reply(error)
+    if reply is None:
+        return None
+    if reply.status is not None and reply.status >= 400:
+        from failwell.adapters.classify import render
+        from failwell.adapters.facts import Extract
+        from failwell.adapters.headers import lower_headers
+
+        name = type(error).__name__
+        return render(
+            Extract(
+                sdk=reply.client,
+                exception_type=name,
+                status=reply.status,
+                headers=lower_headers(reply.headers),
+            )
+        )
+    return Reading(
+        kind="provider.output_invalid",
+        rule="provider.unparsed_reply",
+        basis="origin",
+        saw=reply.client,
+        message="The provider's reply could not be parsed.",
+        provider_metadata=ProviderMetadata(
+            sdk=reply.client, exception_type=type(error).__name__, status_code=reply.status
+        ),
+    )
+
+
+def _json(error: BaseException) -> Reading:
+    return _of_a_reply(error) or _no_json(error)
+
+
+def _no_json(error: BaseException) -> Reading:
+    line, column = safe_getattr(error, "lineno"), safe_getattr(error, "colno")
+    where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
+    at = f" at line {line}, column {column}" if where else ""
+    return Reading(
+        kind="validation.shape_invalid",
+        rule="python.JSONDecodeError",
+        saw="JSONDecodeError",
+        message=f"The text is not valid JSON{at}.",
+        details=where,
+    )
+
+
+def _missing_module(error: BaseException) -> Reading:
+    name = safe_getattr(error, "name")
+    known = isinstance(name, str) and name.replace(".", "").replace("_", "").isalnum()
+    return Reading(
+        kind="extension.dependency_missing",
+        rule="python.ModuleNotFoundError",
+        saw="ModuleNotFoundError",
+        message=f"The Python module `{name}` is not installed." if known else None,
+        details={"module": name} if known else {},
+    )
+
+
+def _exit(error: BaseException) -> Reading:
+    code = safe_getattr(error, "code")
+    if code is None or code == 0:
+        return Reading(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
+    number = code if isinstance(code, int) else 1
+    return Reading(
+        kind="internal.script_error",
+        rule="python.SystemExit",
+        saw=f"SystemExit({number})",
+        message=f"The program ended itself with exit code {number}.",
+        details={"exit_code": number},
+    )
+
+
+# `RuntimeError` itself is what Python raises when it is misused. A library's subclass of it may be
+# anything, so only the exact class is read as a program error.
+_MISUSE = Reading(kind="internal.bug", rule="python.RuntimeError", basis="exact_type", saw="RuntimeError")
+
+
+_KINDS: dict[str, Iterable[str]] = {
+    "resource.disk": ("ENOSPC", "EDQUOT", "EFBIG"),
+    "resource.system_memory": ("ENOMEM", "ENOBUFS"),
+    "resource.file_handles": ("EMFILE", "ENFILE"),
+    "validation.path_not_found": ("ENOENT", "ENXIO", "ENODEV"),
+    "validation.path_wrong_type": ("ENOTDIR", "EISDIR", "ELOOP"),
+    "validation.path_denied": ("EACCES", "EPERM", "EROFS"),
+    "validation.input_invalid": ("EINVAL", "ENAMETOOLONG", "EDOM", "ERANGE", "E2BIG", "EILSEQ"),
+    "internal.spawn_failed": ("ENOEXEC",),
+    "tool.busy": (
+        "EAGAIN", "EWOULDBLOCK", "EINTR", "EBUSY", "ETXTBSY", "EADDRINUSE", "EDEADLK", "ENOLCK", "EALREADY",
+        "EINPROGRESS",
+    ),
+    "provider.connection": (
+        "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ENETDOWN", "EHOSTDOWN", "EADDRNOTAVAIL",
+    ),
+    "provider.outcome_unknown": (
+        "ECONNRESET", "ECONNABORTED", "EPIPE", "ESHUTDOWN", "ENOTCONN", "ENETRESET", "ETIMEDOUT",
+    ),
+}  # fmt: skip
+
+_BY_NUMBER = {
+    number: (kind, name)
+    for kind, names in _KINDS.items()
+    for name in names
+    if (number := getattr(errno, name, None)) is not None
+}
+
+_BY_CLASS = {
+    "FileNotFoundError": "validation.path_not_found",
+    "NotADirectoryError": "validation.path_wrong_type",
+    "IsADirectoryError": "validation.path_wrong_type",
+    "PermissionError": "validation.path_denied",
+    "ConnectionRefusedError": "provider.connection",
+    "ConnectionResetError": "provider.outcome_unknown",
+    "ConnectionAbortedError": "provider.outcome_unknown",
+    "BrokenPipeError": "provider.outcome_unknown",
+    "ConnectionError": "provider.outcome_unknown",
+    "InterruptedError": "tool.busy",
+    "BlockingIOError": "tool.busy",
+    "TimeoutError": "provider.outcome_unknown",
+}
+"""For errors that were raised by hand, without a number."""
+
+
+def read_oserror(error: BaseException) -> Reading:
+    """What the errno says; without one, what the class says; else an unnamed failure of the system."""
+    number = int_attr(error, "errno")
+    known = None if number is None else _BY_NUMBER.get(number)
+    if known is not None:
+        kind, name = known
+        details: dict[str, object] = {"errno": name}
+        return Reading(kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details)
+    for cls in type(error).__mro__:
+        kind = _BY_CLASS.get(cls.__name__)
+        if kind is not None and cls.__module__ == "builtins":
+            return Reading(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
+    saw = "OSError" if number is None else f"errno {number}"
+    return Reading(
+        kind="internal.io_error", rule="python.OSError", basis="type" if number is None else "errno", saw=saw
+    )
+
+
+TABLES: dict[str, Table] = {
+    "builtins": {
+        **_is("validation.input_invalid", "ValueError", "TypeError", "KeyError"),
+        **_is(
+            "internal.bug",
+            "AssertionError", "AttributeError", "NameError", "ImportError", "NotImplementedError", "IndexError",
+            "LookupError", "ArithmeticError", "StopIteration", "StopAsyncIteration", "RecursionError",
+            "SystemError", "EOFError", "BufferError", "ReferenceError", "SyntaxError", "GeneratorExit",
+        ),
+        **_is("resource.system_memory", "MemoryError"),
+        **_is("provider.outcome_unknown", "TimeoutError"),
+        **_is("cancel.run", "KeyboardInterrupt"),
+        "RuntimeError": _MISUSE,
+        "UnicodeDecodeError": _of_a_reply,
+        "ModuleNotFoundError": _missing_module,
+        "SystemExit": _exit,
+        "OSError": read_oserror,
+    },
+    "asyncio": {
+        **_is("cancel.run", "CancelledError"),
+        **_is("tool.busy", "QueueFull", "QueueEmpty"),
+        **_is("provider.stream_interrupted", "IncompleteReadError", "LimitOverrunError"),
+        **_is("internal.bug", "InvalidStateError"),
+    },
+    "concurrent": {
+        **_is("cancel.run", "CancelledError"),
+        **_is("worker.crashed", "BrokenExecutor"),
+        **_is("internal.bug", "InvalidStateError"),
+    },
+    "queue": _is("tool.busy", "Full", "Empty"),
+    "json": {"JSONDecodeError": _json},
+    "socket": {
+        **_is("provider.connection", "gaierror", "herror"),
+    },
+    "ssl": {
+        **_is("provider.tls_failed", "SSLCertVerificationError", "CertificateError"),
+        **_is("provider.connection", "SSLError"),
+        **_is("provider.outcome_unknown", "SSLEOFError", "SSLZeroReturnError", "SSLSyscallError"),
+    },
+    "zoneinfo": _is("validation.input_invalid", "ZoneInfoNotFoundError"),
+}  # fmt: skip
+TABLES["_queue"] = TABLES["queue"]

@@ -1,0 +1,68 @@
+"""replicate: problem details, and predictions that failed on the way. The reply stays in the client.
+
+A `ModelError` holds the whole prediction with its input and logs; only its status and, for the rules,
+its error are read.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract, message_of, parse_body
+from failwell.adapters.frames import reply_in
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.sdk import adapter
+from failwell.fault.axes import Certainty
+
+
+def _refine(error: BaseException, facts: Extract) -> None:
+    said = [str_attr(error, name, limit=2_000) for name in ("title", "detail")]
+    facts.message = "\n".join(part for part in said if part)
+    facts.headers = lower_headers(safe_getattr(reply_in(error, "replicate"), "headers"))
+
+
+def _failed(error: BaseException) -> Reading:
+    prediction = safe_getattr(error, "prediction")
+    if str_attr(prediction, "status") in ("canceled", "aborted"):
+        return Reading(kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate")
+    said = str_attr(prediction, "error", limit=4_000) or ""
+    # With nothing said, the container fell over; it does say what is wrong with an input.
+    return _judged(error, said, codes=() if said else ("model_error",), model=str_attr(prediction, "model"))
+
+
+def raised(error: BaseException) -> Reading | None:
+    """A builtin exception that came out of replicate's client: no token, or an error event of a stream."""
+    if type(error) is ValueError:
+        reading = _judged(error, str(error)[:500])
+        return reading if reading.kind == "provider.auth" else None
+    if type(error) is RuntimeError:
+        return _judged(error, message_of(parse_body(str(error))), status=500, in_stream=True)
+    return None
+
+
+def _judged(error: BaseException, said: str, **facts: Any) -> Reading:
+    found = Extract(
+        provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=said, **facts
+    )
+    reading = render(found)
+    if reading.kind != "provider.content_refused":
+        return reading
+    return replace(reading, certainty=None if "input" in said.lower() else Certainty.PARTIAL)
+
+
+TABLES: dict[str, Table] = {
+    "replicate": {
+        "ReplicateError": adapter("replicate", "replicate", _refine),
+        "ModelError": _failed,
+        "ReplicateException": adapter("replicate", "replicate"),
+        "WebhookValidationError": Reading(
+            kind="validation.input_invalid",
+            rule="replicate.WebhookValidationError",
+            saw="WebhookValidationError",
+            provider="replicate",
+        ),
+    }
+}

@@ -1,0 +1,150 @@
+"""The status words of gRPC, and the details that Google's services attach to them, as facts to judge.
+
+Details travel as protocol buffers. The few messages that matter here have a handful of fields, so
+they are read by hand and no library is needed.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.reading import Reading
+
+_SPOKEN: dict[str, str] = {
+    "RESOURCE_EXHAUSTED": "resource_exhausted",
+    "UNAUTHENTICATED": "unauthenticated",
+    "PERMISSION_DENIED": "permission_denied",
+    "DEADLINE_EXCEEDED": "deadline_exceeded",
+}
+"""Words that the rules know as codes."""
+_STATUSES: dict[str, int] = {
+    "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "ALREADY_EXISTS": 400,
+    "NOT_FOUND": 404, "ABORTED": 409, "UNAVAILABLE": 503, "INTERNAL": 500, "DATA_LOSS": 500,
+}  # fmt: skip
+_NO_CONNECTION = re.compile(
+    r"failed to connect to (?:all|remote)|connection refused|name resolution|dns resolution|address lookup"
+    r"|no such host|tcp connect error|dns error|endpoint is not connected",
+    re.IGNORECASE,
+)
+_LOST = re.compile(
+    r"socket closed|connection reset|stream (?:removed|reset|terminated)|goaway|broken pipe|connection (?:closed|aborted)"
+    r"|end of (?:tcp )?stream|transport (?:error|closed)|h2 protocol error|recvmsg",
+    re.IGNORECASE,
+)
+_TOO_LARGE = re.compile(r"(?:received|sent) message larger than max", re.IGNORECASE)
+_RULED: dict[str, str] = {
+    "CANCELLED": "cancel.run",
+    "UNIMPLEMENTED": "provider.capability_missing",
+    "UNKNOWN": "provider.unknown",
+}
+_MOST = 32
+
+
+def read_rpc(
+    word: str, message: str, *, sdk: str, name: str, provider: str | None = None,
+    headers: dict[str, str] | None = None, details: bytes = b"",
+) -> Reading:  # fmt: skip
+    """The reading of one failed call: its status word, its text, its trailing metadata."""
+    told = headers or {}
+    body = {"details": list(details_of(details))} if details else None
+    phase = _phase(word, message)
+    if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
+        return Reading(kind=_RULED[word], rule=f"grpc.{word}", basis="code", saw=word, provider=provider)
+    too_large = word == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(message) is not None
+    codes = [detail["reason"].lower() for detail in (body or {}).get("details", ()) if "reason" in detail]
+    if word in _SPOKEN:
+        codes.append("request_too_large" if too_large else _SPOKEN[word])
+    found = Extract(
+        provider=provider,
+        sdk=sdk,
+        exception_type=name,
+        status=None if phase else _STATUSES.get(word),
+        codes=() if phase else tuple(codes),
+        message="" if phase else message,
+        headers=told,
+        body=body,
+        phase=phase,
+    )
+    return render(found)
+
+
+def _phase(word: str, message: str) -> Phase | None:
+    """Nobody sent `UNAVAILABLE` if the connection failed: the client made it up."""
+    if word not in ("UNAVAILABLE", "UNKNOWN", "INTERNAL"):
+        return None
+    if _NO_CONNECTION.search(message):
+        return "connect"
+    return "closed" if _LOST.search(message) else None
+
+
+def details_of(packed: bytes) -> Iterator[dict[str, Any]]:
+    """The known details of a packed `google.rpc.Status`."""
+    for number, value in _fields(packed):
+        if number == 3 and isinstance(value, bytes):
+            held = dict(_fields(value))
+            url, inner = held.get(1), held.get(2)
+            if isinstance(url, bytes) and isinstance(inner, bytes):
+                found = _detail(url.rpartition(b".")[2].decode("ascii", "replace"), inner)
+                if found:
+                    yield found
+
+
+def _detail(name: str, packed: bytes) -> dict[str, Any]:
+    if name == "RetryInfo":
+        span = next((value for number, value in _fields(packed) if number == 1), None)
+        held = dict(_fields(span)) if isinstance(span, bytes) else {}
+        return {"retryDelay": {"seconds": held.get(1, 0), "nanos": held.get(2, 0)}}
+    if name == "ErrorInfo":
+        reason = next((value for number, value in _fields(packed) if number == 1), b"")
+        return {"reason": _text(reason)}
+    if name == "QuotaFailure":
+        rows = [
+            dict(_fields(value))
+            for number, value in _fields(packed)
+            if number == 1 and isinstance(value, bytes)
+        ]
+        return {
+            "violations": [
+                {"quotaId": _text(row.get(1, b"")), "description": _text(row.get(2, b""))} for row in rows
+            ]
+        }
+    return {}
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace")[:400] if isinstance(value, bytes) else ""
+
+
+def _fields(packed: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of one message; what is cut off or of another wire type ends the walk."""
+    at = 0
+    for _ in range(_MOST):
+        key, at = _varint(packed, at)
+        if key is None:
+            return
+        number, wire = key >> 3, key & 7
+        size, at = _varint(packed, at)
+        if size is None or wire not in (0, 2):
+            return
+        if wire == 0:
+            yield number, size
+            continue
+        if at + size > len(packed):
+            return
+        yield number, packed[at : at + size]
+        at += size
+
+
+def _varint(packed: bytes, at: int) -> tuple[int | None, int]:
+    value = 0
+    for shift in range(0, 64, 7):
+        if at >= len(packed):
+            return None, at
+        byte = packed[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+    return None, at

@@ -1,0 +1,134 @@
+"""temporalio: failures that crossed a workflow, an activity or the service.
+
+A report that travelled in an `ApplicationError` is the answer, whole. Without one, the type name that
+Temporal kept of the original class is read, and then the cause.
+"""
+
+import builtins
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+from failwell.adapters.classify import render
+from failwell.adapters.facts import Extract
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table, find
+from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.vendors.envelope import cause_of
+from failwell.adapters.vendors.rpc import read_rpc
+from failwell.fault.axes import Certainty
+from failwell.fault.facts import NotBefore
+
+_SCHEMA = "failwell.error/"
+_TIMEOUTS: dict[str, tuple[str, Certainty | None]] = {
+    "START_TO_CLOSE": ("worker.timeout", None),
+    "HEARTBEAT": ("worker.stalled", None),
+    # No worker took it in time, so nothing ran.
+    "SCHEDULE_TO_START": ("worker.timeout", Certainty.NOT_SENT),
+    "SCHEDULE_TO_CLOSE": ("limit.run_timeout", None),
+}
+
+
+def _application(error: BaseException) -> Reading:
+    recorded = _report_in(safe_getattr(error, "details"))
+    name = str_attr(error, "type")
+    known = _by_name(name)
+    veto = False if safe_getattr(error, "non_retryable") is True else None
+    wait = safe_getattr(error, "next_retry_delay")
+    told = isinstance(wait, timedelta) and wait >= timedelta(0)
+    return Reading(
+        kind=str(recorded["kind"]) if recorded is not None else known or "internal.unknown",
+        rule="temporalio.ApplicationError",
+        basis="declared" if recorded is not None else "code" if known else "type",
+        saw="report" if recorded is not None else name or "ApplicationError",
+        retryable=veto,
+        not_before=NotBefore(after=wait.total_seconds(), source="next_retry_delay") if told else None,
+        inner=None if recorded is not None or known else cause_of(error),
+        recorded=recorded,
+    )
+
+
+def _report_in(details: object) -> Mapping[str, Any] | None:
+    """The report among an error's details, if one of them is a report."""
+    if not isinstance(details, list | tuple):
+        return None
+    for one in cast("list[object]", details)[:8]:
+        if isinstance(one, Mapping):
+            held = cast("Mapping[str, Any]", one)
+            if str(held.get("schema", "")).startswith(_SCHEMA) and isinstance(held.get("kind"), str):
+                return held
+    return None
+
+
+def _by_name(name: str | None) -> str | None:
+    """The kind for the class name that Temporal kept: one of Python's own, or one that the rules know."""
+    if name is None:
+        return None
+    if isinstance(getattr(builtins, name, None), type):
+        entry = find("builtins", name)
+        return entry.kind if isinstance(entry, Reading) else None
+    found = render(Extract(names=(name.lower(),), exception_type=name)).kind
+    return None if found == "provider.unknown" else found
+
+
+def _timeout(error: BaseException) -> Reading:
+    word = str_attr(safe_getattr(error, "type"), "name") or ""
+    kind, certainty = _TIMEOUTS.get(word, ("worker.timeout", None))
+    return Reading(
+        kind=kind, rule="temporalio.TimeoutError", basis="code" if word else "type", saw=word or "TimeoutError",
+        certainty=certainty,
+    )  # fmt: skip
+
+
+def _server(error: BaseException) -> Reading:
+    veto = False if safe_getattr(error, "non_retryable") is True else None
+    return Reading(kind="worker.transient", rule="temporalio.ServerError", saw="ServerError", retryable=veto)
+
+
+def _rpc(error: BaseException) -> Reading:
+    word = str_attr(safe_getattr(error, "status"), "name") or "UNKNOWN"
+    said = str_attr(error, "message", limit=4_000) or ""
+    packed = safe_getattr(error, "raw_grpc_status")
+    return read_rpc(
+        word, said, sdk="temporalio", name=type(error).__name__, provider="temporal",
+        details=packed if isinstance(packed, bytes) else b"",
+    )  # fmt: skip
+
+
+def _carried(otherwise: str) -> Any:
+    def read(error: BaseException) -> Reading:
+        name = type(error).__name__
+        return Reading(kind=otherwise, rule=f"temporalio.{name}", saw=name, inner=cause_of(error))
+
+    return read
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"temporalio.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "temporalio": {
+        "ApplicationError": _application,
+        "TimeoutError": _timeout,
+        "ServerError": _server,
+        "RPCError": _rpc,
+        "ActivityError": _carried("internal.unknown"),
+        "ActivityFailureError": _carried("internal.unknown"),
+        "ChildWorkflowError": _carried("subworkflow.failed"),
+        "NexusOperationError": _carried("subworkflow.failed"),
+        "NexusOperationFailureError": _carried("subworkflow.failed"),
+        "WorkflowFailureError": _carried("subworkflow.failed"),
+        "WorkflowUpdateFailedError": _carried("subworkflow.failed"),
+        "FailureError": _carried("internal.unknown"),
+        "TemporalError": _carried("internal.unknown"),
+        **_is("cancel.run", "CancelledError", "AsyncActivityCancelledError"),
+        **_is("subworkflow.terminated", "TerminatedError"),
+        **_is("validation.input_invalid", "WorkflowAlreadyStartedError", "ActivityAlreadyStartedError",
+              "NexusOperationAlreadyStartedError", "ScheduleAlreadyRunningError", "WorkflowQueryRejectedError",
+              "InvalidVersioningOverrideError"),
+        **_is("provider.outcome_unknown", "WorkflowUpdateRPCTimeoutOrCancelledError", "RPCTimeoutOrCancelledError"),
+        **_is("internal.bug", "NondeterminismError", "ReadOnlyContextError", "WorkflowContinuedAsNewError"),
+        **_is("tool.failed", "WorkflowQueryFailedError"),
+    }
+}  # fmt: skip

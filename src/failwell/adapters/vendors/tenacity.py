@@ -1,0 +1,21 @@
+"""tenacity: a `RetryError` is what its last attempt was."""
+
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.vendors.envelope import carries, cause_of, last_attempt
+
+
+def _retried(error: BaseException) -> Reading:
+    inner = last_attempt(error) or cause_of(error)
+    if inner is None:
+        # The last attempt returned something that the caller's own predicate refused.
+        return Reading(kind="retry.exhausted", rule="tenacity.RetryError", saw="RetryError")
+    return carries(inner, "tenacity.RetryError")
+
+
+TABLES: dict[str, Table] = {
+    "tenacity": {
+        "RetryError": _retried,
+        "TryAgain": Reading(kind="worker.transient", rule="tenacity.TryAgain", saw="TryAgain"),
+    }
+}

@@ -1,0 +1,44 @@
+"""torch: memory that ran out, with the numbers it gives, and processes that died together.
+
+`torch.OutOfMemoryError` has its sizes in prose. Older releases and some calls raise a bare
+`RuntimeError` with the same words, which `places` reads.
+"""
+
+from failwell.adapters.classify import shortfall_of
+from failwell.adapters.frames import memory_in
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table
+from failwell.adapters.sdk import text_of
+
+
+def _memory(error: BaseException) -> Reading:
+    return Reading(
+        kind="resource.gpu_memory",
+        rule="torch.OutOfMemoryError",
+        saw="OutOfMemoryError",
+        resource_shortfall=shortfall_of("resource.gpu_memory", text_of(error)),
+    )
+
+
+def _accelerator(error: BaseException) -> Reading:
+    full = memory_in(error)
+    if full is not None:
+        return full
+    # A kernel's own assertion fails again. After anything else the device context is gone with the
+    # process, and a fresh process may work.
+    kind = "internal.bug" if "device-side assert" in text_of(error) else "worker.crashed"
+    return Reading(kind=kind, rule="torch.AcceleratorError", saw="AcceleratorError")
+
+
+def _is(kind: str, *names: str) -> Table:
+    return {name: Reading(kind=kind, rule=f"torch.{name}", saw=name) for name in names}
+
+
+TABLES: dict[str, Table] = {
+    "torch": {
+        "OutOfMemoryError": _memory,
+        "AcceleratorError": _accelerator,
+        **_is("provider.outcome_unknown", "DistBackendError", "DistNetworkError", "DistStoreError"),
+        **_is("worker.crashed", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException"),
+    }
+}

@@ -1,0 +1,38 @@
+"""`urllib` and `http.client`: what the standard library's own HTTP raises."""
+
+from failwell.adapters.facts import Extract
+from failwell.adapters.reading import Reading
+from failwell.adapters.registry import Table, read
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.sdk import adapter
+
+
+def _url_error(error: BaseException) -> Reading | None:
+    # A `URLError` is an envelope; what happened is its reason.
+    reason = safe_getattr(error, "reason")
+    return read(reason) if isinstance(reason, BaseException) else None
+
+
+def _refine(_error: BaseException, facts: Extract) -> None:
+    # What it calls a reason is the server's phrase for the status, and no code.
+    facts.codes = ()
+
+
+_LOST = Reading(kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected")
+
+TABLES: dict[str, Table] = {
+    "urllib": {"URLError": _url_error, "HTTPError": adapter(None, "urllib", _refine)},
+    "http": {
+        "RemoteDisconnected": _LOST,
+        "IncompleteRead": Reading(
+            kind="provider.stream_interrupted", rule="urllib.IncompleteRead", saw="IncompleteRead"
+        ),
+        "InvalidURL": Reading(kind="validation.input_invalid", rule="urllib.InvalidURL", saw="InvalidURL"),
+        "ImproperConnectionState": Reading(
+            kind="internal.bug", rule="urllib.ImproperConnectionState", saw="ImproperConnectionState"
+        ),
+        "HTTPException": Reading(
+            kind="provider.outcome_unknown", rule="urllib.HTTPException", saw="HTTPException"
+        ),
+    },
+}
