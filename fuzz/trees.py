@@ -177,7 +177,7 @@ def _vendors() -> list[tuple[str, str]]:
     return [
         (top, name)
         for top, home in sorted(HOMES.items())
-        for name in sorted(import_module(f"failwell.adapters.{home}").TABLES.get(top, ()))
+        for name in sorted(import_module(f"failwell.adapters.vendors.{home}").TABLES.get(top, ()))
     ]
 
 
