@@ -4,8 +4,9 @@ import pytest
 
 from failwell.fault.axes import ActionKind, Category
 from failwell.fault.catalogue import CATALOGUE
+from failwell.fault.classes import family
 from failwell.fault.registry import find_kind, kind
-from failwell.fault.rosetta import ROSETTA, stud_class, translate_name
+from failwell.fault.rosetta import rosetta, translate_name
 from tools.docs.kinds import rosetta_page
 
 CLASSED = ("provider.", "tool.", "session.", "validation.", "cancel.", "extension.")
@@ -23,28 +24,28 @@ STUD_CLASSES = {
 
 def names_of(system: str, prefix: str = "") -> set[str]:
     """What `system` calls things, from one of its lists if `prefix` names it."""
-    every = {name for names in ROSETTA[system].values() for name in names}
+    every = {name for names in rosetta()[system].values() for name in names}
     return {name.removeprefix(prefix) for name in every if name.startswith(prefix)}
 
 
 def only_kind(system: str, name: str) -> str:
-    [found] = [kind for kind, names in ROSETTA[system].items() if name in names]
+    [found] = [kind for kind, names in rosetta()[system].items() if name in names]
     return found
 
 
 def test_the_table_has_the_five_systems() -> None:
-    assert list(ROSETTA) == ["cjm-substrate", "stud-cli", "pipelex", "conductor", "relavium"]
+    assert list(rosetta()) == ["cjm-substrate", "stud-cli", "pipelex", "conductor", "relavium"]
 
 
-@pytest.mark.parametrize("system", ROSETTA)
+@pytest.mark.parametrize("system", rosetta())
 def test_names_stand_under_registered_kinds_only(system: str) -> None:
-    assert [name for name in ROSETTA[system] if find_kind(name) is None] == []
-    assert all(ROSETTA[system].values())
+    assert [name for name in rosetta()[system] if find_kind(name) is None] == []
+    assert all(rosetta()[system].values())
 
 
-@pytest.mark.parametrize("system", ROSETTA)
+@pytest.mark.parametrize("system", rosetta())
 def test_no_name_stands_in_two_places(system: str) -> None:
-    every = [name.casefold() for names in ROSETTA[system].values() for name in names]
+    every = [name.casefold() for names in rosetta()[system].values() for name in names]
 
     assert len(every) == len(set(every))
 
@@ -163,11 +164,11 @@ def test_only_the_time_out_of_a_sandbox_is_worth_repeating() -> None:
 )
 def test_the_documented_codes_of_stud_cli_keep_their_class(stud: str, codes: str) -> None:
     for code in codes.split():
-        assert stud_class(only_kind("stud-cli", f"{stud}/{code}")) == stud
+        assert family(only_kind("stud-cli", f"{stud}/{code}")) == stud
 
 
 def test_every_kind_of_the_classed_namespaces_has_one_of_the_eight_classes() -> None:
-    classed = {made.name: stud_class(made.name) for made in CATALOGUE if made.name.startswith(CLASSED)}
+    classed = {made.name: family(made.name) for made in CATALOGUE if made.name.startswith(CLASSED)}
 
     assert set(classed.values()) == STUD_CLASSES
 
@@ -176,14 +177,14 @@ def test_the_other_kinds_have_no_class() -> None:
     others = [made.name for made in CATALOGUE if not made.name.startswith(CLASSED)]
 
     assert others
-    assert [name for name in others if stud_class(name) is not None] == []
+    assert [name for name in others if family(name) is not None] == []
 
 
 def test_what_waiting_cannot_mend_is_never_called_transient() -> None:
     mended_by_time = {Category.TRANSIENT, Category.AMBIGUOUS}
 
     for made in CATALOGUE:
-        transient = stud_class(made.name) in {"ProviderTransient", "ToolTransient"}
+        transient = family(made.name) in {"ProviderTransient", "ToolTransient"}
         if made.name.startswith(("provider.", "tool.")):
             assert transient == (made.category in mended_by_time), made.name
 
@@ -222,6 +223,6 @@ def test_the_page_shows_every_name_in_the_row_of_its_kind_and_the_column_of_its_
 
     shown = {cells[0].split("`")[1]: [cell.removesuffix(" |") for cell in cells[1:]] for cells in rows}
 
-    for column, table in enumerate(ROSETTA.values()):
+    for column, table in enumerate(rosetta().values()):
         for name, theirs in table.items():
             assert shown[name][column] == "<br>".join(f"`{one}`" for one in theirs)

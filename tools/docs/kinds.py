@@ -6,7 +6,7 @@ from itertools import groupby
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.explanations import explanation
 from failwell.fault.kind import Kind
-from failwell.fault.rosetta import ROSETTA
+from failwell.fault.rosetta import rosetta
 
 
 def kinds_page() -> str:
@@ -37,19 +37,19 @@ def kinds_page() -> str:
 
 def rosetta_page() -> str:
     """One table: our kinds down the side, five systems across."""
-    known = {kind for table in ROSETTA.values() for kind in table}
+    known = {kind for table in rosetta().values() for kind in table}
     lines = [
         "# Rosetta table",
         "",
         "What five other systems call the same failures. Where a system uses a word in several lists, the",
         "list comes first, as in `sandbox/timeout`. `failwell.fault.rosetta.translate_name` looks a name up.",
         "",
-        f"| kind | {' | '.join(ROSETTA)} |",
-        f"| --- |{' --- |' * len(ROSETTA)}",
+        f"| kind | {' | '.join(rosetta())} |",
+        f"| --- |{' --- |' * len(rosetta())}",
     ]
     for kind in CATALOGUE:
         if kind.name in known:
-            cells = ("<br>".join(f"`{n}`" for n in table.get(kind.name, ())) for table in ROSETTA.values())
+            cells = ("<br>".join(f"`{n}`" for n in table.get(kind.name, ())) for table in rosetta().values())
             lines.append(f"| {_link(kind, page='kinds.md')} | {' | '.join(cells)} |")
     alone = ", ".join(_link(kind, page="kinds.md") for kind in CATALOGUE if kind.name not in known)
     return "\n".join([*lines, "", f"None of the five has a name for: {alone}."]) + "\n"
@@ -63,7 +63,9 @@ def _namespaces() -> Iterator[tuple[str, list[Kind]]]:
 def _entry(kind: Kind) -> Iterator[str]:
     words = explanation(kind.name)
     if words is None:
-        raise LookupError(f"`{kind.name}` has no explanation; write one in failwell.fault.explanations")
+        raise LookupError(
+            f"`{kind.name}` has no explanation; write one in src/failwell/fault/data/explanations"
+        )
     yield f"### {kind.name}"
     yield ""
     yield f"**{kind.title}.** {kind.summary}"
