@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from failwell.journal.sqlite.store import SqliteStore
+from failwell.journal.sqlite.runs import SqliteStore
 from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.launch import Settings, start

@@ -160,10 +160,10 @@ class _Counted(SqliteJobs):
 
     def __init__(self, folder: Path, log: Path) -> None:
         super().__init__(folder)
-        self._log = log
+        self._attempts = log
 
     def commit(self, *given: Any, **named: Any) -> Any:
-        with self._log.open("a") as file:
+        with self._attempts.open("a") as file:
             file.write("x\n")
         return super().commit(*given, **named)
 

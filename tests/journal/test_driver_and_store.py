@@ -9,8 +9,8 @@ import pytest
 
 from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreUnavailable
-from failwell.journal.memory import MemoryStore
 from failwell.journal.store import Store
+from failwell.testing.store import MemoryStore
 from failwell.workflow.run.launch import Settings, start
 from failwell.workflow.run.script import ScriptExecutor
 from failwell.workflow.run.world import Ended

@@ -1,15 +1,13 @@
 """Waking those who follow a run: at once, from any process, and never at the writer's cost."""
 
-import asyncio
 import socket
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from failwell.journal.follow import follow
-from failwell.journal.sqlite.store import SqliteStore
-from failwell.journal.watch import POLL_EVERY, Bell, Watch
+from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.watch import POLL_WITHOUT_SOCKET, Waker, Watch
 from tests.journal.building import a_fact, a_run, completed
 
 
@@ -19,35 +17,35 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_follower_is_woken_once_for_many_rings(folder: Path) -> None:
-    with Watch(folder) as watch, closing(Bell(folder)) as bell:
+    with Watch(folder) as watch, closing(Waker(folder)) as waker:
         for _ in range(3):
-            bell.ring()
+            waker.wake()
 
         assert watch.wait(10)
         assert not watch.wait(0)
 
 
 def test_every_follower_is_woken_however_late_it_came(folder: Path) -> None:
-    with closing(Bell(folder)) as bell, Watch(folder) as first:
-        bell.ring()
+    with closing(Waker(folder)) as waker, Watch(folder) as first:
+        waker.wake()
         with Watch(folder) as second:
-            bell.ring()
+            waker.wake()
 
             assert first.wait(10)
             assert second.wait(10)
 
 
 def test_ringing_where_nobody_listens_does_nothing(folder: Path) -> None:
-    with closing(Bell(folder)) as bell:
-        bell.ring()
+    with closing(Waker(folder)) as waker:
+        waker.wake()
 
     assert not folder.exists()
 
 
 def test_a_follower_that_never_looks_does_not_hold_up_the_writer(folder: Path) -> None:
-    with Watch(folder) as watch, closing(Bell(folder)) as bell:
+    with Watch(folder) as watch, closing(Waker(folder)) as waker:
         for _ in range(5_000):
-            bell.ring()
+            waker.wake()
 
         assert watch.wait(10)
 
@@ -59,8 +57,8 @@ def test_what_a_dead_follower_left_is_cleared_away(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
         dead.bind(str(left))
 
-    with closing(Bell(tmp_path)) as bell:
-        bell.ring()
+    with closing(Waker(tmp_path)) as waker:
+        waker.wake()
 
     assert not left.exists()
 
@@ -68,11 +66,11 @@ def test_what_a_dead_follower_left_is_cleared_away(tmp_path: Path) -> None:
 def test_without_sockets_a_follower_looks_more_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "AF_UNIX")
 
-    with Watch(tmp_path) as watch, closing(Bell(tmp_path)) as bell:
-        bell.ring()
+    with Watch(tmp_path) as watch, closing(Waker(tmp_path)) as waker:
+        waker.wake()
 
         assert watch.fileno() is None
-        assert watch.patience == POLL_EVERY
+        assert watch.interval == POLL_WITHOUT_SOCKET
         assert not watch.wait(0)
 
 
@@ -89,37 +87,3 @@ def test_a_follower_without_sockets_still_gets_everything(
         seen += [event.seq for event in tail]
 
     assert seen == [0, 1, 2]
-
-
-def test_an_event_loop_follows_without_blocking(tmp_path: Path) -> None:
-    async def story() -> list[int]:
-        with closing(SqliteStore(tmp_path)) as store, closing(SqliteStore(tmp_path)) as writer:
-            a_run(store)
-            caught_up = asyncio.Event()
-            seen: list[int] = []
-
-            async def listen() -> None:
-                async for event in follow(store, tmp_path, "r1"):
-                    seen.append(event.seq)
-                    caught_up.set()
-
-            listening = asyncio.create_task(listen())
-            await caught_up.wait()
-            for _ in range(20):
-                writer.append("r1", [a_fact()])
-                await asyncio.sleep(0)
-            writer.append("r1", [completed()])
-            await asyncio.wait_for(listening, 10)
-            return seen
-
-    assert asyncio.run(story()) == list(range(22))
-
-
-def test_an_event_loop_can_stop_following(tmp_path: Path) -> None:
-    async def story() -> list[int]:
-        with closing(SqliteStore(tmp_path)) as store:
-            a_run(store)
-            return [event.seq async for event in follow(store, tmp_path, "r1", give_up=lambda: True)]
-
-    assert asyncio.run(story()) == [0]
-    assert list((tmp_path / "runs" / "r1" / "watch").iterdir()) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from failwell.apps.cli.main import main
-from failwell.journal.sqlite.store import SqliteStore
+from failwell.journal.sqlite.runs import SqliteStore
 from failwell.workflow.run.launch import Settings, start
 from failwell.workflow.run.script import ScriptExecutor
 

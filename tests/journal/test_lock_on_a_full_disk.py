@@ -12,13 +12,13 @@ TAKER = """
 import resource, sys
 from pathlib import Path
 from failwell.journal.faults import Locked
-from failwell.journal.lock import held, is_held
+from failwell.journal.lock import is_held, run_lock
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 folder = Path(sys.argv[1])
-with held(folder, "jobs"):
+with run_lock(folder, "jobs"):
     try:
-        with held(folder, "jobs"):
+        with run_lock(folder, "jobs"):
             print("taken twice")
     except Locked as fault:
         print(is_held(folder), fault.pid)

@@ -12,11 +12,11 @@ import pytest
 
 from failwell.fault.base import Fault
 from failwell.fault.registry import kind
+from failwell.journal.errors import sqlite_fault
 from failwell.journal.faults import StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
-from failwell.journal.sqlite.checkpoint import EVERY, Checkpointer
-from failwell.journal.sqlite.errors import trouble
+from failwell.journal.sqlite.database import CHECKPOINT_EVERY, Checkpointer
 from failwell.journal.sqlite.migrate import Migration, migrate, migrations, statements, version_of
-from failwell.journal.sqlite.store import SqliteStore
+from failwell.journal.sqlite.runs import SqliteStore
 from failwell.report.describe import describe
 from tests.journal.building import a_fact, a_run, completed
 from tests.journal.children import ROOT, finish, start
@@ -24,8 +24,7 @@ from tests.journal.children import ROOT, finish, start
 FILLER = """
 import sys
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
-from failwell.journal.sqlite.checkpoint import EVERY, Checkpointer
-from failwell.journal.sqlite.store import SqliteStore
+from failwell.journal.sqlite.runs import SqliteStore
 store = SqliteStore(sys.argv[1])
 store.create("r1", at=1.0, facts=[("run:started", 1.0, {})])
 most, hard = getrlimit(RLIMIT_FSIZE)
@@ -88,7 +87,7 @@ def test_a_journal_that_may_not_be_written_is_not_tried_again(tmp_path: Path) ->
     ):
         read_only.execute("DELETE FROM runs")
 
-    fault = trouble(refusal.value, path)
+    fault = sqlite_fault(refusal.value, path)
 
     assert fault.kind == "session.store_unavailable"
     assert not describe(fault).retryable
@@ -236,7 +235,7 @@ def test_the_files_of_sql_are_numbered_from_one_without_gaps() -> None:
 
 def test_opening_a_journal_loads_no_event_loop(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom failwell.journal.sqlite.store import SqliteStore\n"
+        "import sys\nfrom failwell.journal.sqlite.runs import SqliteStore\n"
         "SqliteStore(sys.argv[1]).close()\nprint({'asyncio', 'rich', 'yaml'} & set(sys.modules))"
     )
 
@@ -257,7 +256,7 @@ def test_what_was_written_moves_from_the_log_into_the_database_by_itself(tmp_pat
         before = store.path.stat().st_size
         moving = Checkpointer(store.path)
 
-        moving.count(EVERY - 1)
+        moving.count(CHECKPOINT_EVERY - 1)
         moving.close()
         too_early = store.path.stat().st_size
         moving.count(1)
@@ -285,7 +284,7 @@ def test_a_fault_for_want_of_space_names_what_frees_some(tmp_path: Path) -> None
     class Full(sqlite3.OperationalError):
         sqlite_errorname = "SQLITE_FULL"
 
-    fault = trouble(Full(), tmp_path / "journal.db")
+    fault = sqlite_fault(Full(), tmp_path / "journal.db")
 
     assert isinstance(fault, StoreFull)
     assert "failwell runs prune" in str(fault.user_action)

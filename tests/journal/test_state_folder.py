@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from failwell.journal.faults import BadRunId, StoreFull, StoreUnavailable
-from failwell.journal.folder import make_private, new_run_id, run_folder, state_folder
-from failwell.journal.lines import append_line, write_error, write_notification
+from failwell.journal.folder import (
+    append_line,
+    make_private,
+    new_run_id,
+    run_folder,
+    state_folder,
+    write_error,
+    write_notification,
+)
 from tests.journal.children import ROOT
 
 FAILURE: dict[str, Any] = {
@@ -142,7 +149,7 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_half_of_itself(tmp_path:
     append_line(tmp_path / "x.jsonl", {"pad": "x" * 900})
     program = (
         "import sys\nfrom pathlib import Path\nfrom resource import RLIMIT_FSIZE, setrlimit\n"
-        "from failwell.journal.lines import append_line\n"
+        "from failwell.journal.folder import append_line\n"
         "from failwell.journal.faults import StoreFull\n"
         "setrlimit(RLIMIT_FSIZE, (1500, 1500))\n"
         "try:\n    append_line(Path(sys.argv[1]), {'pad': 'y' * 2000})\n"

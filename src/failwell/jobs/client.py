@@ -14,9 +14,8 @@ from failwell.jobs.platform import check_here
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.registry import Shelf
 from failwell.jobs.request import check_request
-from failwell.jobs.store.store import Draft, JobEvent, JobStore
-
-_PAGE = 256
+from failwell.jobs.store.store import Draft, JobStore
+from failwell.journal.event import Event
 
 
 class Desk:
@@ -90,20 +89,11 @@ class Desk:
 
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
-    ) -> Iterator[JobEvent]:
-        """What happens, as it is recorded; for one job, until it is over. `give_up` is asked now and then."""
-        with self.store.window() as watch:
-            while True:
-                # Asked first: what is added after the question is read by the next round.
-                is_over = job is not None and self.find(job).state.is_final
-                page = self.store.events(after, job=job, limit=_PAGE)
-                for event in page:
-                    after = event.seq
-                    yield event
-                if len(page) == _PAGE:
-                    continue
-                if is_over or (not watch.wait(watch.patience) and give_up is not None and give_up()):
-                    return
+    ) -> Iterator[Event]:
+        """Events as they are recorded; for one job, until it is over. `give_up` is called now and then."""
+        if job is not None:
+            self.find(job)
+        return self.store.follow(job, after, give_up)
 
     def wait(self, job: str, give_up: Callable[[], bool] | None = None) -> Job:
         """The job once it is over, or as it is when `give_up` says so."""

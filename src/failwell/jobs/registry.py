@@ -21,8 +21,9 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
 from failwell.jobs.manifest import Manifest, check_instance, is_brief, read_manifest
-from failwell.journal.folder import make_private, refused, state_folder
-from failwell.journal.lock import alone
+from failwell.journal.errors import os_fault
+from failwell.journal.folder import make_private, state_folder
+from failwell.journal.lock import exclusive
 
 LOCK = "shelf.lock"
 
@@ -102,7 +103,7 @@ class Shelf:
                 try:
                     file.unlink(missing_ok=True)
                 except OSError as error:
-                    raise refused(error, file) from error
+                    raise os_fault(error, file) from error
             instances = self._instances()
             kept = {one: held for one, held in instances.items() if held.get("capability") != name}
             if len(kept) < len(instances):
@@ -114,7 +115,7 @@ class Shelf:
     @contextmanager
     def _changing(self) -> Generator[None]:
         """Be the only one who changes something, so that no change of another's is lost."""
-        with alone(self.folder / LOCK):
+        with exclusive(self.folder / LOCK):
             yield
 
     def _manifests(self) -> Path:
@@ -268,4 +269,4 @@ def _write(path: Path, text: str) -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise refused(error, path) from error
+        raise os_fault(error, path) from error

@@ -1,88 +1,55 @@
-"""One thing that happened: a number, a type, a time and plain JSON.
+"""The event record, and the JSON it is stored as.
 
-Numbers start at 0 and have no gaps; the store gives them, nobody else. A producer hands in facts,
-or drafts where it also says whose they are, and gets events back.
+Runs, sessions and jobs use the same record. A producer supplies facts; the store numbers them, without
+gaps, and returns events.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from json import encoder
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from failwell.fault.frozen import frozen
-from failwell.journal.faults import DraftBroken, NotRecordable
+from failwell.journal.faults import NotRecordable
 
 TERMINAL: frozenset[str] = frozenset({"run:completed", "run:failed", "run:cancelled", "session:cancelled"})
-"""What ends a run or a session. Each has one of them, and it is the last."""
+"""Types that end a run or a session. Each stream has exactly one of them, as its last event."""
+JOB_TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
+"""Types that end a job."""
 
 Fact = tuple[str, float, Mapping[str, Any]]
-"""A type, a time in seconds since 1970, and data: an event that has no number yet."""
+"""Type, time in seconds since 1970, and data: an event without a number."""
 
 
 class Event(NamedTuple):
-    """One entry of the journal. `data` is plain JSON and is not to be changed."""
+    """One entry of the log. `data` is plain JSON; do not change it."""
 
     seq: int
+    """Counts from 0 in a run or a session, and from 1 over all jobs of a store. 0 marks a job event
+    that is delivered but not stored, such as progress."""
     type: str
     at: float
     """Seconds since 1970."""
     data: Mapping[str, Any]
+    job: str = ""
+    """The job's id, for an event of the job queue."""
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing may follow."""
+        """Whether nothing may follow in this run or session."""
         return self.type in TERMINAL
 
+    @property
+    def is_final(self) -> bool:
+        """Whether this event ended a job."""
+        return self.type in JOB_TERMINAL
+
     def to_dict(self) -> dict[str, Any]:
-        """The event as an object of JSON."""
+        """The event as a JSON object."""
         return {"seq": self.seq, "type": self.type, "at": self.at, "data": self.data}
 
     def to_line(self) -> str:
-        """The event as one line of JSON, without the line's end."""
+        """The event as one line of JSON, without a line ending."""
         return encoded(self.to_dict())
-
-    @classmethod
-    def from_line(cls, line: str) -> "Event":
-        """Read back what `to_line` wrote; keys of newer versions are passed over.
-
-        Raises:
-            ValueError: the line is not an event.
-        """
-        read: object = json.loads(line)
-        match read:
-            case {"seq": int(seq), "type": str(type_), "at": int() | float() as at, "data": dict()}:
-                return cls(seq, type_, float(at), cast("dict[str, dict[str, Any]]", read)["data"])
-            case _:
-                raise ValueError("an event is an object with `seq`, `type`, `at` and `data`")
-
-
-@frozen
-class Draft:
-    """A fact and whose it is: a run's or a session's, never both and never neither.
-
-    Raises:
-        DraftBroken: it names both, or none. This cannot be switched off.
-    """
-
-    type: str
-    at: float
-    data: Mapping[str, Any]
-    run: str | None = None
-    session: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.run is None) == (self.session is None):
-            raise DraftBroken(type=self.type, both=self.run is not None)
-
-    @property
-    def stream(self) -> str:
-        """The id that the event is numbered under."""
-        return cast("str", self.run if self.session is None else self.session)
-
-    @property
-    def fact(self) -> Fact:
-        """What a store takes."""
-        return (self.type, self.at, self.data)
 
 
 def _refuse(value: object) -> object:
@@ -90,13 +57,13 @@ def _refuse(value: object) -> object:
 
 
 def _encoder() -> Callable[[object], str]:
-    made = getattr(encoder, "c_make_encoder", None)
-    if made is None:
+    make_encoder = getattr(encoder, "c_make_encoder", None)
+    if make_encoder is None:
         return json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
-    # `JSONEncoder.encode` makes this object anew for every call, which costs more than small data does.
+    # `JSONEncoder.encode` creates this object for every call, which costs more than encoding small data.
     sort_keys = skip_keys = allow_nan = False
     ascii_text = encoder.encode_basestring_ascii
-    chunks = made(None, _refuse, ascii_text, None, ":", ",", sort_keys, skip_keys, allow_nan)
+    chunks = make_encoder(None, _refuse, ascii_text, None, ":", ",", sort_keys, skip_keys, allow_nan)
     join = "".join
     return lambda value: join(chunks(value, 0))
 
@@ -105,10 +72,10 @@ _encode = _encoder()
 
 
 def encoded(value: object) -> str:
-    """`value` as compact JSON in ASCII, so that no text can break the store it goes to.
+    """`value` as compact ASCII JSON, which every store accepts.
 
     Raises:
-        NotRecordable: it holds something that JSON cannot say.
+        NotRecordable: it holds something that JSON cannot represent.
     """
     try:
         return _encode(value)
@@ -117,7 +84,7 @@ def encoded(value: object) -> str:
 
 
 def decoded(text: str) -> Any:
-    """What `encoded` wrote.
+    """The value that `encoded` wrote.
 
     Raises:
         ValueError: the text is not JSON.
@@ -126,9 +93,9 @@ def decoded(text: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    # The standard words for these two may quote the value.
+    # The standard messages of these two may quote the value.
     if isinstance(error, RecursionError):
-        return "it is nested too deeply, or holds itself"
+        return "it is nested too deeply, or contains itself"
     if isinstance(error, ValueError):
-        return "it holds a number that JSON has no word for"
+        return "it contains a number that JSON cannot represent"
     return str(error)

@@ -1,24 +1,11 @@
-"""What can go wrong with a journal, each with the next step in its words."""
+"""Faults of the journal. Each carries the next step."""
 
-from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.classes import Session, Validation
-from failwell.fault.facts import UserAction
-
-
-class DraftBroken(Fault, kind="internal.bug"):
-    """An event must belong to exactly one run or session."""
-
-    type: str
-    both: bool
-
-    def summary(self) -> str:
-        named = "both a run and a session" if self.both else "neither a run nor a session"
-        return f"an event `{self.type}` was drafted for {named}"
 
 
 class NotRecordable(Fault, kind="internal.bug"):
-    """An event holds something that cannot be written down."""
+    """An event holds something that cannot be stored."""
 
     reason: str
 
@@ -27,7 +14,7 @@ class NotRecordable(Fault, kind="internal.bug"):
 
 
 class StreamEnded(Session, kind="session.illegal_transition"):
-    """Nothing may follow the event that ended a run."""
+    """An event was appended after the one that ended the run."""
 
     run: str
     ended_by: str
@@ -38,7 +25,7 @@ class StreamEnded(Session, kind="session.illegal_transition"):
 
 
 class UnknownRun(Session, kind="session.no_snapshot"):
-    """No run of that name is recorded here."""
+    """No run with this id is recorded here."""
 
     run: str
     near: list[str] | None = None
@@ -48,7 +35,7 @@ class UnknownRun(Session, kind="session.no_snapshot"):
 
 
 class RunExists(Validation, kind="validation.input_invalid"):
-    """A run of that name is recorded already."""
+    """A run with this id is already recorded."""
 
     run: str
 
@@ -57,12 +44,12 @@ class RunExists(Validation, kind="validation.input_invalid"):
 
 
 class BadRunId(Validation, kind="validation.input_invalid"):
-    """A run id has letters, digits, `_` and `-`, and is 1 to 64 characters long."""
+    """A run id has 1 to 64 letters, digits, `_` and `-`."""
 
     run: str
 
     def summary(self) -> str:
-        return f"`{self.run[:80]}` is no run id: use 1 to 64 letters, digits, `_` and `-`"
+        return f"`{self.run[:80]}` is not a run id: use 1 to 64 letters, digits, `_` and `-`"
 
 
 class Locked(Session, kind="session.locked"):
@@ -74,10 +61,19 @@ class Locked(Session, kind="session.locked"):
     since: str | None = None
 
     def summary(self) -> str:
-        who = "another process" if self.pid is None else f"process {self.pid}"
+        process = "another process" if self.pid is None else f"process {self.pid}"
         where = "" if self.host is None else f" on {self.host}"
         when = "" if self.since is None else f" since {self.since}"
-        return f"run `{self.run}` is in the hands of {who}{where}{when}"
+        return f"run `{self.run}` is locked by {process}{where}{when}"
+
+
+class Interrupted(Fault, kind="internal.unknown"):
+    """The process of a run died before the run ended."""
+
+    run: str
+
+    def summary(self) -> str:
+        return f"the process of run `{self.run}` died before the run ended"
 
 
 class StoreUnavailable(Session, kind="session.store_unavailable"):
@@ -85,7 +81,7 @@ class StoreUnavailable(Session, kind="session.store_unavailable"):
 
 
 class StoreCorrupt(Session, kind="session.store_corrupt"):
-    """The journal is damaged, or is no journal."""
+    """The file is damaged, or is not a journal."""
 
 
 class StoreFull(Fault, kind="resource.disk"):
@@ -102,17 +98,5 @@ class StoreNewer(Session, kind="session.resume_mismatch"):
     def summary(self) -> str:
         return (
             f"the journal `{self.path}` has version {self.found}, "
-            f"and this failwell knows versions up to {self.known}"
+            f"and this failwell supports versions up to {self.known}"
         )
-
-
-def already_taken(run: str, *, pid: int | None, host: str | None, since: str | None) -> Locked:
-    """The fault for a run that somebody else is writing to."""
-    advice = (
-        f"wait until it ends, or watch it with `failwell runs tail {run}`"
-        if pid is None
-        else f"watch it with `failwell runs tail {run}`, or end process {pid} and repeat"
-    )
-    return Locked(
-        run=run, pid=pid, host=host, since=since, user_action=UserAction(ActionKind.WAIT_AND_RETRY, advice)
-    )

@@ -1,7 +1,7 @@
-"""Where failwell keeps what it records: one state folder, readable by its owner alone.
+"""The state folder: where it is, who may read it, and the JSON lines files of a run.
 
 `--store DIR`, else `$FAILWELL_STORE`, else `$XDG_STATE_HOME/failwell`, else `~/.local/state/failwell`.
-In it: `journal.db`, and for each run a folder `runs/<run>/`.
+It holds `journal.db`, and for each run a folder `runs/<run>/`. Only its owner can read what is created.
 """
 
 import errno
@@ -9,32 +9,32 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from failwell.fault.axes import ActionKind
-from failwell.fault.facts import UserAction
-from failwell.journal.faults import BadRunId, StoreFull, StoreUnavailable
+from failwell.journal.errors import os_fault
+from failwell.journal.event import encoded
+from failwell.journal.faults import BadRunId
 
 JOURNAL = "journal.db"
 ERRORS = "errors.jsonl"
 NOTIFICATIONS = "notifications.jsonl"
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID_VARIABLES = ("FAILWELL_RUN_ID", "CONDUCTOR_RUN_ID")
 
 
-def state_folder(named: str | None = None, environ: Mapping[str, str] | None = None) -> Path:
-    """The state folder: the one that is named, or else what the environment says. Nothing is made."""
-    known = os.environ if environ is None else environ
-    if named or known.get("FAILWELL_STORE"):
-        return Path(named or known["FAILWELL_STORE"]).expanduser().absolute()
-    state = known.get("XDG_STATE_HOME", "")
-    # The XDG specification says to pass over a relative path.
-    above = Path(state) if state.startswith("/") else Path("~/.local/state").expanduser()
-    return above / "failwell"
+def state_folder(path: str | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """The state folder: `path` if given, else what the environment says. Creates nothing."""
+    variables = os.environ if environ is None else environ
+    if path or variables.get("FAILWELL_STORE"):
+        return Path(path or variables["FAILWELL_STORE"]).expanduser().absolute()
+    state = variables.get("XDG_STATE_HOME", "")
+    # The XDG specification says to ignore a relative path.
+    parent = Path(state) if state.startswith("/") else Path("~/.local/state").expanduser()
+    return parent / "failwell"
 
 
 def run_folder(state: Path, run: str) -> Path:
-    """The folder of one run. Nothing is made.
+    """The folder of one run. Creates nothing.
 
     Raises:
         BadRunId: the id could lead out of the state folder.
@@ -43,41 +43,26 @@ def run_folder(state: Path, run: str) -> Path:
 
 
 def make_private(folder: Path) -> Path:
-    """Make `folder` and what is missing above it; what is made only its owner can enter.
+    """Create `folder` and its missing parents; only their owner can enter them.
 
     Raises:
         StoreUnavailable: the system refuses.
+        StoreFull: there is no space left.
     """
     missing: list[Path] = []
-    above = folder
+    parent = folder
     try:
-        while not above.is_dir():
-            missing.append(above)
-            above = above.parent
-        for one in reversed(missing):
-            one.mkdir(mode=0o700, exist_ok=True)
+        while not parent.is_dir():
+            missing.append(parent)
+            parent = parent.parent
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise refused(error, folder) from error
+        raise os_fault(error, folder) from error
     return folder
 
 
-def refused(error: OSError, path: Path) -> StoreUnavailable | StoreFull:
-    """The fault for a state folder that the system does not let us use."""
-    if error.errno in _FULL:
-        return StoreFull(
-            message=f"there is no space left for `{path}`",
-            user_action=UserAction(
-                ActionKind.FREE_RESOURCES, "free disk space, or give another folder with `--store DIR`"
-            ),
-        )
-    words = (error.strerror or type(error).__name__).lower()
-    return StoreUnavailable(
-        message=f"the state folder `{path}` cannot be used: {words}",
-        retryable=False,
-        user_action=UserAction(
-            ActionKind.FIX_CONFIGURATION, "give another folder with `--store DIR` or `FAILWELL_STORE`"
-        ),
-    )
+# ---------------------------------------------------------------- run ids
 
 
 def checked_id(run: str) -> str:
@@ -92,19 +77,80 @@ def checked_id(run: str) -> str:
 
 
 def new_run_id(now: float, environ: Mapping[str, str] | None = None) -> str:
-    """An id for a run that starts `now`: sorted by time, never given twice, unless the environment names one.
+    """An id for a run that starts `now`. Ids sort by time and are unique; the environment can set one.
 
     Raises:
-        BadRunId: the environment names an impossible one.
+        BadRunId: the environment sets an invalid one.
     """
-    known = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     for variable in _ID_VARIABLES:
-        named = known.get(variable)
-        # A script is told the id of the run it belongs to; a run that it starts is another one.
-        if named and not known.get("FAILWELL_IDEMPOTENCY_KEY", "").startswith(f"{named}/"):
-            return checked_id(named)
+        run = variables.get(variable)
+        # A script gets the id of its run in the environment; a run that it starts is another one.
+        if run and not variables.get("FAILWELL_IDEMPOTENCY_KEY", "").startswith(f"{run}/"):
+            return checked_id(run)
     from datetime import UTC, datetime
 
     moment = datetime.fromtimestamp(now, UTC)
-    # Milliseconds for the order, 40 random bits so that equal ones do not meet.
+    # Milliseconds for the order, 40 random bits against collisions.
     return f"{moment:%Y%m%d-%H%M%S}{moment.microsecond // 1000:03d}-{os.urandom(5).hex()}"
+
+
+# ---------------------------------------------------------------- JSON lines files
+
+
+def write_error(
+    folder: Path, *, at: float, run: str, workflow: str, node: str | None, failure: Mapping[str, Any]
+) -> Path:
+    """Append a run's failure to its `errors.jsonl`, and return that file's path.
+
+    Raises:
+        StoreFull: there is no space left.
+        StoreUnavailable: the folder cannot be written to.
+    """
+    from datetime import UTC, datetime
+
+    line = {
+        "timestamp": datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"),
+        "run_id": run,
+        "workflow": workflow,
+        "node": node,
+        "envelope": failure.get("envelope"),
+        "frames": failure.get("frames", []),
+        "report": failure.get("report"),
+    }
+    return append_line(folder / ERRORS, line)
+
+
+def write_notification(folder: Path, notification: Mapping[str, Any]) -> Path:
+    """Append a notification to a run's `notifications.jsonl`, and return that file's path.
+
+    Raises as `write_error` does.
+    """
+    return append_line(folder / NOTIFICATIONS, notification)
+
+
+def append_line(path: Path, value: Mapping[str, Any]) -> Path:
+    """Append one line to a private file, all of it or nothing.
+
+    A line is one system call, so lines of several writers never mix.
+    """
+    line = f"{encoded(value)}\n".encode("ascii")
+    make_private(path.parent)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            _write_whole(descriptor, line)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise os_fault(error, path) from error
+    return path
+
+
+def _write_whole(descriptor: int, line: bytes) -> None:
+    written = os.write(descriptor, line)
+    if written < len(line):
+        # The disk filled up in the middle of the line. Half a line would spoil the next one.
+        os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - written))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,80 +1,130 @@
-"""The right to write to one run: a lock of the operating system's on a file in the run's folder.
+"""Which process works on what: an exclusive lock of the operating system on a file in a folder.
 
-It ends with the process, however that ends, so a crash leaves no lock behind; the file stays and says
-nothing by being there. What is written in it only serves the message to whoever comes second.
+A run's folder and the job queue's folder each have one. The system releases it when the process ends,
+however that happens, so a crash leaves no lock behind and a free lock proves that nobody is at work.
+The content of the file names the holder in messages and means nothing else.
 """
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, Self
 
-from failwell.journal.faults import Locked, already_taken
-from failwell.journal.folder import make_private, refused
+from failwell.fault.axes import ActionKind
+from failwell.fault.base import Fault
+from failwell.fault.facts import UserAction
+from failwell.journal.errors import os_fault
+from failwell.journal.faults import Locked
+from failwell.journal.folder import make_private
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 
 LOCK = "lock"
-_TRIES = 10
+_ATTEMPTS = 10
 _PAUSE = 0.003
-"""Somebody who only asks whether the lock is free holds it for microseconds. That is waited out."""
+"""`is_held` holds a free lock for some microseconds. Acquiring waits that out."""
 
 
-@contextmanager
-def held(folder: Path, run: str, clock: Clock = SYSTEM_CLOCK) -> Generator[None]:
-    """Hold the lock of the run whose folder this is, for as long as the block lasts.
+class Holder(NamedTuple):
+    """The process that holds a lock, as far as the lock file says."""
 
-    Raises:
-        Locked: somebody has it; the fault says who, and since when.
-        StoreUnavailable: the folder cannot be written to.
-    """
-    descriptor = take(folder, run, clock)
-    try:
-        yield
-    finally:
-        release(descriptor)
+    pid: int | None = None
+    host: str | None = None
+    since: str | None = None
 
 
-def take(folder: Path, run: str, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Take the lock and return what `release` wants back. Raises as `held` does."""
-    for tried in range(_TRIES):
-        descriptor = _open(folder / LOCK)
-        if _try_lock(descriptor) and _is_still_there(folder, descriptor):
-            _sign(descriptor, clock)
-            return descriptor
-        holder = _holder(descriptor)
-        os.close(descriptor)
-        if tried + 1 == _TRIES:
-            raise already_taken(run, **holder)
-        clock.sleep(_PAUSE)
-    raise Locked(run=run)
+class ProcessLock:
+    """The exclusive lock on a folder. Use it as a context manager, or `acquire` and `release` it."""
 
+    def __init__(self, folder: Path, refusal: Callable[[Holder], Fault], clock: Clock = SYSTEM_CLOCK) -> None:
+        """Nothing is locked yet.
 
-def release(descriptor: int) -> None:
-    """Give the lock back."""
-    os.ftruncate(descriptor, 0)
-    os.close(descriptor)
+        Args:
+            folder: The folder to lock. It is created when the lock is acquired.
+            refusal: The fault to raise when another process, or this one, holds the lock.
+            clock: Where the pauses between attempts are spent.
+        """
+        self._folder = folder
+        self._refusal = refusal
+        self._clock = clock
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            Fault: it is held; the fault is what `refusal` returns.
+            StoreUnavailable: the folder cannot be written to.
+        """
+        holder = Holder()
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self._clock.sleep(_PAUSE)
+            descriptor = _open(self._folder / LOCK)
+            if _try_lock(descriptor) and _is_in_place(self._folder / LOCK, descriptor):
+                _sign(descriptor, self._clock)
+                self._descriptor = descriptor
+                return
+            holder = _read_holder(descriptor)
+            os.close(descriptor)
+        raise self._refusal(holder)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a living process holds the lock of this folder."""
+    """Whether a living process holds the lock on this folder."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-    except OSError:
-        # No lock file, no writer; and what cannot be opened cannot be asked.
+        descriptor = _open_existing(folder / LOCK)
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        # It exists and cannot be tested. Only a free lock proves that nobody is at work.
+        return True
     try:
         return not _try_lock(descriptor)
     finally:
         os.close(descriptor)
 
 
+def run_lock(folder: Path, run: str) -> ProcessLock:
+    """The lock that a process holds while it writes to a run."""
+
+    def refusal(holder: Holder) -> Locked:
+        return run_locked(run, holder)
+
+    return ProcessLock(folder, refusal)
+
+
+def run_locked(run: str, holder: Holder) -> Locked:
+    """The fault for a run that another process is writing to."""
+    advice = (
+        f"wait until it ends, or watch it with `failwell runs tail {run}`"
+        if holder.pid is None
+        else f"watch it with `failwell runs tail {run}`, or end process {holder.pid} and repeat"
+    )
+    action = UserAction(ActionKind.WAIT_AND_RETRY, advice)
+    return Locked(run=run, pid=holder.pid, host=holder.host, since=holder.since, user_action=action)
+
+
 @contextmanager
-def alone(file: Path, clock: Clock = SYSTEM_CLOCK) -> Generator[None]:
-    """Be the only one in the block that names this file, after waiting for whoever is in it."""
+def exclusive(file: Path, clock: Clock = SYSTEM_CLOCK) -> Generator[None]:
+    """Run the block in one process at a time, for all blocks that name this file. Waits for its turn."""
     descriptor = _open(file)
     try:
         while not _try_lock(descriptor):
@@ -87,16 +137,28 @@ def alone(file: Path, clock: Clock = SYSTEM_CLOCK) -> Generator[None]:
 def _open(file: Path) -> int:
     make_private(file.parent)
     try:
-        # Not inheritable, as all descriptors of Python's: a script that outlives us must not hold the lock.
+        # Not inheritable, like every descriptor that Python opens: a script that outlives this process
+        # must not hold the lock.
         return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     except OSError as error:
-        raise refused(error, file) from error
+        raise os_fault(error, file) from error
 
 
-def _is_still_there(folder: Path, descriptor: int) -> bool:
-    """Whether the file that was locked is the one a next taker would find; `prune` may have removed it."""
+def _open_existing(file: Path) -> int:
+    flags = getattr(os, "O_CLOEXEC", 0)
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK))  # noqa: PTH116
+        return os.open(file, os.O_RDWR | flags)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # A read-only file can be locked too, where the file system does not ask for more.
+        return os.open(file, os.O_RDONLY | flags)
+
+
+def _is_in_place(file: Path, descriptor: int) -> bool:
+    """Whether the next process would lock the same file; `prune` may have deleted the one that was opened."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(file))  # noqa: PTH116
     except FileNotFoundError:
         return False
 
@@ -106,21 +168,23 @@ def _sign(descriptor: int, clock: Clock) -> None:
 
     since = clock.now().isoformat(timespec="seconds")
     os.ftruncate(descriptor, 0)
-    with suppress(OSError, reason="a full disk has no room for a signature, and the lock holds without one"):
+    with suppress(
+        OSError, reason="the lock is valid without the holder's name, for which a full disk has no room"
+    ):
         os.pwrite(descriptor, dumps({"pid": os.getpid(), "host": gethostname(), "since": since}).encode(), 0)
 
 
-def _holder(descriptor: int) -> dict[str, Any]:
+def _read_holder(descriptor: int) -> Holder:
     try:
-        signed: object = loads(os.pread(descriptor, 4096, 0))
+        content: object = loads(os.pread(descriptor, 4096, 0))
     except (OSError, ValueError):
-        # It has not signed yet, or signs this very moment.
-        signed = None
-    match signed:
+        # The holder has not written its name yet.
+        return Holder()
+    match content:
         case {"pid": int(pid), "host": str(host), "since": str(since)}:
-            return {"pid": pid, "host": host, "since": since}
+            return Holder(pid, host, since)
         case _:
-            return {"pid": None, "host": None, "since": None}
+            return Holder()
 
 
 if sys.platform == "win32":
@@ -128,7 +192,7 @@ if sys.platform == "win32":
 
     def _try_lock(descriptor: int) -> bool:
         try:
-            # Far behind the signature, because a locked region cannot be read there.
+            # Far behind the content, because a locked region cannot be read on Windows.
             os.lseek(descriptor, 1 << 20, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:

@@ -1,26 +1,30 @@
-"""Where a run stands, folded from its facts: one small pure function that every store shares."""
+"""The status of a run, folded from its facts by one pure function that every store uses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from failwell.journal.event import TERMINAL, Fact
-from failwell.journal.faults import StreamEnded
+from failwell.journal.event import TERMINAL, Event, Fact
+from failwell.journal.faults import Interrupted, Locked, StreamEnded
+
+if TYPE_CHECKING:
+    from failwell.journal.store import Run, Store
 
 
 class Status(StrEnum):
-    """Where a run stands."""
+    """The status of a run or a session."""
 
     RUNNING = "running"
     WAITING = "waiting"
     """A person has to answer."""
     PARKED = "parked"
-    """It goes on by itself after a time that somebody told."""
+    """It can be resumed after `blocked_until`."""
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
     INTERRUPTED = "interrupted"
-    """Its process is gone. Never stored: whoever looks sees that the status is `running` and the lock free."""
+    """Its process died. Never stored: `running` with a free lock is reported as this."""
 
 
 ENDED: frozenset[str] = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
@@ -31,52 +35,54 @@ _ENDS = {
     "session:cancelled": Status.CANCELLED,
 }
 _STARTS = frozenset({"run:started", "run:resumed", "session:started"})
-_GOES_ON = frozenset({"node:started", "route:taken"})
-"""What shows that a paused run moves again in the process that paused it."""
-_ANSWERED = "human_gate:answered"
-"""A person answered while nobody drove the run; the answer counts when it is resumed."""
-_MOVES = frozenset({*_ENDS, *_STARTS, *_GOES_ON, _ANSWERED, "run:paused"})
+_PROGRESS = frozenset({"node:started", "route:taken"})
+"""Types that show that a paused run continues in the process that paused it."""
+_ANSWER = "human_gate:answered"
+"""An answer that was given while no process had the run; it counts when the run is resumed."""
+_CHANGES = frozenset({*_ENDS, *_STARTS, *_PROGRESS, _ANSWER, "run:paused"})
+
+assert frozenset(_ENDS) == TERMINAL, "every terminal event ends a run in some status"
 
 
-class Standing(NamedTuple):
-    """What a listing says about a run without reading its events."""
+class StatusFields(NamedTuple):
+    """The columns of a listing that follow from the events."""
 
     status: str = Status.RUNNING
     ended: float | None = None
     blocked_until: float | None = None
     gates: int = 0
-    """Open questions to people when it last paused, less those answered since."""
+    """Gates that were open when it last paused, less those answered since."""
     kind: str | None = None
     """Of the failure that ended it."""
     message: str | None = None
     node: str | None = None
 
 
-def fold(run: str, standing: Standing, facts: Sequence[Fact]) -> Standing:
-    """Where the run stands after `facts`; the same object if they move nothing.
+def fold_status(run: str, fields: StatusFields, facts: Sequence[Fact]) -> StatusFields:
+    """The fields after `facts`; the same object if nothing changes.
 
     Raises:
-        StreamEnded: one of them comes after the end.
+        StreamEnded: a fact follows the terminal one.
     """
     for type_, at, data in facts:
-        if standing.ended is not None:
-            raise StreamEnded(run=run, ended_by=_ended_by(standing), refused=type_)
-        if type_ in _MOVES:
-            standing = _moved(standing, type_, at, data)
-    return standing
+        if fields.ended is not None:
+            raise StreamEnded(run=run, ended_by=_end_type(fields), refused=type_)
+        if type_ in _CHANGES:
+            fields = _after(fields, type_, at, data)
+    return fields
 
 
-def _moved(standing: Standing, type_: str, at: float, data: Mapping[str, Any]) -> Standing:
-    if type_ in _GOES_ON:
-        return Standing() if standing.status in (Status.WAITING, Status.PARKED) else standing
-    if type_ == _ANSWERED:
-        return standing._replace(gates=max(0, standing.gates - 1))
+def _after(fields: StatusFields, type_: str, at: float, data: Mapping[str, Any]) -> StatusFields:
+    if type_ in _PROGRESS:
+        return StatusFields() if fields.status in (Status.WAITING, Status.PARKED) else fields
+    if type_ == _ANSWER:
+        return fields._replace(gates=max(0, fields.gates - 1))
     if type_ in _STARTS:
-        return Standing() if standing.status != Status.RUNNING else standing
+        return StatusFields() if fields.status != Status.RUNNING else fields
     if type_ == "run:paused":
         return _paused(data)
     envelope = _mapping(_mapping(data.get("failure")).get("envelope"))
-    return Standing(
+    return StatusFields(
         status=_ENDS[type_],
         ended=at,
         kind=_text(envelope.get("kind")),
@@ -85,16 +91,16 @@ def _moved(standing: Standing, type_: str, at: float, data: Mapping[str, Any]) -
     )
 
 
-def _paused(data: Mapping[str, Any]) -> Standing:
-    held: object = data.get("gates")
-    gates = len(cast("list[object]", held)) if isinstance(held, list) else 0
+def _paused(data: Mapping[str, Any]) -> StatusFields:
+    open_gates: object = data.get("gates")
+    gates = len(cast("list[object]", open_gates)) if isinstance(open_gates, list) else 0
     until: object = data.get("blocked_until")
     blocked = float(until) if isinstance(until, int | float) else None
-    return Standing(status=Status.WAITING if gates else Status.PARKED, blocked_until=blocked, gates=gates)
+    return StatusFields(status=Status.WAITING if gates else Status.PARKED, blocked_until=blocked, gates=gates)
 
 
-def _ended_by(standing: Standing) -> str:
-    return next((name for name, status in _ENDS.items() if status == standing.status), "its end")
+def _end_type(fields: StatusFields) -> str:
+    return next((type_ for type_, status in _ENDS.items() if status == fields.status), "its end")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -105,4 +111,62 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-assert frozenset(_ENDS) == TERMINAL, "every terminal event ends a run in some status"
+# ---------------------------------------------------------------- runs whose process died
+
+
+def seen_status(run: "Run", is_held: Callable[[str], bool]) -> "Run":
+    """`run`, as `interrupted` if it says `running` and no process holds its lock."""
+    if run.status == Status.RUNNING and not is_held(run.id):
+        return replace(run, status=Status.INTERRUPTED)
+    return run
+
+
+def stored_statuses(statuses: Sequence[str]) -> list[str]:
+    """What to look for in a store to find runs that have one of these statuses."""
+    return sorted({Status.RUNNING if status == Status.INTERRUPTED else status for status in statuses})
+
+
+def prunable(statuses: Sequence[str]) -> Sequence[str]:
+    """The statuses that `prune` looks for: those that ended by default.
+
+    `running` and `interrupted` go together. A run of either is deleted if its lock is free, and else reported
+    as live.
+    """
+    unended = {Status.RUNNING, Status.INTERRUPTED}
+    return sorted(unended.union(statuses)) if unended.intersection(statuses) else statuses or sorted(ENDED)
+
+
+def close_interrupted(store: "Store", run: str, *, at: float) -> Event | None:
+    """Record that `run` failed because its process died, and return that event.
+
+    Nothing changes and `None` is returned for a run that has ended, waits, or is being written to.
+
+    Raises:
+        UnknownRun: there is no such run.
+        Fault: the store refuses.
+    """
+    try:
+        with store.lock(run):
+            return record_interrupted(store, run, at=at)
+    except Locked:
+        return None
+
+
+def record_interrupted(store: "Store", run: str, *, at: float) -> Event | None:
+    """`close_interrupted`, for a caller that holds the run's lock."""
+    # Read under the lock: whoever held it before may have ended the run.
+    if store.run(run).status != Status.RUNNING:
+        return None
+    from failwell.report.describe import describe
+
+    report = describe(Interrupted(run=run))
+    frames: list[Any] = []
+    envelope = {"kind": report.kind, "message": report.message, "details": dict(report.details)}
+    data: dict[str, Any] = {
+        "failure": {"envelope": envelope, "report": report.to_dict(), "typed": False, "frames": frames},
+        "error_type": "Interrupted",
+        "node": None,
+        "frames": frames,
+        "partial_outputs": {},
+    }
+    return store.append(run, [("run:failed", at, data)])[0]

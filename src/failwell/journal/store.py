@@ -1,7 +1,7 @@
-"""What a journal is to those who use it: the protocol of every store, and the records it answers with.
+"""The protocol of a store of runs, and the records it returns.
 
-An append is one transaction: all of its events are there for every reader, or none is. Whoever appends
-holds the run's lock; a store keeps the numbers right even if somebody does not.
+An append is one transaction: every reader sees all of its events or none. The writer holds the run's
+lock; a store keeps the numbers right even for one that does not.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,15 +10,17 @@ from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
-from failwell.journal.event import Draft, Event, Fact
+from failwell.journal.event import Event, Fact
+from failwell.journal.faults import StoreUnavailable
 from failwell.journal.status import Status
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
 Subject = Literal["run", "session"]
 
 
 @frozen
 class Run:
-    """What a listing says about one run."""
+    """One run in a listing."""
 
     id: str
     subject: Subject = "run"
@@ -26,6 +28,7 @@ class Run:
     file: str = ""
     digest: str = ""
     status: str = Status.RUNNING
+    """One of `Status`. `interrupted` if the process of the run died."""
     started: float = 0.0
     ended: float | None = None
     updated: float = 0.0
@@ -33,7 +36,7 @@ class Run:
     events: int = 0
     blocked_until: float | None = None
     gates: int = 0
-    """Questions to people that were open when it last paused, less those answered since."""
+    """Gates that were open when it last paused, less those answered since."""
     kind: str | None = None
     """Of the failure that ended it."""
     message: str | None = None
@@ -49,21 +52,21 @@ class Snapshot(NamedTuple):
 
     seq: int
     state: str
-    """JSON text, as it was given."""
+    """JSON text."""
 
 
 @frozen
-class Pruned:
-    """What `prune` removed, or would remove."""
+class PruneResult:
+    """What `prune` deleted, or would delete."""
 
     runs: tuple[str, ...] = ()
     events: int = 0
     kept_live: tuple[str, ...] = ()
-    """Runs that were old enough but are being written to."""
+    """Runs that are old enough but are being written to."""
 
 
 class Store(Protocol):
-    """Where events are kept."""
+    """Where the events of runs and sessions are kept."""
 
     def create(
         self,
@@ -81,7 +84,7 @@ class Store(Protocol):
         """Record a new run, its sources (path → text) and its first facts, in one transaction.
 
         Raises:
-            RunExists: there is one of that name.
+            RunExists: the id is taken.
         """
         ...
 
@@ -103,9 +106,9 @@ class Store(Protocol):
         ...
 
     def tail(self, run: str, after: int = -1, give_up: Callable[[], bool] | None = None) -> Iterator[Event]:
-        """The events above `after`, and those to come, up to the terminal one.
+        """The events above `after` and those to come, up to the terminal one.
 
-        `give_up` is asked whenever nothing came for about a second; `True` ends the tail.
+        `give_up` is called whenever nothing came for about a second; `True` ends the iteration.
         """
         ...
 
@@ -132,26 +135,37 @@ class Store(Protocol):
         workflow: str | None = None,
         since: float | None = None,
         prefix: str = "",
+        before: str | None = None,
         limit: int | None = None,
         subject: Subject = "run",
     ) -> list[Run]:
-        """The runs that fit every filter, the newest first. `prefix` is the beginning of an id."""
+        """The runs that match every filter, the newest first.
+
+        Args:
+            statuses: Any of these; every status by default.
+            workflow: The name of the workflow.
+            since: Started at this time or later, in seconds since 1970.
+            prefix: The beginning of an id.
+            before: Only runs older than the one with this id: the last id of the page before.
+            limit: How many at most.
+            subject: Runs or sessions.
+        """
         ...
 
     def sources(self, run: str) -> dict[str, str]:
         """The texts of the files that the run was made from, by path."""
         ...
 
-    def lock(self, run: str) -> AbstractContextManager[None]:
-        """The right to write to `run`, for as long as the block lasts. It ends with the process.
+    def lock(self, run: str) -> AbstractContextManager[object]:
+        """The exclusive right to write to `run`, for the duration of the block. It ends with the process.
 
         Raises:
-            Locked: somebody has it.
+            Locked: another process, or this one, has it.
         """
         ...
 
     def is_locked(self, run: str) -> bool:
-        """Whether somebody is writing to `run` now."""
+        """Whether a living process is writing to `run`."""
         ...
 
     def prune(
@@ -161,7 +175,7 @@ class Store(Protocol):
         keep: int = 0,
         statuses: Sequence[str] = (),
         dry_run: bool = False,
-    ) -> Pruned:
+    ) -> PruneResult:
         """Delete runs that ended before `before`, except the newest `keep`; never one that is locked.
 
         Without `statuses` only runs that ended are deleted.
@@ -169,10 +183,34 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the store holds open."""
+        """Release what the store holds open."""
         ...
 
 
-def emit(store: Store, draft: Draft) -> Event:
-    """Record one draft under the run or session that it names."""
-    return store.append(draft.stream, (draft.fact,))[0]
+async def append_with_retry(
+    store: Store, run: str, facts: Sequence[Fact], *, clock: Clock = SYSTEM_CLOCK
+) -> list[Event]:
+    """`store.append`, repeated by the schedule `store` while the store is temporarily unavailable.
+
+    For a run under way, which would rather wait six seconds than lose an hour of work. A refused append
+    has recorded nothing, so a repeat records nothing twice.
+
+    Raises:
+        Fault: the store still refuses, or refuses for a reason that waiting does not fix.
+    """
+    try:
+        return store.append(run, facts)
+    except StoreUnavailable as refusal:
+        first = refusal
+    # The loop is entered only now, so that an append that succeeds costs nothing more.
+    from failwell.runtime.retry import retry
+
+    refusals = [first]
+
+    @retry(clock=clock)
+    async def append() -> list[Event]:
+        if refusals:
+            raise refusals.pop()
+        return store.append(run, facts)
+
+    return await append()

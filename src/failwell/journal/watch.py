@@ -1,7 +1,7 @@
-"""Waking those who follow a run when something was added to it, in this process or in another.
+"""Waking processes that follow a folder when something was added, from this process or another.
 
-A follower puts a datagram socket into the run's `watch` folder; a writer sends one byte to each after
-it has committed. Nothing is lost by a byte that does not arrive: followers also look now and then.
+A follower binds a datagram socket in the folder's `watch` subfolder; a writer sends one byte to each
+after it has committed. A byte that is lost costs only time: followers also poll.
 """
 
 import os
@@ -18,18 +18,17 @@ from failwell.journal.folder import make_private
 from failwell.runtime.suppress import suppress
 
 WATCH = "watch"
-LOOK_EVERY = 1.0
-"""Seconds after which a follower looks even though nobody woke it."""
-POLL_EVERY = 0.25
-"""The same where no socket could be made."""
-_RACY = 50_000_000
-"""Nanoseconds within which two changes of a folder may carry the same time."""
-_LONGEST = 100
-"""Bytes of path that a socket's address can take everywhere."""
+POLL_WITH_SOCKET = 1.0
+"""Seconds after which a follower looks although nobody woke it."""
+POLL_WITHOUT_SOCKET = 0.25
+_CLOCK_TICK = 50_000_000
+"""Nanoseconds within which two changes of a folder may have the same time."""
+_LONGEST_ADDRESS = 100
+"""Bytes of path that a socket address can hold on every system."""
 
 
 class Watch:
-    """A follower's end. Use it as a context manager, and look once after entering it."""
+    """A follower's end. Use it as a context manager, and read once after entering it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / WATCH
@@ -41,16 +40,16 @@ class Watch:
             return self
         with suppress(OSError, StoreUnavailable, StoreFull, reason="without a socket the follower polls"):
             make_private(self._folder)
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            made.settimeout(0.0)
+            receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            receiver.settimeout(0.0)
             try:
-                with address(self._folder, self._name) as path:
-                    made.bind(path)
+                with socket_address(self._folder, self._name) as path:
+                    receiver.bind(path)
                     (self._folder / self._name).chmod(0o600)
             except OSError:
-                made.close()
+                receiver.close()
                 raise
-            self._socket = made
+            self._socket = receiver
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,16 +59,16 @@ class Watch:
             (self._folder / self._name).unlink(missing_ok=True)
 
     @property
-    def patience(self) -> float:
-        """Seconds to wait before looking anyway."""
-        return POLL_EVERY if self._socket is None else LOOK_EVERY
+    def interval(self) -> float:
+        """Seconds to wait before reading anyway."""
+        return POLL_WITHOUT_SOCKET if self._socket is None else POLL_WITH_SOCKET
 
     def fileno(self) -> int | None:
-        """What an event loop can wait on; `None` where there is only polling."""
+        """What an event loop can wait on; `None` where the follower has to poll."""
         return None if self._socket is None else self._socket.fileno()
 
     def wait(self, seconds: float) -> bool:
-        """Block until somebody wakes us, or `seconds` pass. Whether it was the former."""
+        """Block until a writer wakes this follower, or `seconds` pass. Whether it was the former."""
         if self._socket is None:
             select([], [], [], seconds) if os.name == "posix" else time.sleep(seconds)  # noqa: TID251
             return False
@@ -79,7 +78,7 @@ class Watch:
         return bool(readable)
 
     def drain(self) -> None:
-        """Take what was sent, so that the next wait waits."""
+        """Receive what was sent, so that the next wait waits."""
         while self._socket is not None:
             try:
                 self._socket.recv(64)
@@ -87,70 +86,70 @@ class Watch:
                 return
 
 
-class Bell:
-    """A writer's end for one run."""
+class Waker:
+    """A writer's end for one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / WATCH
         self._path = os.fspath(self._folder)
-        self._seen = -1
+        self._listed_at = -1
         self._followers: list[str] = []
         self._socket: socket.socket | None = None
 
-    def ring(self) -> None:
-        """Wake every follower. Costs one look at a folder when there is none. Never raises."""
+    def wake(self) -> None:
+        """Wake every follower. Never raises; without followers it costs one system call."""
         if not os.access(self._path, os.F_OK):
-            # Nobody follows. Asking so costs a third of catching that the folder is not there.
+            # No follower. This test costs a third of catching that the folder does not exist.
             return
         try:
-            changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116  (a path object costs as much as the look)
+            changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116  (a path object costs as much as the call)
         except OSError:
             return
-        if changed != self._seen:
-            self._list(changed)
+        if changed != self._listed_at:
+            self._list_followers(changed)
         if self._followers:
             self._send()
 
     def close(self) -> None:
-        """Give back the socket."""
+        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
-    def _list(self, changed: int) -> None:
-        with suppress(OSError, reason="the folder went away with its run"):
-            self._followers = os.listdir(self._path)  # noqa: PTH208  (names are what is wanted)
+    def _list_followers(self, changed: int) -> None:
+        with suppress(OSError, reason="the folder was deleted with its run"):
+            self._followers = os.listdir(self._path)  # noqa: PTH208  (names are what is needed)
         # A follower that comes within the same tick of the file system's clock would not be noticed.
-        self._seen = changed if time.time_ns() - changed > _RACY else -1
+        self._listed_at = changed if time.time_ns() - changed > _CLOCK_TICK else -1
 
     def _send(self) -> None:
         if not hasattr(socket, "AF_UNIX"):
             return
-        with suppress(OSError, reason="followers look by themselves now and then"):
+        with suppress(OSError, reason="followers also poll"):
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
                 self._socket.settimeout(0.0)
             for name in self._followers:
-                self._wake(self._socket, name)
+                self._send_to(self._socket, name)
 
-    def _wake(self, sender: socket.socket, name: str) -> None:
+    def _send_to(self, sender: socket.socket, name: str) -> None:
         try:
-            with address(self._folder, name) as path:
+            with socket_address(self._folder, name) as path:
                 sender.sendto(b"!", path)
         except BlockingIOError:
-            # Its box is full: it has been woken and has not looked yet.
+            # Its buffer is full: it was woken and has not read yet.
             return
         except (ConnectionRefusedError, FileNotFoundError):
             # It died without cleaning up, or has just left.
-            self._seen = -1
+            self._listed_at = -1
             (self._folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
-def address(folder: Path, name: str) -> Generator[str]:
-    """The address of a socket in `folder`, by a detour where the path is too long for one."""
+def socket_address(folder: Path, name: str) -> Generator[str]:
+    """The address of a socket in `folder`, through a descriptor where the path is too long for one."""
     direct = os.fspath(folder / name)
-    if len(os.fsencode(direct)) <= _LONGEST:
+    if len(os.fsencode(direct)) <= _LONGEST_ADDRESS:
         yield direct
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -10,9 +10,9 @@ import pytest
 
 from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreUnavailable
-from failwell.journal.memory import MemoryStore
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
+from failwell.testing.store import MemoryStore
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.protocol import Begin, Cancel, Request
 from failwell.workflow.plan import Limits, Plan

@@ -31,7 +31,7 @@ class Outside:
         number = self._watch.fileno()
         if number is not None:
             self._loop.add_reader(number, self._woken)
-        self._timer = self._loop.call_later(self._watch.patience, self._tick)
+        self._timer = self._loop.call_later(self._watch.interval, self._tick)
 
     def close(self) -> None:
         """Watch no more."""
@@ -79,7 +79,7 @@ class Outside:
         self._woken()
         if not is_hosted:
             self._leave()
-        self._timer = self._loop.call_later(self._watch.patience, self._tick)
+        self._timer = self._loop.call_later(self._watch.interval, self._tick)
 
     def _look(self, job: str) -> None:
         try:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from failwell.jobs.store.rows import drop
-from failwell.jobs.store.store import JobEvent
+from failwell.journal.event import Event
 
 ROOM = 16
 """Items that may wait to be taken; the worker waits with further ones."""
@@ -65,7 +65,7 @@ class Items:
 BUFFER = 100
 _PAGE = 256
 
-Read = Callable[[int, str | None, int], list[JobEvent]]
+Read = Callable[[int, str | None, int], list[Event]]
 """What happened after a number: (after, job, limit)."""
 
 
@@ -79,7 +79,7 @@ class Subscription:
         self._job = job
         self._live = live
         self._room = buffer
-        self._waiting: deque[JobEvent] = deque()
+        self._waiting: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._is_closed = False
         self._is_over = is_over
@@ -88,9 +88,9 @@ class Subscription:
         self.dropped = 0
         """Events that found the buffer full."""
         self._replay = after is not None
-        self._pages: deque[JobEvent] = deque()
+        self._pages: deque[Event] = deque()
 
-    def offer(self, event: JobEvent) -> None:
+    def offer(self, event: Event) -> None:
         """Something happened."""
         if (self._job is not None and event.job != self._job) or (event.seq == 0 and not self._live):
             return
@@ -107,7 +107,7 @@ class Subscription:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> JobEvent:
+    async def __anext__(self) -> Event:
         while True:
             if self._replay:
                 event = self._past()
@@ -123,7 +123,7 @@ class Subscription:
             self._wake.clear()
             await self._wake.wait()
 
-    def _past(self) -> JobEvent | None:
+    def _past(self) -> Event | None:
         if not self._pages:
             self._pages.extend(self._hub.read(self.cursor, self._job, _PAGE))
         if not self._pages:
@@ -179,7 +179,7 @@ class Hub:
         """Whether anybody listens."""
         return bool(self._listening)
 
-    def publish(self, events: list[JobEvent]) -> None:
+    def publish(self, events: list[Event]) -> None:
         """Tell everybody."""
         for one in list(self._listening):
             for event in events:

@@ -34,7 +34,7 @@ from failwell.jobs.queue.instance import Station
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import Rules, State
 from failwell.jobs.request import check_request, is_priority
-from failwell.jobs.store.store import JobEvent, JobStore
+from failwell.jobs.store.store import JobStore
 from failwell.jobs.worker.worker import (
     CancelPhased,
     Died,
@@ -45,6 +45,7 @@ from failwell.jobs.worker.worker import (
     Started,
     WorkerEvent,
 )
+from failwell.journal.event import Event
 from failwell.runtime.clock import random_jitter
 
 
@@ -69,7 +70,7 @@ class Hearing:
                 entry.progress, entry.message = event.fraction, event.message
                 if self._hub.is_heard:
                     told = {"fraction": event.fraction, "message": event.message}
-                    self._hub.publish([JobEvent(0, entry.id, "progress", self._state.now(), told)])
+                    self._hub.publish([Event(0, "progress", self._state.now(), told, entry.id)])
         elif isinstance(event, CancelPhased):
             entry = station.entries.get(event.job)
             if entry is not None:

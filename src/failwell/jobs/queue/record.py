@@ -15,8 +15,8 @@ from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import State
-from failwell.jobs.store.store import Draft, JobEvent
-from failwell.journal.event import encoded
+from failwell.jobs.store.store import Draft
+from failwell.journal.event import Event, encoded
 from failwell.report.describe import describe
 from failwell.report.revive import translate
 
@@ -217,8 +217,7 @@ class Record:
         self._state.wake()
 
 
-def _numbered(drafts: list[Draft], first: int) -> list[JobEvent]:
+def _numbered(drafts: list[Draft], first: int) -> list[Event]:
     return [
-        JobEvent(first + index, one.job, one.type, one.at, loads(one.data))
-        for index, one in enumerate(drafts)
+        Event(first + index, one.type, one.at, loads(one.data), one.job) for index, one in enumerate(drafts)
     ]

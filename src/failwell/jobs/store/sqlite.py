@@ -1,16 +1,15 @@
 """Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.store.JobStore`.
 
 Keys and event numbers are read once at the start of a transaction and counted on from there, so a
-batch of any size is a handful of statements.
+batch of any size is a handful of statements. Connection, event log and lock are the journal's.
 """
 
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from failwell.fault.base import Fault
@@ -28,16 +27,14 @@ from failwell.jobs.store.prune import (
     together,
 )
 from failwell.jobs.store.rows import read_job
-from failwell.jobs.store.store import Committed, Draft, Forgotten, JobEvent, Profile, Row, Wish
-from failwell.journal.event import decoded
-from failwell.journal.faults import Locked
+from failwell.jobs.store.store import Committed, Draft, Forgotten, Profile, Row, Wish
+from failwell.journal.errors import damaged
+from failwell.journal.event import Event
 from failwell.journal.folder import JOURNAL
-from failwell.journal.lock import is_held, release, take
-from failwell.journal.sqlite.checkpoint import Checkpointer
-from failwell.journal.sqlite.compact import compact
-from failwell.journal.sqlite.connection import BUSY_SECONDS, Durability, connect
-from failwell.journal.sqlite.errors import damaged, typed
-from failwell.journal.watch import Bell, Watch
+from failwell.journal.lock import Holder, ProcessLock, is_held
+from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, newest_first
+from failwell.journal.sqlite.log import EventLog, follow
+from failwell.journal.watch import Waker, Watch
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 
@@ -54,18 +51,17 @@ _BRIEF = _COLUMNS.replace(" result,", " NULL,")
 _INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
-_EVENT = "INSERT INTO job_events (seq, job, type, at, data) VALUES (?,?,?,?,?)"
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
 _GRANTED = "DELETE FROM job_wishes WHERE key = ?"
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
-def ring_host(state: Path) -> None:
+def wake_host(state: Path) -> None:
     """Wake the process that runs the jobs of a state folder, if there is one."""
-    bell = Bell(state / JOBS / HOST)
-    bell.ring()
-    bell.close()
+    waker = Waker(state / JOBS / HOST)
+    waker.wake()
+    waker.close()
 
 
 class SqliteJobs:
@@ -84,11 +80,10 @@ class SqliteJobs:
         self._busy = busy
         self.path = state / JOURNAL
         self.folder = state / JOBS
-        self._connection = connect(self.path, durability, busy)
-        self._turn = RLock()
-        self._bell = Bell(self.folder)
-        self._door = Bell(self.folder / HOST)
-        self._checkpointer = Checkpointer(self.path)
+        self._database = Database(self.path, durability, busy)
+        self._log = EventLog(self._database, "job_events", "seq", job="job")
+        self._followers = Waker(self.folder)
+        self._host = Waker(self.folder / HOST)
 
     # -------------------------------------------------------------- writing
 
@@ -99,7 +94,7 @@ class SqliteJobs:
         profiles: Sequence[Profile] = (),
         granted: Sequence[int] = (),
     ) -> Committed:
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             new = [row for row in rows if row.key is None]
             twins = self._twins(connection, new) if any(row.once is not None for row in new) else {}
             keys = self._insert(connection, [row for row in new if row.id not in twins]) if new else {}
@@ -113,8 +108,8 @@ class SqliteJobs:
                 connection.executemany(_PROFILE, [_profile(one) for one in profiles])
             if granted:
                 connection.executemany(_GRANTED, [(key,) for key in granted])
-        self._bell.ring()
-        self._checkpointer.count(len(rows) + len(events))
+        self._followers.wake()
+        self._database.written(len(rows) + len(events))
         return Committed(keys, twins, last)
 
     def _twins(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, str]:
@@ -145,25 +140,27 @@ class SqliteJobs:
     def _tell(
         self, connection: sqlite3.Connection, events: Sequence[Draft], known: dict[str, int | None]
     ) -> int:
-        last = connection.execute("SELECT max(seq) FROM job_events").fetchone()[0] or 0
+        last = self._log.last() or 0
         if not events:
             return last
         strange = {one.job for one in events if one.job not in known}
         for job in strange:
             held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
             known[job] = None if held is None else held[0]
-        connection.executemany(
-            _EVENT, [(last + 1 + i, known[one.job], *one[1:]) for i, one in enumerate(events)]
-        )
+        first = last + 1
+        self._log.append([(first + i, *one[1:], known[one.job]) for i, one in enumerate(events)])
         return last + len(events)
 
     def wish(self, job: str, wish: str, at: float) -> None:
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
-        self._door.ring()
+        self._host.wake()
 
     def wishes(self) -> list[Wish]:
-        return [Wish(*row) for row in self._rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")]
+        return [
+            Wish(*row)
+            for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")
+        ]
 
     def forget(
         self,
@@ -174,10 +171,10 @@ class SqliteJobs:
         instance: str | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
         parts = [Forgotten(needed=old.needed)]
-        turn = self._reading if dry_run else self._transaction
+        turn = self._database.reading if dry_run else self._database.transaction
         for start in range(0, len(old.keys), FEW):
             began = self._clock.monotonic()
             with turn() as connection:
@@ -188,37 +185,35 @@ class SqliteJobs:
         if before is not None and not states and instance is None:
             with turn() as connection:
                 parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             parts.append(sweep(connection, self.folder / RESULTS, dry_run=dry_run))
             if not dry_run:
                 sweep_lines(connection, self.folder / LINES, before)
         whole = together(parts)
         if whole.jobs and not dry_run:
-            self._bell.ring()
+            self._followers.wake()
             self._compact()
         return whole
 
     def _compact(self) -> None:
-        """Give space back, unless somebody runs jobs: he would have to wait until the file is rewritten."""
-        if self.is_hosted():
-            return
-        reason = "the jobs are gone; the space they took is used again later"
-        with suppress(Fault, reason=reason), self._reading() as connection:
-            compact(connection)
+        """Return space to the disk, unless a host runs: it would have to wait until the file is rewritten."""
+        if not self.is_hosted():
+            with suppress(Fault, reason="the jobs are deleted; their space is used again later"):
+                self._database.compact()
 
     # -------------------------------------------------------------- asking
 
     def open_rows(self, after: int = 0) -> list[Row]:
         # The counts say how many there are, and they are among the newest: no index has to be kept for this.
         many = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
-        found = self._rows(
+        found = self._database.rows(
             f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({many})",  # noqa: S608  (constants)
             (after,),
         )
         return [_row(values) for values in reversed(found)]
 
     def last_key(self) -> int:
-        return self._rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
+        return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
 
     def find(self, job: str) -> Job | None:
         return self._one("id = ?", job)
@@ -227,7 +222,7 @@ class SqliteJobs:
         return self._one("once = ?", key)
 
     def _one(self, where: str, value: str) -> Job | None:
-        found = self._rows(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", (value,))  # noqa: S608  (constants)
+        found = self._database.rows(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", (value,))  # noqa: S608  (constants)
         return self._job(found[0]) if found else None
 
     def jobs(
@@ -236,44 +231,44 @@ class SqliteJobs:
         states: Sequence[str] = (),
         instance: str | None = None,
         prefix: str = "",
+        before: str | None = None,
         limit: int | None = None,
         results: bool = True,
     ) -> list[Job]:
-        where: list[str] = []
-        values: list[Any] = []
-        if states:
-            where.append(f"state IN ({','.join('?' * len(states))})")
-            values += states
-        if instance is not None:
-            where.append("instance = ?")
-            values.append(instance)
-        if prefix:
-            where.append("substr(id, 1, ?) = ?")
-            values += [len(prefix), prefix]
-        such = f" WHERE {' AND '.join(where)}" if where else ""
-        found = self._rows(
-            f"SELECT {_COLUMNS if results else _BRIEF} FROM jobs{such} ORDER BY key DESC LIMIT ?",  # noqa: S608  (constants)
-            (*values, -1 if limit is None else limit),
+        statement, values = newest_first(
+            "jobs",
+            _COLUMNS if results else _BRIEF,
+            "key",
+            filters={"state": tuple(states), "instance": instance},
+            prefix=prefix,
+            before=before,
+            limit=limit,
         )
+        found = self._database.rows(statement, values)
         return [self._job(one) for one in found]
 
     def counts(self) -> dict[str, int]:
-        return dict(self._rows("SELECT state, count FROM job_counts"))
+        return dict(self._database.rows("SELECT state, count FROM job_counts"))
 
-    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
-        such = "" if job is None else " AND job_events.job = (SELECT key FROM jobs WHERE id = ?)"
-        found = self._rows(
-            "SELECT seq, coalesce(jobs.id, ''), type, at, data FROM job_events"  # noqa: S608  (constants)
-            f" LEFT JOIN jobs ON jobs.key = job_events.job WHERE seq > ?{such} ORDER BY seq LIMIT ?",
-            (after, *(() if job is None else (job,)), -1 if limit is None else limit),
-        )
-        try:
-            return [JobEvent(seq, name, type_, at, decoded(data)) for seq, name, type_, at, data in found]
-        except ValueError as error:
-            raise damaged(self.path) from error
+    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
+        return list(self._log.read(after, limit, job=job))
+
+    def follow(
+        self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
+    ) -> Iterator[Event]:
+        def read(last: int) -> Iterator[Event]:
+            return self._log.read(last, job=job)
+
+        def is_over() -> bool:
+            if job is None:
+                return False
+            found = self._database.rows(f"SELECT 1 FROM jobs WHERE id = ? AND {_OPEN}", (job,))  # noqa: S608  (constants)
+            return not found
+
+        return follow(self.window(), read, after, is_over=is_over, give_up=give_up)
 
     def last_event(self) -> int:
-        return self._rows("SELECT coalesce(max(seq), 0) FROM job_events")[0][0]
+        return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
         names = (
@@ -287,40 +282,30 @@ class SqliteJobs:
             "seconds",
             "updated",
         )
-        found = self._rows(f"SELECT {', '.join(names)} FROM job_profiles")  # noqa: S608  (constants)
+        found = self._database.rows(f"SELECT {', '.join(names)} FROM job_profiles")  # noqa: S608  (constants)
         return [Profile(**dict(zip(names, values, strict=True))) for values in found]
 
     # -------------------------------------------------------------- the one that runs them
 
-    @contextmanager
-    def hosting(self) -> Generator[None]:
-        try:
-            held = take(self.folder, JOBS)
-        except Locked as locked:
-            raise HostElsewhere(pid=locked.pid, host=locked.host, since=locked.since) from None
-        try:
-            yield
-        finally:
-            release(held)
+    def hosting(self) -> AbstractContextManager[object]:
+        def refusal(holder: Holder) -> HostElsewhere:
+            return HostElsewhere(pid=holder.pid, host=holder.host, since=holder.since)
+
+        return ProcessLock(self.folder, refusal)
 
     @contextmanager
     def hurried(self) -> Generator[None]:
-        self._be_busy(min(self._busy, _MOMENT))
+        self._database.set_busy_timeout(min(self._busy, _MOMENT))
         try:
             yield
         finally:
-            self._be_busy(self._busy)
-
-    def _be_busy(self, seconds: float) -> None:
-        """Let every statement wait for other processes for so long at the most."""
-        with self._reading() as connection:
-            connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+            self._database.set_busy_timeout(self._busy)
 
     def is_hosted(self) -> bool:
         return is_held(self.folder)
 
     def ring(self) -> None:
-        self._door.ring()
+        self._host.wake()
 
     def door(self) -> Watch:
         return Watch(self.folder / HOST)
@@ -329,40 +314,15 @@ class SqliteJobs:
         return Watch(self.folder)
 
     def close(self) -> None:
-        with self._turn, typed(self.path):
-            self._checkpointer.close()
-            self._bell.close()
-            self._door.close()
-            self._connection.close()
-
-    # -------------------------------------------------------------- the connection
+        self._followers.close()
+        self._host.close()
+        self._database.close()
 
     def _job(self, values: Sequence[Any]) -> Job:
         try:
             return read_job(_row(values))
         except (ValueError, KeyError, TypeError) as error:
             raise damaged(self.path, job=str(values[1])) from error
-
-    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._turn, typed(self.path):
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _reading(self) -> Generator[sqlite3.Connection]:
-        with self._turn, typed(self.path):
-            yield self._connection
-
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        with self._turn, typed(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:  # whatever it was, half a transaction must not stay open
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
 
 
 def _row(values: Sequence[Any]) -> Row:

@@ -3,13 +3,14 @@
 A commit is one transaction: rows, events, counts and profiles are there together or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job
+from failwell.journal.event import Event
 from failwell.journal.watch import Watch
 
 
@@ -41,30 +42,12 @@ class Row(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Something that happened to a job, and has no number yet."""
+    """An event of a job, before it has a number. `data` is JSON text."""
 
     job: str
     type: str
     at: float
     data: str = "{}"
-
-
-class JobEvent(NamedTuple):
-    """Something that happened to a job. Numbers rise over all jobs and leave no gaps."""
-
-    seq: int
-    job: str
-    type: str
-    at: float
-    data: Mapping[str, Any]
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing can happen to the job any more."""
-        return self.type in FINAL_EVENTS
-
-
-FINAL_EVENTS = frozenset({"completed", "failed", "cancelled"})
 
 
 @frozen
@@ -160,18 +143,34 @@ class JobStore(Protocol):
         states: Sequence[str] = (),
         instance: str | None = None,
         prefix: str = "",
+        before: str | None = None,
         limit: int | None = None,
         results: bool = True,
     ) -> list[Job]:
-        """Jobs, the newest first; without `results`, theirs are not read."""
+        """The jobs that match every filter, the newest first.
+
+        Args:
+            states: Any of these; every state by default.
+            instance: Of this instance.
+            prefix: The beginning of an id.
+            before: Only jobs older than the one with this id: the last id of the page before.
+            limit: How many at most.
+            results: Whether to read the results too.
+        """
         ...
 
     def counts(self) -> dict[str, int]:
         """How many of the jobs on record stand in each state, exactly. What was forgotten is not counted."""
         ...
 
-    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[JobEvent]:
-        """What happened after event `after`, in order."""
+    def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
+        """The events after number `after`, in order; only those of one `job` if it is given."""
+        ...
+
+    def follow(
+        self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
+    ) -> Iterator[Event]:
+        """Events as they are recorded; for one job, until it is over. `give_up` is called now and then."""
         ...
 
     def last_event(self) -> int:
@@ -214,7 +213,7 @@ class JobStore(Protocol):
         """
         ...
 
-    def hosting(self) -> AbstractContextManager[None]:
+    def hosting(self) -> AbstractContextManager[object]:
         """Be the process that runs the jobs, for as long as the block lasts.
 
         Raises:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from failwell.journal.watch import address
+from failwell.journal.watch import socket_address
 from failwell.workflow.machine.protocol import Answered, Cancel
 from failwell.workflow.run.driver import Driver
 
@@ -42,7 +42,7 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
         finally:
             writer.close()
 
-    with address(folder, NAME) as path:
+    with socket_address(folder, NAME) as path:
         server = await start_unix_server(serve, path, limit=_LONGEST)
     (folder / NAME).chmod(0o600)
     try:
@@ -57,7 +57,7 @@ def say(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
     knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     knock.settimeout(_PATIENCE)
     try:
-        with address(folder, NAME) as path:
+        with socket_address(folder, NAME) as path:
             knock.connect(path)
         knock.sendall(f"{json.dumps(request)}\n".encode())
         with knock.makefile("r", encoding="utf-8") as answers:

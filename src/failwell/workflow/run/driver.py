@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from failwell.fault.base import Fault
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
-from failwell.journal.lines import write_error, write_notification
-from failwell.journal.patience import append_patiently
+from failwell.journal.folder import write_error, write_notification
+from failwell.journal.store import append_with_retry
 from failwell.workflow.failure import of_exception
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.protocol import (
@@ -125,7 +125,7 @@ class Driver:
     async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
         """Record facts and tell them; whether that went well."""
         try:
-            events = await append_patiently(self.world.store, self.state.run, facts, clock=self.world.clock)
+            events = await append_with_retry(self.world.store, self.state.run, facts, clock=self.world.clock)
         except Fault as fault:
             # Nobody may hear of what is not on record, except that this is the end.
             self._lost(fault)

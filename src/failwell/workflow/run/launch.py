@@ -16,6 +16,7 @@ from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.files.mistakes import Mistake
 from failwell.journal.folder import make_private, new_run_id, run_folder
+from failwell.journal.status import record_interrupted
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.workflow.check.workflow_tree import Checked, check_file
@@ -107,8 +108,11 @@ async def resume(
     """
     with settings.store.lock(run):
         state = restored(settings.store, run)
-        if state.status in ("new", "completed"):
-            raise NothingToResume(run=run, status="not begun" if state.status == "new" else state.status)
+        if state.status == "new":
+            record_interrupted(settings.store, run, at=settings.clock.now().timestamp())
+            raise NothingToResume(run=run, status="not begun")
+        if state.status == "completed":
+            raise NothingToResume(run=run, status=state.status)
         checked, plan = _usable(state.file, settings)
         changed = differences(settings.store.sources(run), checked.files)
         if changed and not accept_changes:

@@ -69,10 +69,10 @@ def run(args: Namespace) -> int:
         return _act(shelf, args)
     finally:
         if shelf.stamp() != before:
-            from failwell.jobs.store.sqlite import ring_host
+            from failwell.jobs.store.sqlite import wake_host
 
             # Whoever runs jobs there need not wait for his next look.
-            ring_host(shelf.folder)
+            wake_host(shelf.folder)
 
 
 def _act(shelf: "Shelf", args: Namespace) -> int:

@@ -10,7 +10,7 @@ from failwell.apps.cli.times import clock, iso, lasted
 if TYPE_CHECKING:
     from failwell.jobs.job import Job
     from failwell.jobs.registry import Shelf
-    from failwell.jobs.store.store import JobEvent
+    from failwell.journal.event import Event
 
 COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
 
@@ -164,12 +164,12 @@ def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
     return made
 
 
-def as_json(event: "JobEvent") -> dict[str, Any]:
+def as_json(event: "Event") -> dict[str, Any]:
     """One event for programs."""
     return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
 
 
-def words(event: "JobEvent", form: str) -> str:
+def words(event: "Event", form: str) -> str:
     """One event for people."""
     from failwell.delivery.markdown import escaped
     from failwell.delivery.plain import one_line

@@ -13,7 +13,7 @@ from failwell.apps.cli.output import say
 
 if TYPE_CHECKING:
     from failwell.jobs.client import Desk
-    from failwell.jobs.store.store import JobEvent
+    from failwell.journal.event import Event
 
 _PAGE = 256
 _LOOK_EVERY = 0.5
@@ -54,7 +54,7 @@ class _Telling:
         self._seen: dict[str, tuple[float, str]] = {}
         self._is_alone = False
 
-    def event(self, event: "JobEvent") -> None:
+    def event(self, event: "Event") -> None:
         """Print one event; before the end of a job, whatever it printed."""
         if event.job and event.is_final:
             self._print(event.job)
@@ -73,7 +73,7 @@ class _Telling:
 
     def _running(self) -> None:
         from failwell.jobs.snapshot import read_picture
-        from failwell.jobs.store.store import JobEvent
+        from failwell.journal.event import Event
 
         picture: dict[str, Any] = read_picture(self._desk.store.folder) or {}
         for one in picture.get("jobs", ()):
@@ -85,20 +85,20 @@ class _Telling:
             if reached != self._seen.get(job, (0.0, "")):
                 self._seen[job] = reached
                 told = {"fraction": one["progress"], "message": one["message"]}
-                self._show(JobEvent(0, job, "progress", picture["at"], told))
+                self._show(Event(0, "progress", picture["at"], told, job))
 
     def _print(self, job: str) -> None:
-        from failwell.jobs.store.store import JobEvent
+        from failwell.journal.event import Event
 
         for line in self._lines.new(job):
             if self._args.format == "json":
-                self._show(JobEvent(0, job, "line", line.at, line_json(line)))
+                self._show(Event(0, "line", line.at, line_json(line), job))
             else:
                 whose = "" if self._job is not None else f"{job} "
                 mark = "- " if self._args.format == "markdown" else ""
                 say(f"{mark}{whose}{line_words(line)}")
 
-    def _show(self, event: "JobEvent") -> None:
+    def _show(self, event: "Event") -> None:
         if self._args.format == "json":
             from failwell.journal.event import encoded
 

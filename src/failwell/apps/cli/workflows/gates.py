@@ -54,7 +54,7 @@ def _list(args: Namespace) -> int:
             runs = (
                 [find_run(store, args.run)]
                 if args.run
-                else store.runs(statuses=("waiting", "running", "parked"))
+                else store.runs(statuses=("waiting", "running", "interrupted", "parked"))
             )
             rows = [row for one in runs for row in _open(store, one)]
     if args.format == JSON:

@@ -67,7 +67,7 @@ class Conductor:
     def _settings(self, shown: Any) -> "Settings":
         from failwell.apps.cli.job_nodes import JobNodes
         from failwell.journal.folder import state_folder
-        from failwell.journal.sqlite.store import SqliteStore
+        from failwell.journal.sqlite.runs import SqliteStore
         from failwell.workflow.run.launch import Settings
         from failwell.workflow.run.script import ScriptExecutor
 

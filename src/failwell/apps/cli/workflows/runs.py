@@ -124,32 +124,18 @@ def _list(args: Namespace) -> int:
 
 
 def chosen(store: "Store", args: Namespace) -> "list[tuple[Run, str, dict[str, Any]]]":
-    """The runs that the filters let through: each with its standing, and as JSON."""
+    """The runs that match the filters: each with its status, and as JSON."""
     from time import time
 
     from failwell.apps.cli.times import moment
-    from failwell.journal.reconcile import standing
 
-    limit = _LIMIT if args.limit is None else args.limit
-    wanted: list[str] = args.status or []
-    stored = {"running" if status == "interrupted" else status for status in wanted}
-    since = None if args.since is None else moment(args.since, "--since", time())
-    # Whether a run is interrupted is seen only by looking at its lock, so those are cut off afterwards.
-    cut_later = "running" in stored
     runs = store.runs(
-        statuses=sorted(stored),
+        statuses=args.status or (),
         workflow=args.workflow,
-        since=since,
-        limit=None if cut_later else limit,
+        since=None if args.since is None else moment(args.since, "--since", time()),
+        limit=_LIMIT if args.limit is None else args.limit,
     )
-    found: list[tuple[Run, str, dict[str, Any]]] = []
-    for run in runs:
-        status = standing(store, run)
-        if not wanted or status in wanted:
-            found.append((run, status, summary(run, status)))
-        if len(found) == limit:
-            break
-    return found[:limit]
+    return [(run, run.status, summary(run, run.status)) for run in runs]
 
 
 def summary(run: "Run", status: str) -> dict[str, Any]:
@@ -172,8 +158,14 @@ def summary(run: "Run", status: str) -> dict[str, Any]:
         "pid": run.pid,
         "host": run.host,
         "metadata": dict(run.metadata),
+        "resume": resume_command(run, status),
     }
     return {name: value for name, value in told.items() if value not in (None, "", {})}
+
+
+def resume_command(run: "Run", status: str) -> str | None:
+    """The command that resumes a run whose process died; one that has no event yet is run again instead."""
+    return f"failwell resume {run.id}" if status == "interrupted" and run.events else None
 
 
 def what(run: "Run", status: str) -> str:
@@ -187,7 +179,8 @@ def what(run: "Run", status: str) -> str:
     if status == "parked":
         return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
     if status == "interrupted":
-        return "its process is gone"
+        resume = resume_command(run, status)
+        return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
     where = f" in {run.node}" if run.node else ""
     return f"{run.kind}{where}" if run.kind else run.message or ""
 

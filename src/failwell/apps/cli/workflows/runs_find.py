@@ -9,7 +9,7 @@ from failwell.apps.cli.parser import wrong
 
 if TYPE_CHECKING:
     from failwell.journal.faults import UnknownRun
-    from failwell.journal.sqlite.store import SqliteStore
+    from failwell.journal.sqlite.runs import SqliteStore
     from failwell.journal.store import Run, Store
 
 LAST = "last"
@@ -35,7 +35,7 @@ def journal(args: Namespace) -> "Generator[SqliteStore | None]":
     if not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.journal.sqlite.store import SqliteStore
+    from failwell.journal.sqlite.runs import SqliteStore
 
     store = SqliteStore(folder)
     try:

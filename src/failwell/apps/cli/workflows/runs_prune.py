@@ -11,7 +11,7 @@ from failwell.apps.cli.times import span
 from failwell.apps.cli.workflows.runs_find import journal
 
 if TYPE_CHECKING:
-    from failwell.journal.store import Pruned
+    from failwell.journal.store import PruneResult
 
 _SEE = "failwell runs --help"
 
@@ -20,18 +20,17 @@ def prune(args: Namespace) -> int:
     """Find what may go, ask, delete, and say what went."""
     from time import time
 
-    from failwell.journal.store import Pruned
+    from failwell.journal.store import PruneResult
 
     if args.older_than is None and args.keep is None and not args.status:
         raise wrong("say which runs may go: `--older-than 30d`, `--keep 100` or `--status failed`", see=_SEE)
     which: dict[str, Any] = {
         "before": None if args.older_than is None else time() - span(args.older_than, "--older-than"),
         "keep": args.keep or 0,
-        # `prune` leaves alone whatever has a process, so what says `running` and goes was interrupted.
-        "statuses": ["running" if status == "interrupted" else status for status in args.status or ()],
+        "statuses": args.status or (),
     }
     with journal(args) as store:
-        would = Pruned() if store is None else store.prune(**which, dry_run=True)
+        would = PruneResult() if store is None else store.prune(**which, dry_run=True)
         if store is None or args.dry_run or not would.runs:
             return _tell(would, args, is_done=not args.dry_run)
         if not args.yes and not agreed(_count(would), _SEE):
@@ -40,7 +39,7 @@ def prune(args: Namespace) -> int:
         return _tell(store.prune(**which), args, is_done=True)
 
 
-def _tell(pruned: "Pruned", args: Namespace, *, is_done: bool) -> int:
+def _tell(pruned: "PruneResult", args: Namespace, *, is_done: bool) -> int:
     if args.format == "json":
         say_json(
             {
@@ -58,5 +57,5 @@ def _tell(pruned: "Pruned", args: Namespace, *, is_done: bool) -> int:
     return Exit.DONE
 
 
-def _count(pruned: "Pruned") -> str:
+def _count(pruned: "PruneResult") -> str:
     return f"{many(len(pruned.runs), 'run')} with {many(pruned.events, 'event')}"

@@ -10,7 +10,7 @@ from failwell.apps.cli.workflows.runs_find import find_run, journal
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
-    from failwell.journal.overview import NodeRow, Overview
+    from failwell.journal.details import NodeRow, RunDetails
     from failwell.journal.store import Run
 
 _COLUMNS = ("node", "type", "status", "attempts", "took", "what")
@@ -20,14 +20,13 @@ _TELLING = frozenset({"failed", "handled", "running", "retrying", "waiting", "as
 
 def show(args: Namespace) -> int:
     """Print one run."""
-    from failwell.journal.overview import overview
-    from failwell.journal.reconcile import standing
+    from failwell.journal.details import run_details
 
     with journal(args) as store:
         run = find_run(store, args.run)
         assert store is not None
-        seen = overview(store.read(run.id))
-        status = standing(store, run)
+        seen = run_details(store.read(run.id))
+        status = run.status
     if args.format == "json":
         say_json(_object(run, status, seen))
     elif args.format == "markdown":
@@ -37,7 +36,7 @@ def show(args: Namespace) -> int:
     return Exit.DONE
 
 
-def next_steps(run: "Run", status: str, seen: "Overview") -> list[dict[str, str]]:
+def next_steps(run: "Run", status: str, seen: "RunDetails") -> list[dict[str, str]]:
     """What a person can do about the run now: a command, and why."""
     resume = {"command": f"failwell resume {run.id}"}
     if status == "running":
@@ -59,7 +58,14 @@ def next_steps(run: "Run", status: str, seen: "Overview") -> list[dict[str, str]
         until = "" if run.blocked_until is None else f" after {clock(run.blocked_until)}"
         return [{**resume, "why": f"go on{until}"}]
     if status == "interrupted":
-        return [{**resume, "why": "its process is gone: go on with what had not finished"}]
+        if not run.events:
+            return [
+                {
+                    "command": f"failwell run {run.file}",
+                    "why": "its process died before it began: run it again",
+                }
+            ]
+        return [{**resume, "why": "its process died: go on with what had not finished"}]
     if status in ("failed", "cancelled"):
         steps = [{**resume, "why": "go on from where it stopped, once the cause is cured"}]
         if run.kind is not None and find_kind(run.kind) is not None:
@@ -68,7 +74,7 @@ def next_steps(run: "Run", status: str, seen: "Overview") -> list[dict[str, str]
     return []
 
 
-def _object(run: "Run", status: str, seen: "Overview") -> dict[str, Any]:
+def _object(run: "Run", status: str, seen: "RunDetails") -> dict[str, Any]:
     from failwell.apps.cli.workflows.runs import summary
 
     end = None if seen.end is None else seen.end.data
@@ -108,12 +114,14 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
     return {name: value for name, value in told.items() if value not in (None, "")}
 
 
-def _facts(run: "Run", status: str, seen: "Overview") -> list[tuple[str, str]]:
+def _facts(run: "Run", status: str, seen: "RunDetails") -> list[tuple[str, str]]:
     from failwell.apps.cli.times import clock, lasted
+    from failwell.apps.cli.workflows.runs import resume_command
 
     ended = run.updated if run.ended is None else run.ended
     told = [
         ("status", status),
+        ("resume", resume_command(run, status) or ""),
         ("workflow", run.workflow),
         ("file", run.file),
         ("started", clock(run.started)),
@@ -131,7 +139,7 @@ def _facts(run: "Run", status: str, seen: "Overview") -> list[tuple[str, str]]:
     return [(label, value) for label, value in told if value]
 
 
-def _rows(seen: "Overview", *, everything: bool) -> tuple[list[tuple[str, ...]], str]:
+def _rows(seen: "RunDetails", *, everything: bool) -> tuple[list[tuple[str, ...]], str]:
     """The rows to show, and what to say about those that are left out."""
     from failwell.apps.cli.times import clock, lasted
 
@@ -158,7 +166,7 @@ def _rows(seen: "Overview", *, everything: bool) -> tuple[list[tuple[str, ...]],
     ], left_out
 
 
-def _questions(seen: "Overview") -> list[tuple[str, str, str]]:
+def _questions(seen: "RunDetails") -> list[tuple[str, str, str]]:
     """Each open gate: its name, what it asks, and what can be answered."""
     questions: list[tuple[str, str, str]] = []
     for gate, data in seen.gates.items():
@@ -174,7 +182,7 @@ def _questions(seen: "Overview") -> list[tuple[str, str, str]]:
     return questions
 
 
-def _text(run: "Run", status: str, seen: "Overview", args: Namespace) -> list[str]:
+def _text(run: "Run", status: str, seen: "RunDetails", args: Namespace) -> list[str]:
     from failwell.apps.cli.tables import text_table
     from failwell.delivery.plain import one_line
 
@@ -195,7 +203,7 @@ def _text(run: "Run", status: str, seen: "Overview", args: Namespace) -> list[st
     return lines
 
 
-def _markdown(run: "Run", status: str, seen: "Overview", *, everything: bool) -> list[str]:
+def _markdown(run: "Run", status: str, seen: "RunDetails", *, everything: bool) -> list[str]:
     from failwell.apps.cli.tables import markdown_table
     from failwell.delivery.markdown import code, escaped
 

@@ -12,7 +12,7 @@ from failwell.apps.cli.workflows.runs_find import find_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
-    from failwell.journal.sqlite.store import SqliteStore
+    from failwell.journal.sqlite.runs import SqliteStore
     from failwell.journal.store import Run
 
 _PAGE = 500
@@ -57,12 +57,9 @@ def _say_how_it_rests(store: "SqliteStore", run: str, args: Namespace) -> None:
     """What a person should know when the events stop and the run has not ended."""
     import sys
 
-    from failwell.journal.reconcile import standing
-
     now = store.run(run)
     if now.ended is None and args.format == "text":
-        status = standing(store, now)
-        print(f"run {run} is {status}; `failwell runs show {run}` says what to do", file=sys.stderr)
+        print(f"run {run} is {now.status}; `failwell runs show {run}` says what to do", file=sys.stderr)
 
 
 def _words(event: "Event", format_: str) -> str:
@@ -109,10 +106,9 @@ def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]") -> It
     from json import dumps
 
     from failwell.apps.cli.workflows.runs import summary
-    from failwell.journal.reconcile import standing
 
     told = {
-        "run": summary(run, standing(store, run)),
+        "run": summary(run, run.status),
         "sources": store.sources(run.id),
         "events": [event.to_dict() for event in events],
     }

@@ -1,4 +1,4 @@
-"""Appending to a store that is away for a while."""
+"""Appending to a store that is unavailable for a while."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import pytest
 
 from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreFull, StoreUnavailable
-from failwell.journal.memory import MemoryStore
-from failwell.journal.patience import append_patiently
+from failwell.journal.store import append_with_retry
+from failwell.testing.store import MemoryStore
 from tests.journal.building import a_fact, a_run
 
 
@@ -53,19 +53,19 @@ def test_a_store_that_comes_back_gets_everything_once() -> None:
     store, clock = Away(gone(), gone()), Waits()
     a_run(store)
 
-    told = asyncio.run(append_patiently(store, "r1", [a_fact()], clock=clock))
+    told = asyncio.run(append_with_retry(store, "r1", [a_fact()], clock=clock))
 
     assert [event.seq for event in told] == [1]
     assert clock.slept == [2.0, 4.0]
     assert store.run("r1").events == 2
 
 
-def test_patience_ends_after_three_attempts() -> None:
+def test_a_store_that_stays_away_is_tried_three_times() -> None:
     store, clock = Away(gone(), gone(), gone(), gone()), Waits()
     a_run(store)
 
     with pytest.raises(StoreUnavailable):
-        asyncio.run(append_patiently(store, "r1", [a_fact()], clock=clock))
+        asyncio.run(append_with_retry(store, "r1", [a_fact()], clock=clock))
 
     assert (clock.slept, len(store.refusals)) == ([2.0, 4.0], 1)
 
@@ -76,6 +76,6 @@ def test_what_waiting_does_not_cure_is_not_waited_for(refusal: Exception) -> Non
     a_run(store)
 
     with pytest.raises(type(refusal)):
-        asyncio.run(append_patiently(store, "r1", [a_fact()], clock=clock))
+        asyncio.run(append_with_retry(store, "r1", [a_fact()], clock=clock))
 
     assert clock.slept == []

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from failwell.journal.details import run_details
 from failwell.journal.event import Event
-from failwell.journal.overview import overview
 
 FAILURE: dict[str, Any] = {"envelope": {"kind": "external.git.drift", "message": "moved", "details": {}}}
 
@@ -19,7 +19,7 @@ def started(path: str, visit: int = 1, **more: Any) -> tuple[str, dict[str, Any]
 
 
 def test_a_node_that_was_tried_again_and_went_well_shows_both_tries_and_no_failure() -> None:
-    seen = overview(
+    details = run_details(
         events(
             ("run:started", {"inputs": {"a": 1}}),
             started("build"),
@@ -29,16 +29,16 @@ def test_a_node_that_was_tried_again_and_went_well_shows_both_tries_and_no_failu
         )
     )
 
-    row = seen.nodes["build"]
+    row = details.nodes["build"]
     assert (row.status, row.attempts, row.visits, row.seconds) == ("completed", 2, 1, 3.0)
     assert (row.kind, row.message, row.until) == (None, None, None)
-    assert seen.inputs == {"a": 1}
+    assert details.inputs == {"a": 1}
 
 
 def test_a_second_visit_counts_its_tries_from_one() -> None:
-    seen = overview(events(started("a"), started("a"), started("a", visit=2)))
+    details = run_details(events(started("a"), started("a"), started("a", visit=2)))
 
-    assert (seen.nodes["a"].visits, seen.nodes["a"].attempts) == (2, 1)
+    assert (details.nodes["a"].visits, details.nodes["a"].attempts) == (2, 1)
 
 
 NOTHING: list[Any] = []
@@ -62,13 +62,13 @@ NOTHING: list[Any] = []
     ],
 )
 def test_a_node_stands_where_its_last_event_left_it(facts: list[Any], status: str) -> None:
-    seen = overview(events(started("a"), *facts))
+    details = run_details(events(started("a"), *facts))
 
-    assert seen.nodes["a"].status == status
+    assert details.nodes["a"].status == status
 
 
 def test_a_skipped_node_says_why() -> None:
-    row = overview(events(("node:skipped", {"path": "a", "reason": "branch_not_taken"}))).nodes["a"]
+    row = run_details(events(("node:skipped", {"path": "a", "reason": "branch_not_taken"}))).nodes["a"]
 
     assert (row.status, row.message, row.seconds) == ("skipped", "branch_not_taken", None)
 
@@ -80,23 +80,25 @@ def test_a_question_is_open_until_it_is_answered() -> None:
     ]
     answered = ("human_gate:resumed", {"path": "first", "gate": "first", "decision": "yes"})
 
-    seen = overview(events(*asked, answered))
+    details = run_details(events(*asked, answered))
 
-    assert list(seen.gates) == ["second"]
-    assert [row.status for row in seen.nodes.values()] == ["completed", "asking"]
+    assert list(details.gates) == ["second"]
+    assert [row.status for row in details.nodes.values()] == ["completed", "asking"]
 
 
 def test_an_answer_that_was_kept_closes_the_question() -> None:
     asked = ("human_gate:paused", {"path": "ask", "node": "ask", "type": "human_gate", "gate": "ask"})
 
-    seen = overview(events(asked, ("human_gate:answered", {"path": "ask", "gate": "ask", "decision": "yes"})))
+    details = run_details(
+        events(asked, ("human_gate:answered", {"path": "ask", "gate": "ask", "decision": "yes"}))
+    )
 
-    assert seen.gates == {}
-    assert (seen.nodes["ask"].status, seen.nodes["ask"].message) == ("asking", "answered")
+    assert details.gates == {}
+    assert (details.nodes["ask"].status, details.nodes["ask"].message) == ("asking", "answered")
 
 
 def test_the_end_tells_the_failure_and_where_it_was_written() -> None:
-    seen = overview(
+    details = run_details(
         events(
             ("run:started", {"continues": {"run": "r0", "seq": 4}}),
             ("run:resumed", {}),
@@ -104,14 +106,14 @@ def test_the_end_tells_the_failure_and_where_it_was_written() -> None:
         )
     )
 
-    assert (seen.failure, seen.errors_file) == (FAILURE, "errors.jsonl")
-    assert (seen.continues, seen.resumed) == ("r0", 1)
+    assert (details.failure, details.errors_file) == (FAILURE, "errors.jsonl")
+    assert (details.continues, details.resumed) == ("r0", 1)
 
 
 def test_facts_of_other_versions_are_passed_over() -> None:
-    seen = overview(
+    details = run_details(
         events(("moon:risen", {"path": 3}), ("node:failed", {"failure": "odd"}), ("run:started", {}))
     )
 
-    assert list(seen.nodes) == [""]
-    assert seen.end is None
+    assert list(details.nodes) == [""]
+    assert details.end is None

@@ -1,6 +1,6 @@
-"""A run at a glance, folded from its events: each node, what is asked of people, how it ended.
+"""The details of a run, folded from its events: each node, the open gates, how it ended.
 
-Facts of types that are not known here are passed over, and so are fields that are not there.
+Unknown event types and missing fields are ignored.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from failwell.journal.event import Event
 
 @dataclass(slots=True)
 class NodeRow:
-    """One node's execution, as far as it got."""
+    """The execution of one node."""
 
     path: str
     node: str = ""
@@ -35,16 +35,16 @@ class NodeRow:
 
 
 @dataclass(slots=True)
-class Overview:
-    """A run as far as its events tell."""
+class RunDetails:
+    """What the events of a run say."""
 
     nodes: dict[str, NodeRow] = field(default_factory=dict[str, NodeRow])
     """By path, in the order of their first start."""
     gates: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """Open questions to people, by gate."""
+    """The data of open gates, by gate."""
     inputs: Mapping[str, Any] | None = None
     continues: str | None = None
-    """The ended run that this one went on from."""
+    """The ended run that this one continues."""
     resumed: int = 0
     end: Event | None = None
 
@@ -55,41 +55,41 @@ class Overview:
 
     @property
     def errors_file(self) -> str | None:
-        """Where the failure was also written."""
+        """The file that the failure was also written to."""
         return None if self.end is None else _text(self.end.data.get("errors_file"))
 
 
-def overview(events: Iterable[Event]) -> Overview:
-    """Fold `events`, which are a run's from its start."""
-    seen = Overview()
+def run_details(events: Iterable[Event]) -> RunDetails:
+    """Fold the events of a run, from its start."""
+    details = RunDetails()
     for event in events:
         fold = _FOLDS.get(event.type)
         if fold is not None:
-            fold(seen, event)
+            fold(details, event)
         if event.is_terminal:
-            seen.end = event
-    return seen
+            details.end = event
+    return details
 
 
-def _run_started(seen: Overview, event: Event) -> None:
-    seen.inputs = _mapping(event.data.get("inputs"))
-    seen.continues = _text(_mapping(event.data.get("continues")).get("run"))
+def _run_started(details: RunDetails, event: Event) -> None:
+    details.inputs = _mapping(event.data.get("inputs"))
+    details.continues = _text(_mapping(event.data.get("continues")).get("run"))
 
 
-def _run_resumed(seen: Overview, _event: Event) -> None:
-    seen.resumed += 1
+def _run_resumed(details: RunDetails, _event: Event) -> None:
+    details.resumed += 1
 
 
-def _row(seen: Overview, event: Event) -> NodeRow:
+def _row(details: RunDetails, event: Event) -> NodeRow:
     path = str(event.data.get("path", ""))
-    row = seen.nodes.get(path)
+    row = details.nodes.get(path)
     if row is None:
-        row = seen.nodes[path] = NodeRow(path=path)
+        row = details.nodes[path] = NodeRow(path=path)
     return row
 
 
-def _node_started(seen: Overview, event: Event) -> None:
-    row = _row(seen, event)
+def _node_started(details: RunDetails, event: Event) -> None:
+    row = _row(details, event)
     data = event.data
     visit = data.get("visit", 1)
     row.attempts = row.attempts + 1 if visit == row.visits else 1
@@ -100,9 +100,9 @@ def _node_started(seen: Overview, event: Event) -> None:
     row.status, row.ended, row.until = "running", None, None
 
 
-def _ended(status: str) -> Callable[[Overview, Event], None]:
-    def fold(seen: Overview, event: Event) -> None:
-        row = _row(seen, event)
+def _ended(status: str) -> Callable[[RunDetails, Event], None]:
+    def fold(details: RunDetails, event: Event) -> None:
+        row = _row(details, event)
         row.status, row.ended, row.until = status, event.at, None
         if status == "completed":
             row.kind = row.message = None
@@ -111,9 +111,9 @@ def _ended(status: str) -> Callable[[Overview, Event], None]:
     return fold
 
 
-def _held(status: str) -> Callable[[Overview, Event], None]:
-    def fold(seen: Overview, event: Event) -> None:
-        row = _row(seen, event)
+def _pending(status: str) -> Callable[[RunDetails, Event], None]:
+    def fold(details: RunDetails, event: Event) -> None:
+        row = _row(details, event)
         row.status = status
         until: object = event.data.get("until")
         row.until = float(until) if isinstance(until, int | float) else None
@@ -131,41 +131,41 @@ def _note_failure(row: NodeRow, event: Event) -> None:
         row.message = _text(event.data.get("reason"))
 
 
-def _route_taken(seen: Overview, event: Event) -> None:
-    row = _row(seen, event)
+def _route_taken(details: RunDetails, event: Event) -> None:
+    row = _row(details, event)
     if row.status == "failed" and event.data.get("on_error"):
         row.status = "handled"
 
 
-def _gate_paused(seen: Overview, event: Event) -> None:
-    _held("asking")(seen, event)
-    row = _row(seen, event)
+def _gate_paused(details: RunDetails, event: Event) -> None:
+    _pending("asking")(details, event)
+    row = _row(details, event)
     row.node = row.node or str(event.data.get("node", ""))
     row.type = row.type or str(event.data.get("type", ""))
-    seen.gates[str(event.data.get("gate", row.path))] = event.data
+    details.gates[str(event.data.get("gate", row.path))] = event.data
 
 
-def _gate_resumed(seen: Overview, event: Event) -> None:
-    row = _row(seen, event)
-    seen.gates.pop(str(event.data.get("gate", row.path)), None)
+def _gate_resumed(details: RunDetails, event: Event) -> None:
+    row = _row(details, event)
+    details.gates.pop(str(event.data.get("gate", row.path)), None)
     if row.status == "asking":
         row.status, row.ended = "completed", event.at
 
 
-def _gate_answered(seen: Overview, event: Event) -> None:
-    seen.gates.pop(str(event.data.get("gate", event.data.get("path"))), None)
-    _row(seen, event).message = "answered"
+def _gate_answered(details: RunDetails, event: Event) -> None:
+    details.gates.pop(str(event.data.get("gate", event.data.get("path"))), None)
+    _row(details, event).message = "answered"
 
 
-_FOLDS: dict[str, Callable[[Overview, Event], None]] = {
+_FOLDS: dict[str, Callable[[RunDetails, Event], None]] = {
     "run:started": _run_started,
     "run:resumed": _run_resumed,
     "node:started": _node_started,
     "node:completed": _ended("completed"),
     "node:failed": _ended("failed"),
     "node:skipped": _ended("skipped"),
-    "node:retrying": _held("retrying"),
-    "node:waiting": _held("waiting"),
+    "node:retrying": _pending("retrying"),
+    "node:waiting": _pending("waiting"),
     "route:taken": _route_taken,
     "human_gate:paused": _gate_paused,
     "human_gate:answered": _gate_answered,

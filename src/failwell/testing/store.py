@@ -1,6 +1,6 @@
-"""A journal in memory: the reference that every store is held to, and what tests run on.
+"""A store in memory: the reference for every store, for tests.
 
-Data goes in and out as JSON text, as in a file, so nobody can change what was recorded.
+Data is kept as JSON text, as in a file, so that nobody can change what was recorded.
 """
 
 import os
@@ -11,10 +11,11 @@ from threading import Condition
 from typing import Any
 
 from failwell.journal.event import Event, Fact, decoded, encoded
-from failwell.journal.faults import RunExists, UnknownRun, already_taken
+from failwell.journal.faults import RunExists, UnknownRun
 from failwell.journal.folder import checked_id
-from failwell.journal.status import ENDED, Standing, fold
-from failwell.journal.store import Pruned, Run, Snapshot, Subject
+from failwell.journal.lock import Holder, run_locked
+from failwell.journal.status import StatusFields, fold_status, prunable, seen_status
+from failwell.journal.store import PruneResult, Run, Snapshot, Subject
 
 _LOOK_EVERY = 1.0
 
@@ -23,7 +24,7 @@ class _Stream:
     def __init__(self, about: dict[str, Any], sources: Mapping[str, str]) -> None:
         self.about = about
         self.sources = dict(sources)
-        self.standing = Standing()
+        self.fields = StatusFields()
         self.events: list[tuple[str, float, str]] = []
         self.snapshots: dict[int, str] = {}
 
@@ -90,11 +91,12 @@ class MemoryStore:
 
     def run(self, run: str) -> Run:
         stream = self._stream(run)
-        standing = stream.standing._asdict()
+        fields = stream.fields._asdict()
         updated = stream.events[-1][1] if stream.events else stream.about["started"]
-        return Run(
-            id=run, **stream.about, **standing, updated=updated, events=len(stream.events), pid=os.getpid()
+        found = Run(
+            id=run, **stream.about, **fields, updated=updated, events=len(stream.events), pid=os.getpid()
         )
+        return seen_status(found, self.is_locked)
 
     def runs(
         self,
@@ -103,6 +105,7 @@ class MemoryStore:
         workflow: str | None = None,
         since: float | None = None,
         prefix: str = "",
+        before: str | None = None,
         limit: int | None = None,
         subject: Subject = "run",
     ) -> list[Run]:
@@ -116,6 +119,9 @@ class MemoryStore:
             and run.id.startswith(prefix)
         ]
         found.sort(key=lambda run: (run.started, run.id), reverse=True)
+        if before is not None:
+            last = self.run(before)
+            found = [run for run in found if (run.started, run.id) < (last.started, last.id)]
         return found[:limit]
 
     def sources(self, run: str) -> dict[str, str]:
@@ -126,7 +132,7 @@ class MemoryStore:
         checked_id(run)
         with self._changed:
             if run in self._locked:
-                raise already_taken(run, pid=os.getpid(), host=None, since=None)
+                raise run_locked(run, Holder(os.getpid()))
             self._locked.add(run)
         try:
             yield
@@ -143,10 +149,10 @@ class MemoryStore:
         keep: int = 0,
         statuses: Sequence[str] = (),
         dry_run: bool = False,
-    ) -> Pruned:
+    ) -> PruneResult:
         old = [
             run
-            for run in self.runs(statuses=statuses or tuple(ENDED))[keep:]
+            for run in self.runs(statuses=prunable(statuses))[keep:]
             if before is None or run.updated < before
         ]
         gone: dict[bool, list[Run]] = defaultdict(list)
@@ -155,7 +161,7 @@ class MemoryStore:
         if not dry_run:
             for run in gone[False]:
                 del self._streams[run.id]
-        return Pruned(
+        return PruneResult(
             runs=tuple(run.id for run in gone[False]),
             events=sum(run.events for run in gone[False]),
             kept_live=tuple(run.id for run in gone[True]),
@@ -180,16 +186,16 @@ class MemoryStore:
             with self._changed:
                 if len(stream.events) > after + 1:
                     continue
-                if stream.standing.ended is not None:
+                if stream.fields.ended is not None:
                     return
                 woken = self._changed.wait(_LOOK_EVERY)
             if not woken and give_up is not None and give_up():
                 return
 
     def _add(self, run: str, stream: _Stream, facts: Sequence[Fact]) -> list[Event]:
-        standing = fold(run, stream.standing, facts)
+        fields = fold_status(run, stream.fields, facts)
         rows = [(type_, at, encoded(data)) for type_, at, data in facts]
         first = len(stream.events)
         stream.events += rows
-        stream.standing = standing
+        stream.fields = fields
         return [Event(first + i, *fact) for i, fact in enumerate(facts)]

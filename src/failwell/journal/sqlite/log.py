@@ -1,0 +1,114 @@
+"""The event log: numbered events in a table, appended in a transaction, read in pages, followed as they come.
+
+Runs, sessions and jobs use it, each with a table of its own (docs/decisions/0038-one-journal.md says why).
+An event is committed before anybody is told of it, and its number follows the one before without a gap.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from failwell.journal.errors import damaged
+from failwell.journal.event import Event, decoded
+from failwell.journal.sqlite.database import Database
+from failwell.journal.watch import Watch
+
+PAGE = 256
+"""Events that are read at a time. Nothing stays open while the reader works on them."""
+ONE_STATEMENT = 8
+"""Up to so many rows one INSERT is faster than a transaction around several."""
+
+
+class EventLog:
+    """One table of events."""
+
+    def __init__(self, database: Database, table: str, key: str, *, job: str | None = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            database: Where the table is.
+            table: Its name. It has the columns `type`, `at` and `data`.
+            key: Its integer primary key: the number of the event, above the base of its stream.
+            job: The column with the key of the event's job, if the table has one.
+        """
+        self._database = database
+        columns = f"{key}, type, at, data" + ("" if job is None else f", {job}")
+        row = f"({','.join('?' * (4 if job is None else 5))})"
+        self._insert = [
+            f"INSERT INTO {table} ({columns}) VALUES {','.join([row] * count)}"  # noqa: S608  (constants)
+            for count in range(ONE_STATEMENT + 1)
+        ]
+        self._last = f"SELECT max({key}) FROM {table} WHERE {key} >= ? AND {key} < ?"  # noqa: S608  (constants)
+        name = "''" if job is None else f"coalesce((SELECT id FROM jobs WHERE key = {table}.{job}), '')"  # noqa: S608  (constants)
+        select = f"SELECT {key}, type, at, data, {name} FROM {table} WHERE {key} > ? AND {key} < ?"  # noqa: S608  (constants)
+        order = f" ORDER BY {key} LIMIT ?"
+        self._page = select + order
+        self._page_of_job = f"{select} AND {table}.{job} = (SELECT key FROM jobs WHERE id = ?){order}"  # noqa: S608  (constants)
+
+    def append(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows of key, type, time, JSON text and, where the table has jobs, the job's key.
+
+        Without a transaction around it only up to `ONE_STATEMENT` rows are inserted together.
+        """
+        connection = self._database.connection
+        if 0 < len(rows) <= ONE_STATEMENT:
+            connection.execute(self._insert[len(rows)], [value for row in rows for value in row])
+        else:
+            connection.executemany(self._insert[1], rows)
+
+    def last(self, base: int = 0, end: int = 1 << 62) -> int | None:
+        """The number of the latest event of a stream: the keys from `base` up to `end`."""
+        key = self._database.rows(self._last, (base, end))[0][0]
+        return None if key is None else key - base
+
+    def read(
+        self,
+        after: int,
+        limit: int | None = None,
+        *,
+        base: int = 0,
+        end: int = 1 << 62,
+        job: str | None = None,
+    ) -> Iterator[Event]:
+        """The events of a stream numbered above `after`, in order; only those of one `job` if it is given.
+
+        Raises:
+            StoreCorrupt: an event cannot be decoded.
+        """
+        statement = self._page if job is None else self._page_of_job
+        subject = () if job is None else (job,)
+        while limit is None or limit > 0:
+            size = PAGE if limit is None else min(PAGE, limit)
+            page = self._database.rows(statement, (base + after, end, *subject, size))
+            for key, type_, at, data, name in page:
+                after = key - base
+                try:
+                    value = decoded(data)
+                except ValueError as error:
+                    raise damaged(self._database.path, seq=after) from error
+                yield Event(after, type_, at, value, name)
+            if len(page) < size:
+                return
+            limit = None if limit is None else limit - size
+
+
+def follow(
+    watch: Watch,
+    read: Callable[[int], Iterator[Event]],
+    after: int,
+    *,
+    is_over: Callable[[], bool],
+    give_up: Callable[[], bool] | None = None,
+) -> Iterator[Event]:
+    """The events above `after` and those to come, until `is_over`.
+
+    `give_up` is called whenever nothing came for about a second; `True` ends the iteration.
+    """
+    with watch:
+        while True:
+            # Asked first: what is added after the answer is read in the next round.
+            has_ended = is_over()
+            for event in read(after):
+                after = event.seq
+                yield event
+            if has_ended or (not watch.wait(watch.interval) and give_up is not None and give_up()):
+                return
