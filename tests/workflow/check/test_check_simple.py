@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.workflow.template.plain_references import simple_references
-from failwell.workflow.template.references import references
+from failwell.workflow.template.references import references, simple_references
 from failwell.workflow.template.render import syntax_mistake
 from tests.workflow.plans import a_text
 

@@ -10,8 +10,7 @@ from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.raisable_kinds import Raisable, Universe
 from failwell.workflow.check.template_texts import Text, loop_names, texts_of_node, texts_of_workflow
 from failwell.workflow.plan import ForEachSpec, Member, Node, ParallelSpec, Plan
-from failwell.workflow.template.plain_references import simple_references
-from failwell.workflow.template.references import Reference, references
+from failwell.workflow.template.references import Reference, references, simple_references
 from failwell.workflow.template.render import syntax_mistake
 
 
@@ -49,7 +48,7 @@ class Use(NamedTuple):
     references: Collection[Reference]
 
 
-class Look:
+class CheckContext:
     """One plan under check, with what the rules share."""
 
     def __init__(

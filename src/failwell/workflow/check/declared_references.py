@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import Look, Placed, Use, choices, error, warning
+from failwell.workflow.check.context import CheckContext, Placed, Use, choices, error, warning
 from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
 from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
 
@@ -31,23 +31,23 @@ def dotted(text: str) -> Dotted | None:
     return Dotted(tuple(text.removesuffix("?").split(".")), text.endswith("?"))
 
 
-def declared(look: Look) -> Iterator[Mistake]:
+def declared(context: CheckContext) -> Iterator[Mistake]:
     """Everything that nodes declare to read."""
-    for placed in look.everything:
+    for placed in context.everything:
         node = placed.node
         for index, text in enumerate(node.input):
-            yield from _reference(look, placed, text, f"{placed.path}.input[{index}]")
+            yield from _reference(context, placed, text, f"{placed.path}.input[{index}]")
         spec = node.spec
         if isinstance(spec, ScriptSpec):
-            yield from _env_from(look, placed, spec)
+            yield from _env_from(context, placed, spec)
         source = spec.source if isinstance(spec, ForEachSpec | QuestionsSpec) else None
         if source is not None:
-            yield from _source(look, placed, source)
-    if look.plan.context_mode == "explicit":
-        yield from _undeclared(look)
+            yield from _source(context, placed, source)
+    if context.plan.context_mode == "explicit":
+        yield from _undeclared(context)
 
 
-def _env_from(look: Look, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]:
+def _env_from(context: CheckContext, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]:
     for variable, text in spec.env_from.items():
         path = f"{placed.path}.env_from.{variable}"
         if _VARIABLE.fullmatch(variable) is None:
@@ -56,7 +56,7 @@ def _env_from(look: Look, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]
         if variable in spec.env:
             message = f"`{variable}` stands in both `env` and `env_from` of `{placed.node.name}`"
             yield error(placed.node.place, message, path=path, hint="take one of them out")
-        yield from _reference(look, placed, text, path)
+        yield from _reference(context, placed, text, path)
     for variable in (*spec.env, *spec.env_from):
         if variable in _OURS:
             yield warning(
@@ -67,7 +67,7 @@ def _env_from(look: Look, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]
             )
 
 
-def _source(look: Look, placed: Placed, text: str) -> Iterator[Mistake]:
+def _source(context: CheckContext, placed: Placed, text: str) -> Iterator[Mistake]:
     path = f"{placed.path}.source"
     found = dotted(text)
     if found is None or found.is_optional:
@@ -82,7 +82,7 @@ def _source(look: Look, placed: Placed, text: str) -> Iterator[Mistake]:
             hint="write it as `STEP.output.FIELD` or `workflow.input.NAME`",
         )
         return
-    yield from _reference(look, placed, text, path)
+    yield from _reference(context, placed, text, path)
 
 
 def _malformed(placed: Placed, text: str, path: str) -> Mistake:
@@ -94,13 +94,13 @@ def _malformed(placed: Placed, text: str, path: str) -> Mistake:
     )
 
 
-def _reference(look: Look, placed: Placed, text: str, path: str) -> Iterator[Mistake]:
+def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> Iterator[Mistake]:
     found = dotted(text)
     if found is None:
         yield _malformed(placed, text, path)
         return
     root = found.path[0]
-    plan, place = look.plan, placed.node.place
+    plan, place = context.plan, placed.node.place
     if root in placed.names:
         return
     if root == "workflow":
@@ -109,24 +109,26 @@ def _reference(look: Look, placed: Placed, text: str, path: str) -> Iterator[Mis
             yield error(place, message, path=path, hint="write `workflow.input.NAME`")
         elif found.path[1] == "input" and len(found.path) > 2 and found.path[2] not in plan.inputs:
             name = found.path[2]
-            hint = choices(look.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`")
+            hint = choices(
+                context.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`"
+            )
             yield error(place, f"the workflow has no input `{name}`", path=path, hint=hint)
         return
-    if root in look.flow.owner:
-        yield from _inside(look, placed, root, path)
+    if root in context.flow.owner:
+        yield from _inside(context, placed, root, path)
         return
     node = plan.nodes.get(root)
     if node is None:
         hint = choices(
-            look.near(root, plan.nodes, "nodes"), plan.nodes, "name a step, or `workflow.input.NAME`"
+            context.near(root, plan.nodes, "nodes"), plan.nodes, "name a step, or `workflow.input.NAME`"
         )
         yield error(place, f"no step is called `{root}`", path=path, hint=hint)
         return
-    yield from _there(look, placed, node, found, path)
+    yield from _there(context, placed, node, found, path)
 
 
-def _inside(look: Look, placed: Placed, root: str, path: str) -> Iterator[Mistake]:
-    home = look.flow.outermost(root)
+def _inside(context: CheckContext, placed: Placed, root: str, path: str) -> Iterator[Mistake]:
+    home = context.flow.outermost(root)
     if home == placed.home:
         message = f"`{root}` runs beside `{placed.node.name}` in `{home}`, so nothing of it is known yet"
         hint = f"do this after `{home}`"
@@ -138,16 +140,16 @@ def _inside(look: Look, placed: Placed, root: str, path: str) -> Iterator[Mistak
     yield error(placed.node.place, message, path=path, hint=hint)
 
 
-def _there(look: Look, placed: Placed, node: Node, found: Dotted, path: str) -> Iterator[Mistake]:
+def _there(context: CheckContext, placed: Placed, node: Node, found: Dotted, path: str) -> Iterator[Mistake]:
     """A required reference fails the step if it is not there."""
     what = found.path[1] if len(found.path) > 1 else "output"
-    if found.is_optional or not look.flow.reaches(placed.home):
+    if found.is_optional or not context.flow.reaches(placed.home):
         return
     how = "failure" if what == "error" and node.type not in GROUPS else "success"
     kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
     sure = node.name != placed.home and (
-        look.flow.is_sure(node.name, how, placed.home)
-        or (kept and look.flow.is_sure(node.name, "start", placed.home))
+        context.flow.is_sure(node.name, how, placed.home)
+        or (kept and context.flow.is_sure(node.name, "start", placed.home))
     )
     if not sure:
         yield warning(
@@ -160,12 +162,12 @@ def _there(look: Look, placed: Placed, node: Node, found: Dotted, path: str) -> 
         )
 
 
-def _undeclared(look: Look) -> Iterator[Mistake]:
+def _undeclared(context: CheckContext) -> Iterator[Mistake]:
     """Explicit mode: what a template of a node uses must be in its `input`."""
-    for use in look.uses:
+    for use in context.uses:
         node = use.text.node
         if node is not None and use.text.moment == "start":
-            yield from _not_granted(look, use, node)
+            yield from _not_granted(context, use, node)
 
 
 def _granted(node: Node) -> set[tuple[str, ...]]:
@@ -184,12 +186,12 @@ def _granted(node: Node) -> set[tuple[str, ...]]:
     return found
 
 
-def _not_granted(look: Look, use: Use, node: Node) -> Iterator[Mistake]:
+def _not_granted(context: CheckContext, use: Use, node: Node) -> Iterator[Mistake]:
     granted = _granted(node)
     told: set[str] = set()
     for reference in use.references:
         path = reference.path
-        if path[0] not in look.plan.nodes or path[0] in use.text.names or path[0] in look.flow.owner:
+        if path[0] not in context.plan.nodes or path[0] in use.text.names or path[0] in context.flow.owner:
             continue
         if any(path[: len(one)] == one or one[: len(path)] == path for one in granted):
             continue

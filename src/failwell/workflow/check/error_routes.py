@@ -4,22 +4,21 @@ from collections.abc import Iterator
 
 from failwell.fault.registry import is_owned
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import Look, error, warning
-from failwell.workflow.check.kinds import kinds_of_route
-from failwell.workflow.check.raisable_kinds import Raisable, raisable
+from failwell.workflow.check.context import CheckContext, error, warning
+from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, owned_kinds, raisable
 from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Route, TerminateSpec
 
 
-def routes(look: Look) -> Iterator[Mistake]:
+def routes(context: CheckContext) -> Iterator[Mistake]:
     """The routes of every node that may have some."""
-    for node in look.plan.nodes.values():
-        if node.name in look.flow.owner:
+    for node in context.plan.nodes.values():
+        if node.name in context.flow.owner:
             continue
         yield from _success(node)
         if node.type in PEOPLE:
             yield from _people(node)
         if node.is_opted_in or node.type in GROUPS:
-            yield from _failure(look, node)
+            yield from _failure(context, node)
 
 
 def _success(node: Node) -> Iterator[Mistake]:
@@ -67,20 +66,22 @@ def _people(node: Node) -> Iterator[Mistake]:
             yield error(route.place or node.place, what, path=path, hint=hint)
 
 
-def _failure(look: Look, node: Node) -> Iterator[Mistake]:
+def _failure(context: CheckContext, node: Node) -> Iterator[Mistake]:
     ways = [(index, route) for index, route in enumerate(node.routes) if route.on_error is not None]
-    can = raisable(node, look.plan)
+    can = raisable(node, context.plan)
     if ways:
-        yield from _error_routes(look, node, ways, can)
-    if look.as_root:
+        yield from _error_routes(context, node, ways, can)
+    if context.as_root:
         yield from _propagated(node, ways)
-        yield from _nobody(look, node, ways, can)
-    yield from _raises(look, node, can)
+        yield from _nobody(context, node, ways, can)
+    yield from _raises(context, node, can)
 
 
-def _error_routes(look: Look, node: Node, ways: list[tuple[int, Route]], can: Raisable) -> Iterator[Mistake]:
+def _error_routes(
+    context: CheckContext, node: Node, ways: list[tuple[int, Route]], can: Raisable
+) -> Iterator[Mistake]:
     named = [kind for _, route in ways if route.on_error is not None for kind in route.on_error.kinds]
-    universe = look.universe(can, named)
+    universe = context.universe(can, named)
     left = universe.kinds
     """What still comes to the next route that is no repeat."""
     fresh = universe.kinds
@@ -94,7 +95,7 @@ def _error_routes(look: Look, node: Node, ways: list[tuple[int, Route]], can: Ra
     for index, route in ways:
         assert route.on_error is not None
         path = f"{node.name}.routes[{index}].on_error"
-        told = list(kinds_of_route(look, node, route, can, path))
+        told = list(kinds_of_route(context, node, route, can, path))
         yield from told
         taken = universe.taken(route.on_error)
         if not told and not taken.maybe & (left if route.again is None else fresh):
@@ -148,11 +149,13 @@ def _propagated(node: Node, ways: list[tuple[int, Route]]) -> Iterator[Mistake]:
             )
 
 
-def _nobody(look: Look, node: Node, ways: list[tuple[int, Route]], can: Raisable) -> Iterator[Mistake]:
+def _nobody(
+    context: CheckContext, node: Node, ways: list[tuple[int, Route]], can: Raisable
+) -> Iterator[Mistake]:
     """Declared kinds that no route takes. In a sub-workflow they go to the caller, and that is fine."""
     if not can.authored:
         return
-    universe = look.universe(can, ())
+    universe = context.universe(can, ())
     open_kinds = set(can.authored)
     for _, route in ways:
         if route.on_error is not None:
@@ -167,7 +170,7 @@ def _nobody(look: Look, node: Node, ways: list[tuple[int, Route]], can: Raisable
         )
 
 
-def _raises(look: Look, node: Node, can: Raisable) -> Iterator[Mistake]:
+def _raises(context: CheckContext, node: Node, can: Raisable) -> Iterator[Mistake]:
     if not node.raises:
         return
     path = f"{node.name}.raises"
@@ -180,8 +183,8 @@ def _raises(look: Look, node: Node, can: Raisable) -> Iterator[Mistake]:
         )
         return
     for index, kind in enumerate(node.raises):
-        if look.plan.kinds and kind not in look.plan.kinds and not is_owned(kind):
-            near = look.near(kind, look.plan.kinds, "kinds")
+        if context.plan.kinds and kind not in context.plan.kinds and not is_owned(kind):
+            near = context.near(kind, context.plan.kinds, "kinds")
             if near is not None:
                 yield warning(
                     node.place,
@@ -189,3 +192,68 @@ def _raises(look: Look, node: Node, can: Raisable) -> Iterator[Mistake]:
                     path=f"{path}[{index}]",
                     hint=f"did you mean `{near}`?",
                 )
+
+
+_OWNED = frozenset(owned_kinds())
+
+
+def kinds_of_route(
+    context: CheckContext, node: Node, route: Route, can: Raisable, path: str
+) -> Iterator[Mistake]:
+    """What is wrong with the kinds and prefixes that `route` names."""
+    selector = route.on_error
+    assert selector is not None
+    place = route.place or node.place
+    for kind in selector.kinds:
+        found = (_owned if is_owned(kind) else _authored)(context, node, kind, can)
+        if found is not None:
+            message, hint, is_error = found
+            yield (error if is_error else warning)(place, message, path=path, hint=hint)
+    for prefix in selector.prefixes:
+        if is_owned(prefix) and not any(kind.startswith(prefix) for kind in _OWNED):
+            near = context.near(prefix, {f"{kind.rpartition('.')[0]}." for kind in _OWNED}, "prefixes")
+            hint = f"did you mean `{near}`?" if near else "run `failwell kinds` to see them all"
+            yield error(place, f"no kind of the runtime begins with `{prefix}`", path=path, hint=hint)
+
+
+def _owned(context: CheckContext, node: Node, kind: str, can: Raisable) -> tuple[str, str, bool] | None:
+    if kind in can.runtime:
+        return None
+    if kind not in _OWNED:
+        near = context.near(kind, _OWNED, "owned")
+        hint = f"did you mean `{near}`?" if near else "run `failwell kinds` to see them all"
+        return f"there is no kind `{kind}`, and its prefix belongs to the runtime", hint, True
+    if kind.startswith(NEVER_ROUTED):
+        return (
+            f"`{kind}` is how a run ends, and no route of `{node.name}` is asked about it",
+            "take the route out",
+            node.raises is not None,
+        )
+    return (
+        f"`{node.name}` is a {node.type} node and never raises `{kind}`",
+        "take the route out, or put it on the node that raises it",
+        node.raises is not None,
+    )
+
+
+def _authored(context: CheckContext, node: Node, kind: str, can: Raisable) -> tuple[str, str, bool] | None:
+    if can.authored is not None and kind not in can.authored:
+        if not can.authored:
+            return (
+                f"`{node.name}` is a {node.type} node and raises no kinds of its own, so `{kind}` never comes",
+                "take the route out, or put it on the node that raises it",
+                False,
+            )
+        declared = ", ".join(f"`{one}`" for one in sorted(can.authored))
+        near = context.near(kind, sorted(can.authored), f"raises of {node.name}")
+        return (
+            f"`{node.name}` has a route for `{kind}`, but raises {declared}",
+            f"did you mean `{near}`?" if near else f"add `{kind}` to its `raises`",
+            True,
+        )
+    declared_kinds = context.plan.kinds
+    if declared_kinds and kind not in declared_kinds:
+        near = context.near(kind, declared_kinds, "kinds")
+        if near is not None:
+            return f"`{kind}` is not in `kinds:`, but `{near}` is", f"did you mean `{near}`?", False
+    return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import Look, choices, error, warning
+from failwell.workflow.check.context import CheckContext, choices, error, warning
 from failwell.workflow.graph.model import is_same_step
 from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSpec
 
@@ -15,10 +15,10 @@ RESERVED = frozenset({"workflow", "context", "output", "error", "failwell", "con
 """Names that templates find without a node: no step and no loop variable may take one."""
 
 
-def groups(look: Look) -> Iterator[Mistake]:
+def groups(context: CheckContext) -> Iterator[Mistake]:
     """Every group, to any depth."""
     home: dict[str, str] = {}
-    for node, _, path, _ in look.everything:
+    for node, _, path, _ in context.everything:
         spec = node.spec
         if node.name in RESERVED:
             yield error(
@@ -28,13 +28,15 @@ def groups(look: Look) -> Iterator[Mistake]:
                 hint="give the step another name",
             )
         if isinstance(spec, ParallelSpec):
-            yield from _parallel(look, node, spec, home)
+            yield from _parallel(context, node, spec, home)
         elif isinstance(spec, ForEachSpec):
-            yield from _for_each(look, node, spec, path)
-    yield from _circles(look)
+            yield from _for_each(context, node, spec, path)
+    yield from _circles(context)
 
 
-def _parallel(look: Look, node: Node, spec: ParallelSpec, home: dict[str, str]) -> Iterator[Mistake]:
+def _parallel(
+    context: CheckContext, node: Node, spec: ParallelSpec, home: dict[str, str]
+) -> Iterator[Mistake]:
     path = f"{node.name}.agents"
     if len(spec.members) < 2:
         yield error(
@@ -46,10 +48,12 @@ def _parallel(look: Look, node: Node, spec: ParallelSpec, home: dict[str, str]) 
     here: set[str] = set()
     for index, member in enumerate(spec.members):
         at = f"{path}[{index}]"
-        found = look.plan.nodes.get(member.name)
+        found = context.plan.nodes.get(member.name)
         if found is None:
             hint = choices(
-                look.near(member.name, look.plan.nodes, "nodes"), look.plan.nodes, "add a step with that name"
+                context.near(member.name, context.plan.nodes, "nodes"),
+                context.plan.nodes,
+                "add a step with that name",
             )
             yield error(node.place, f"`{node.name}` has no step `{member.name}` to run", path=at, hint=hint)
             continue
@@ -62,10 +66,10 @@ def _parallel(look: Look, node: Node, spec: ParallelSpec, home: dict[str, str]) 
             )
             yield error(node.place, message, path=at, hint="let each group have a step of its own")
         here.add(member.name)
-        yield from _member(look, found, node)
+        yield from _member(context, found, node)
 
 
-def _for_each(look: Look, node: Node, spec: ForEachSpec, path: str) -> Iterator[Mistake]:
+def _for_each(context: CheckContext, node: Node, spec: ForEachSpec, path: str) -> Iterator[Mistake]:
     body = spec.body
     if spec.variable in RESERVED or not spec.variable.isidentifier():
         yield error(
@@ -74,14 +78,14 @@ def _for_each(look: Look, node: Node, spec: ForEachSpec, path: str) -> Iterator[
             path=f"{path}.as",
             hint="use a word of your own, such as `item`",
         )
-    elif spec.variable in look.plan.nodes:
+    elif spec.variable in context.plan.nodes:
         yield warning(
             node.place,
             f"in `{node.name}` the item `{spec.variable}` hides the step of that name",
             path=f"{path}.as",
             hint="call the item something else",
         )
-    clash = look.plan.nodes.get(body.name)
+    clash = context.plan.nodes.get(body.name)
     if clash is not None and not is_same_step(clash, body):
         yield error(
             body.place or node.place,
@@ -90,10 +94,10 @@ def _for_each(look: Look, node: Node, spec: ForEachSpec, path: str) -> Iterator[
             hint="give each its own name",
             also=clash.place,
         )
-    yield from _member(look, body, node)
+    yield from _member(context, body, node)
 
 
-def _member(look: Look, member: Node, group: Node) -> Iterator[Mistake]:
+def _member(context: CheckContext, member: Node, group: Node) -> Iterator[Mistake]:
     reason = _BARRED.get(member.type)
     if reason is not None:
         yield error(
@@ -107,15 +111,15 @@ def _member(look: Look, member: Node, group: Node) -> Iterator[Mistake]:
             member.routes[0].place or member.place,
             f"`{member.name}` is in the group `{group.name}`, so it cannot have routes",
             path=f"{member.name}.routes",
-            hint=f"move them to `{look.flow.outermost(group.name)}`; what goes wrong inside comes out there",
+            hint=f"move them to `{context.flow.outermost(group.name)}`; what goes wrong inside comes out there",
         )
 
 
-def _circles(look: Look) -> Iterator[Mistake]:
+def _circles(context: CheckContext) -> Iterator[Mistake]:
     """Groups that contain themselves."""
-    owner = look.flow.owner
+    owner = context.flow.owner
     clear: set[str] = set()
-    for name, node in look.plan.nodes.items():
+    for name, node in context.plan.nodes.items():
         if node.type not in GROUPS or name in clear:
             continue
         trail: dict[str, None] = {}
@@ -126,7 +130,7 @@ def _circles(look: Look) -> Iterator[Mistake]:
         if at is not None and at in trail:
             circle = list(trail)[list(trail).index(at) :]
             yield error(
-                look.plan.nodes[circle[0]].place if circle[0] in look.plan.nodes else node.place,
+                context.plan.nodes[circle[0]].place if circle[0] in context.plan.nodes else node.place,
                 f"the group `{circle[0]}` contains itself: {' in '.join(f'`{one}`' for one in [*circle, circle[0]])}",
                 path=circle[0],
                 hint="take one of them out of the other",

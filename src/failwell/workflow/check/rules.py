@@ -5,15 +5,12 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.children import children
-from failwell.workflow.check.context import Look
+from failwell.workflow.check.context import CheckContext
 from failwell.workflow.check.declared_references import declared
 from failwell.workflow.check.error_routes import routes
-from failwell.workflow.check.executors import BUILT_IN, executors
 from failwell.workflow.check.group_rules import groups
-from failwell.workflow.check.limits import limits
 from failwell.workflow.check.secret_flow import secrets
-from failwell.workflow.check.syntax import syntax
+from failwell.workflow.check.step_rules import BUILT_IN, children, executors, limits, syntax
 from failwell.workflow.check.targets import targets
 from failwell.workflow.check.template_names import names
 from failwell.workflow.plan import Plan
@@ -37,8 +34,8 @@ def check(
         available: types of node that something here can run, beside those that need nothing.
     """
     with _without_pauses():
-        look = Look(plan, as_root=as_root, children=children or {}, available=available)
-        return [mistake for rule in RULES for mistake in rule(look)]
+        context = CheckContext(plan, as_root=as_root, children=children or {}, available=available)
+        return [mistake for rule in RULES for mistake in rule(context)]
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.children import child_of
-from failwell.workflow.check.context import Look, Placed, Use, error, warning
+from failwell.workflow.check.context import CheckContext, Placed, Use, error, warning
 from failwell.workflow.check.declared_references import dotted
+from failwell.workflow.check.step_rules import child_of
 from failwell.workflow.plan import GROUPS, ForEachSpec, SetSpec, WorkflowSpec
 from failwell.workflow.template.references import whole_reference
 
@@ -30,17 +30,17 @@ class Taint(NamedTuple):
     """The step before, when it came by way of one."""
 
 
-def secrets(look: Look) -> Iterator[Mistake]:
+def secrets(context: CheckContext) -> Iterator[Mistake]:
     """Every use of a secret in a place that does not keep it."""
-    hidden = [name for name, one in look.plan.inputs.items() if one.secret]
+    hidden = [name for name, one in context.plan.inputs.items() if one.secret]
     if not hidden:
         return
-    taints = _spread(look, [Taint(("workflow", "input", name), name) for name in hidden])
-    for use in look.uses:
-        yield from _use(look, use, taints)
-    for placed in look.everything:
-        yield from _forwarded(look, placed, hidden)
-    yield from _correlated(look, hidden)
+    taints = _spread(context, [Taint(("workflow", "input", name), name) for name in hidden])
+    for use in context.uses:
+        yield from _use(context, use, taints)
+    for placed in context.everything:
+        yield from _forwarded(context, placed, hidden)
+    yield from _correlated(context, hidden)
 
 
 class _Taints:
@@ -69,19 +69,19 @@ class _Taints:
         return next((one for one in known.values() if one.path[: len(path)] == path), None)
 
 
-def _spread(look: Look, first: Iterable[Taint]) -> _Taints:
+def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
     """Follow the secrets through `set` steps and loops until nothing new turns up."""
     readers: dict[str, list[tuple[Use, Placed]]] = {}
     # Two loops may call their bodies alike, so a node is known by itself.
-    places = {id(placed.node): placed for placed in look.everything}
-    for use in look.uses:
+    places = {id(placed.node): placed for placed in context.everything}
+    for use in context.uses:
         node = use.text.node
         if node is not None and isinstance(node.spec, SetSpec) and use.text.moment == "start":
             placed = places[id(node)]
-            for root in {_seen(look, use, reference.path)[0] for reference in use.references}:
+            for root in {_seen(context, use, reference.path)[0] for reference in use.references}:
                 readers.setdefault(root, []).append((use, placed))
     loops: dict[str, list[tuple[Path, Taint]]] = {}
-    for placed in look.everything:
+    for placed in context.everything:
         spec = placed.node.spec
         if isinstance(spec, ForEachSpec) and (source := dotted(spec.source)) is not None:
             root, *rest = source.path
@@ -93,7 +93,7 @@ def _spread(look: Look, first: Iterable[Taint]) -> _Taints:
     while waiting:
         root = waiting.pop().path[0]
         for use, placed in readers.get(root, ()):
-            waiting += (made for made in _passed_on(look, use, placed, taints) if taints.add(made))
+            waiting += (made for made in _passed_on(context, use, placed, taints) if taints.add(made))
         for path, item in loops.get(root, ()):
             hit = taints.hit(path)
             if hit is not None:
@@ -102,9 +102,9 @@ def _spread(look: Look, first: Iterable[Taint]) -> _Taints:
     return taints
 
 
-def _passed_on(look: Look, use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
+def _passed_on(context: CheckContext, use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
     hit = next(
-        (found for one in use.references if (found := taints.hit(_seen(look, use, one.path))) is not None),
+        (found for one in use.references if (found := taints.hit(_seen(context, use, one.path))) is not None),
         None,
     )
     if hit is None:
@@ -119,12 +119,12 @@ def _passed_on(look: Look, use: Use, placed: Placed, taints: _Taints) -> Iterato
     yield Taint(path, hit.source, node.name)
 
 
-def _use(look: Look, use: Use, taints: _Taints) -> Iterator[Mistake]:
+def _use(context: CheckContext, use: Use, taints: _Taints) -> Iterator[Mistake]:
     text = use.text
     node = text.node
     told: set[str] = set()
     for reference in use.references:
-        hit = taints.hit(_seen(look, use, reference.path))
+        hit = taints.hit(_seen(context, use, reference.path))
         if hit is None or hit.source in told:
             continue
         told.add(hit.source)
@@ -136,7 +136,7 @@ def _use(look: Look, use: Use, taints: _Taints) -> Iterator[Mistake]:
             if isinstance(node.spec, SetSpec):
                 continue
             if isinstance(node.spec, WorkflowSpec) and is_handed_on:
-                yield from _mapped(look, use, node.spec, hit)
+                yield from _mapped(context, use, node.spec, hit)
                 continue
         yield error(
             text.template.place,
@@ -155,7 +155,7 @@ def _mixed(use: Use, hit: Taint) -> Mistake:
     )
 
 
-def _seen(look: Look, use: Use, path: Path) -> Path:
+def _seen(context: CheckContext, use: Use, path: Path) -> Path:
     """A reference under the one name that it is kept by here, whatever the place calls it."""
     text = use.text
     root, rest, home = path[0], path[1:], text.home
@@ -164,18 +164,18 @@ def _seen(look: Look, use: Use, path: Path) -> Path:
     if root in text.names:
         if root == "output" and text.node is not None and text.moment != "start":
             return (home, *rest) if text.node.type in GROUPS else (home, "output", *rest)
-        return (_item(root, home), *rest) if root in look.loop_variables else path
-    if text.is_condition and text.template.is_plain and root not in look.plan.nodes:
-        return _flat(look, root, home) + rest
+        return (_item(root, home), *rest) if root in context.loop_variables else path
+    if text.is_condition and text.template.is_plain and root not in context.plan.nodes:
+        return _flat(context, root, home) + rest
     return path
 
 
-def _flat(look: Look, root: str, home: str) -> Path:
+def _flat(context: CheckContext, root: str, home: str) -> Path:
     """What a name of a bare condition stands for: `a_output`, `workflow_input`, or a key of the output."""
     if root == "workflow_input":
         return ("workflow", "input")
     node = root.removesuffix("_output")
-    if node != root and node in look.plan.nodes:
+    if node != root and node in context.plan.nodes:
         return (node, "output")
     return (root,) if root in ("workflow", "context") else (home, "output", root)
 
@@ -193,10 +193,10 @@ def _via(hit: Taint) -> str:
     return f" (from the input `{hit.source}`)" if hit.via else ""
 
 
-def _mapped(look: Look, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mistake]:
+def _mapped(context: CheckContext, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mistake]:
     field = use.text.field.partition(".input_mapping.")[2]
     name = field.partition(".")[0].partition("[")[0]
-    child = child_of(look, spec)
+    child = child_of(context, spec)
     if child is None:
         if not spec.path.is_plain:
             yield error(
@@ -217,12 +217,12 @@ def _mapped(look: Look, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mi
         )
 
 
-def _forwarded(look: Look, placed: Placed, hidden: list[str]) -> Iterator[Mistake]:
+def _forwarded(context: CheckContext, placed: Placed, hidden: list[str]) -> Iterator[Mistake]:
     """Without a mapping the sub-workflow gets the inputs as they are."""
     spec = placed.node.spec
     if not isinstance(spec, WorkflowSpec) or spec.input_mapping is not None:
         return
-    child = child_of(look, spec)
+    child = child_of(context, spec)
     path = f"{placed.path}.workflow"
     if child is None:
         if not spec.path.is_plain:
@@ -245,8 +245,8 @@ def _forwarded(look: Look, placed: Placed, hidden: list[str]) -> Iterator[Mistak
             )
 
 
-def _correlated(look: Look, hidden: list[str]) -> Iterator[Mistake]:
-    block = look.plan.notifications
+def _correlated(context: CheckContext, hidden: list[str]) -> Iterator[Mistake]:
+    block = context.plan.notifications
     for index, name in enumerate(() if block is None else block.correlation):
         if name.removeprefix("workflow.input.").removesuffix("?") in hidden:
             path = f"workflow.notifications.correlation[{index}]"

@@ -4,44 +4,48 @@ from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.files.tree import Place
-from failwell.workflow.check.context import Look, choices, error, warning
+from failwell.workflow.check.context import CheckContext, choices, error, warning
 from failwell.workflow.plan import END, GateSpec, Node, QuestionsSpec
 
 
-def targets(look: Look) -> Iterator[Mistake]:
+def targets(context: CheckContext) -> Iterator[Mistake]:
     """Entry point, routes, options of gates, ways out of questions; and nodes that nothing leads to."""
-    plan = look.plan
+    plan = context.plan
     if plan.entry == END:
         yield error(None, "the entry point is `$end`, so nothing would run", path="workflow.entry_point")
     else:
-        yield from _target(look, plan.entry, None, "workflow.entry_point", "the entry point")
+        yield from _target(context, plan.entry, None, "workflow.entry_point", "the entry point")
     for node in plan.nodes.values():
-        if node.name in look.flow.owner:
+        if node.name in context.flow.owner:
             continue
-        yield from _routes(look, node)
+        yield from _routes(context, node)
         spec = node.spec
         if isinstance(spec, GateSpec):
-            yield from _gate(look, node, spec)
+            yield from _gate(context, node, spec)
         elif isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
             path = f"{node.name}.abort_route"
-            yield from _target(look, spec.abort_route, node.place, path, f"the abort route of `{node.name}`")
-    yield from _unreachable(look)
+            yield from _target(
+                context, spec.abort_route, node.place, path, f"the abort route of `{node.name}`"
+            )
+    yield from _unreachable(context)
 
 
-def _routes(look: Look, node: Node) -> Iterator[Mistake]:
+def _routes(context: CheckContext, node: Node) -> Iterator[Mistake]:
     for index, route in enumerate(node.routes):
-        if route.to is not None and (route.to not in look.plan.nodes or route.to in look.flow.owner):
+        if route.to is not None and (route.to not in context.plan.nodes or route.to in context.flow.owner):
             path = f"{node.name}.routes[{index}].to"
-            yield from _target(look, route.to, route.place or node.place, path, f"a route of `{node.name}`")
+            yield from _target(
+                context, route.to, route.place or node.place, path, f"a route of `{node.name}`"
+            )
 
 
-def _gate(look: Look, node: Node, spec: GateSpec) -> Iterator[Mistake]:
+def _gate(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake]:
     values: dict[str, int] = {}
     for index, option in enumerate(spec.options):
         path = f"{node.name}.options[{index}]"
         where = option.label.place or node.place
         what = f"option `{option.value}` of `{node.name}`"
-        yield from _target(look, option.route, where, f"{path}.route", what)
+        yield from _target(context, option.route, where, f"{path}.route", what)
         if option.value in values:
             yield error(
                 where, f"two options of `{node.name}` have the value `{option.value}`", path=f"{path}.value"
@@ -51,7 +55,9 @@ def _gate(look: Look, node: Node, spec: GateSpec) -> Iterator[Mistake]:
     chosen += [(f"{node.name}.on_reject", value) for value in spec.reject]
     for path, value in chosen:
         if value not in values:
-            hint = choices(look.near(value, values, node.name), values, "use the value of one of its options")
+            hint = choices(
+                context.near(value, values, node.name), values, "use the value of one of its options"
+            )
             yield error(
                 node.place, f"`{node.name}` offers no option with the value `{value}`", path=path, hint=hint
             )
@@ -64,33 +70,35 @@ def _gate(look: Look, node: Node, spec: GateSpec) -> Iterator[Mistake]:
         )
 
 
-def _target(look: Look, target: str, place: Place | None, path: str, what: str) -> Iterator[Mistake]:
-    plan = look.plan
+def _target(
+    context: CheckContext, target: str, place: Place | None, path: str, what: str
+) -> Iterator[Mistake]:
+    plan = context.plan
     if target == END:
         return
-    around = look.flow.owner.get(target)
+    around = context.flow.owner.get(target)
     if target in plan.nodes and around is None:
         return
     if around is not None:
-        inside = "the body" if target in look.bodies and target not in plan.nodes else "a member"
+        inside = "the body" if target in context.bodies and target not in plan.nodes else "a member"
         yield error(
             place,
             f"{what} leads to `{target}`, which is {inside} of `{around}` and runs only there",
             path=path,
-            hint=f"lead to `{look.flow.outermost(target)}`",
+            hint=f"lead to `{context.flow.outermost(target)}`",
         )
         return
-    near = look.near(target, plan.nodes, "nodes")
+    near = context.near(target, plan.nodes, "nodes")
     hint = choices(near, (*plan.nodes, END), "add a step with that name, or write `$end`")
     yield error(place, f"{what} leads to `{target}`, and no step has that name", path=path, hint=hint)
 
 
-def _unreachable(look: Look) -> Iterator[Mistake]:
-    if look.plan.entry not in look.plan.nodes:
+def _unreachable(context: CheckContext) -> Iterator[Mistake]:
+    if context.plan.entry not in context.plan.nodes:
         return
-    for name in look.flow.unreachable():
+    for name in context.flow.unreachable():
         yield warning(
-            look.plan.nodes[name].place,
+            context.plan.nodes[name].place,
             f"nothing leads to `{name}`",
             path=name,
             hint=f"give a step a route `to: {name}`, or take it out",

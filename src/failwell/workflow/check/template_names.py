@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import Look, Use, choices, error, warning
+from failwell.workflow.check.context import CheckContext, Use, choices, error, warning
 from failwell.workflow.check.template_texts import Text
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
 from failwell.workflow.template.references import Reference, input_reference
@@ -19,90 +19,90 @@ OF_GROUP = ("outputs", "errors", "count", "type", "error")
 GUARD = "give it a default, as in `{{ … | default('') }}`, or ask first with `is defined`"
 
 
-def names(look: Look) -> Iterator[Mistake]:
+def names(context: CheckContext) -> Iterator[Mistake]:
     """Every reference of every template."""
-    for use in look.uses:
+    for use in context.uses:
         for reference in use.references:
-            yield from _reference(look, use, reference)
+            yield from _reference(context, use, reference)
 
 
-def _reference(look: Look, use: Use, reference: Reference) -> Iterator[Mistake]:
+def _reference(context: CheckContext, use: Use, reference: Reference) -> Iterator[Mistake]:
     text, path = use.text, reference.path
     root = path[0]
     if root in text.names:
         return
-    if root in look.plan.nodes or root in look.flow.owner:
-        found = _node(look, text, reference)
+    if root in context.plan.nodes or root in context.flow.owner:
+        found = _node(context, text, reference)
     elif root == "workflow":
-        found = _workflow(look, text, path)
+        found = _workflow(context, text, path)
     elif root in OF_OWN:
-        found = _own(look, text, path)
+        found = _own(context, text, path)
     else:
-        found = _unknown(look, text, reference)
+        found = _unknown(context, text, reference)
     if found is not None:
         yield found
 
 
-def _workflow(look: Look, text: Text, path: tuple[str, ...]) -> Mistake | None:
+def _workflow(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | None:
     if len(path) > 1 and path[1] not in OF_WORKFLOW:
-        hint = choices(look.near(path[1], OF_WORKFLOW, "workflow"), OF_WORKFLOW, "")
+        hint = choices(context.near(path[1], OF_WORKFLOW, "workflow"), OF_WORKFLOW, "")
         return error(text.template.place, f"`workflow` has no `{path[1]}`", path=text.field, hint=hint)
-    if len(path) > 2 and path[1] == "input" and path[2] not in look.plan.inputs:
-        return unknown_input(look, text, path[2])
+    if len(path) > 2 and path[1] == "input" and path[2] not in context.plan.inputs:
+        return unknown_input(context, text, path[2])
     return None
 
 
-def unknown_input(look: Look, text: Text, name: str) -> Mistake:
+def unknown_input(context: CheckContext, text: Text, name: str) -> Mistake:
     """The mistake of naming an input that is not declared."""
-    inputs = look.plan.inputs
+    inputs = context.plan.inputs
     hint = choices(
-        look.near(name, inputs, "inputs"), inputs, f"declare it: `workflow.input.{name}` with a `type`"
+        context.near(name, inputs, "inputs"), inputs, f"declare it: `workflow.input.{name}` with a `type`"
     )
     return error(text.template.place, f"the workflow has no input `{name}`", path=text.field, hint=hint)
 
 
-def _own(look: Look, text: Text, path: tuple[str, ...]) -> Mistake | None:
+def _own(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | None:
     valid = OF_OWN[path[0]]
     if len(path) < 2 or path[1] in valid:
         return None
-    hint = choices(look.near(path[1], valid, path[0]), valid, "")
+    hint = choices(context.near(path[1], valid, path[0]), valid, "")
     return error(text.template.place, f"`{path[0]}` has no `{path[1]}`", path=text.field, hint=hint)
 
 
-def _unknown(look: Look, text: Text, reference: Reference) -> Mistake | None:
+def _unknown(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
     """A name that stands for nothing. In a bare condition it may be a key of the output."""
     root = reference.path[0]
     bare = text.is_condition and text.template.is_plain
     if bare and (len(reference.path) < 2 or reference.path[1] not in (*OF_NODE, "outputs", "errors")):
         return None
-    near = look.near(root, look.plan.nodes, "nodes")
-    if near is None and root in look.plan.inputs:
+    near = context.near(root, context.plan.nodes, "nodes")
+    if near is None and root in context.plan.inputs:
         hint = f"inputs are read as `workflow.input.{root}`"
     else:
-        hint = choices(near, look.plan.nodes, "name a step, or `workflow.input.NAME`")
+        hint = choices(near, context.plan.nodes, "name a step, or `workflow.input.NAME`")
     say = warning if bare or reference.guarded else error
     return say(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
 
 
-def _node(look: Look, text: Text, reference: Reference) -> Mistake | None:
+def _node(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
     root = reference.path[0]
-    inside = look.flow.owner.get(root)
+    inside = context.flow.owner.get(root)
     if inside is not None:
-        return _inside(look, text, root, inside)
-    node = look.plan.nodes[root]
+        return _inside(context, text, root, inside)
+    node = context.plan.nodes[root]
     fields = OF_GROUP if node.type in GROUPS else OF_NODE
     if len(reference.path) > 1 and reference.path[1] not in fields:
         return _no_field(text, node, reference)
-    if reference.guarded or text.is_anywhere or not look.flow.reaches(text.home, text.moment):
+    if reference.guarded or text.is_anywhere or not context.flow.reaches(text.home, text.moment):
         return None
-    if _is_null_at_least(look, text, reference):
+    if _is_null_at_least(context, text, reference):
         return None
-    return _absent(look, text, node, reference) or _unseen(look, text, root)
+    return _absent(context, text, node, reference) or _unseen(context, text, root)
 
 
-def _is_null_at_least(look: Look, text: Text, reference: Reference) -> bool:
+def _is_null_at_least(context: CheckContext, text: Text, reference: Reference) -> bool:
     """Whether explicit mode grants it as optional: then it is null where there is nothing."""
-    if look.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
+    if context.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
         return False
     wanted = reference.path
     for granted in map(input_reference, text.node.input):
@@ -113,9 +113,9 @@ def _is_null_at_least(look: Look, text: Text, reference: Reference) -> bool:
     return False
 
 
-def _inside(look: Look, text: Text, root: str, group: str) -> Mistake:
+def _inside(context: CheckContext, text: Text, root: str, group: str) -> Mistake:
     """A member of a group has no slot of its own; nobody but its group finds it."""
-    home = look.flow.outermost(root)
+    home = context.flow.outermost(root)
     own = text.node is not None and text.node.name == root
     if home == text.home and text.moment == "start":
         if own:
@@ -125,7 +125,7 @@ def _inside(look: Look, text: Text, root: str, group: str) -> Mistake:
         hint = f"do this after `{home}`, with `{home}.outputs`"
     else:
         message = f"`{root}` runs inside `{group}` and has no place of its own"
-        member = f".{root}" if root in look.plan.nodes else ""
+        member = f".{root}" if root in context.plan.nodes else ""
         hint = f"write `{home}.outputs{member if group == home else ''}`"
     return error(text.template.place, message, path=text.field, hint=hint)
 
@@ -141,14 +141,14 @@ def _no_field(text: Text, node: Node, reference: Reference) -> Mistake:
     return say(text.template.place, f"`{node.name}` has no `{asked}`", path=text.field, hint=hint)
 
 
-def _absent(look: Look, text: Text, node: Node, reference: Reference) -> Mistake | None:
+def _absent(context: CheckContext, text: Text, node: Node, reference: Reference) -> Mistake | None:
     """What may not be there on every path."""
     what = reference.path[1] if len(reference.path) > 1 else "output"
     shown = ".".join(reference.path[:2])
     if what == "error":
-        if _is_sure(look, text, node, "failure"):
+        if _is_sure(context, text, node, "failure"):
             return None
-        if not look.flow.is_possible(node.name, "failure"):
+        if not context.flow.is_possible(node.name, "failure"):
             return warning(
                 text.template.place,
                 f"`{shown}` never exists: no route leads on when `{node.name}` fails",
@@ -158,27 +158,27 @@ def _absent(look: Look, text: Text, node: Node, reference: Reference) -> Mistake
         return _maybe(text, shown, f"`{node.name}` does not fail on every path that leads here")
     # A group keeps its record when it fails, and so does a script what it printed.
     kept = node.type in GROUPS or node.type == "script"
-    if not _is_sure(look, text, node, "success") and not (kept and _is_sure(look, text, node, "start")):
+    if not _is_sure(context, text, node, "success") and not (kept and _is_sure(context, text, node, "start")):
         return _maybe(text, shown, f"not every path that leads here has `{node.name}` done")
-    return _maybe_member(look, text, node, reference)
+    return _maybe_member(context, text, node, reference)
 
 
-def _is_sure(look: Look, text: Text, node: Node, how: str) -> bool:
+def _is_sure(context: CheckContext, text: Text, node: Node, how: str) -> bool:
     if node.name == text.home:
         return text.moment != "start" and how in ("start", text.moment)
     assert how in ("start", "success", "failure")
-    return look.flow.is_sure(node.name, how, text.home, text.moment)
+    return context.flow.is_sure(node.name, how, text.home, text.moment)
 
 
 def _maybe(text: Text, shown: str, why: str) -> Mistake:
     return warning(text.template.place, f"`{shown}` may not exist here: {why}", path=text.field, hint=GUARD)
 
 
-def _maybe_member(look: Look, text: Text, node: Node, reference: Reference) -> Mistake | None:
+def _maybe_member(context: CheckContext, text: Text, node: Node, reference: Reference) -> Mistake | None:
     spec = node.spec
     if not isinstance(spec, ParallelSpec) or len(reference.path) < 3 or reference.path[1] != "outputs":
         return None
-    member = look.member(node.name, spec, reference.path[2])
+    member = context.member(node.name, spec, reference.path[2])
     if member is None:
         message = f"`{node.name}` has no member `{reference.path[2]}`"
         hint = choices(None, [one.name for one in spec.members], "name one of its members")
@@ -191,13 +191,13 @@ def _maybe_member(look: Look, text: Text, node: Node, reference: Reference) -> M
     return None
 
 
-def _unseen(look: Look, text: Text, root: str) -> Mistake | None:
+def _unseen(context: CheckContext, text: Text, root: str) -> Mistake | None:
     """What the context mode hides. Routes and the workflow's output see everything."""
-    mode = look.plan.context_mode
+    mode = context.plan.context_mode
     if mode == "accumulate" or text.node is None or text.moment != "start":
         return None
     if mode == "last_only" and text.home is not None:
-        others = look.flow.just_before(text.home) - {root}
+        others = context.flow.just_before(text.home) - {root}
         if others:
             return warning(
                 text.template.place,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
 from failwell.files.mistakes import Mistake, Problems
-from failwell.workflow.check.children import child_path
 from failwell.workflow.check.context import error
-from failwell.workflow.check.executors import BUILT_IN
 from failwell.workflow.check.rules import check
+from failwell.workflow.check.step_rules import BUILT_IN, child_path
 from failwell.workflow.compile import Compiled, compile_file
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from failwell.workflow.plan import Template
 from failwell.workflow.template.environment import Condition, Engine, condition
-from failwell.workflow.template.errors import Mistake
+from failwell.workflow.template.errors import TemplateMistake
 from failwell.workflow.template.fast_path import quick_truth
 from failwell.workflow.template.lookup import FlatNames, Names
 from failwell.workflow.template.render import Parts, fault, is_rendered, render
@@ -27,14 +27,14 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     known = quick_truth(when.text, names) if flat is None else None
     if known is not None:
         return known
-    problem: Mistake
+    problem: TemplateMistake
     try:
         ready = _condition(when.text)
         return (
             _ENGINE.render(ready.source, None, FlatNames(names, ready.dotted) if flat is None else flat)
             == "1"
         )
-    except Mistake as mistake:
+    except TemplateMistake as mistake:
         problem = mistake
     raise fault(problem, when.place)
 
@@ -45,7 +45,7 @@ def read_truth(text: str) -> bool:
 
 
 def check(text: str) -> None:
-    """Compile an expression, to see whether it can be. Raises `Mistake`."""
+    """Compile an expression, to see whether it can be. Raises `TemplateMistake`."""
     _ENGINE.check(_condition(text).source, None)
 
 

@@ -8,10 +8,10 @@ from operator import is_
 from threading import Lock
 from typing import Any, NamedTuple
 
-from failwell.workflow.template.errors import Mistake, Sort
+from failwell.workflow.template.errors import Sort, TemplateMistake
 from failwell.workflow.template.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.template.lookup import MISSING, Names
-from failwell.workflow.template.room import LARGEST, begin, take, taken
+from failwell.workflow.template.memory_budget import LARGEST, begin, take, taken
 from failwell.workflow.template.source_guard import Source, guarded, guarded_expression
 from failwell.workflow.template.tokens import named_in, template_tokens
 from failwell.workflow.template.views import is_view, unwrapped, view
@@ -79,7 +79,7 @@ class Engine:
         self._lock = Lock()
 
     def render(self, text: str, folder: str | None, names: Names) -> str:
-        """The text that a template gives. Raises `Mistake`."""
+        """The text that a template gives. Raises `TemplateMistake`."""
         engine, ready = self._compiled(text, folder)
         given: dict[str, Any] = {}
         for name in ready.names:
@@ -89,7 +89,7 @@ class Engine:
         begin()
         made: str = watched(engine.render_template, ready.name, **given)
         if len(made) > LARGEST:
-            raise Mistake(Sort.MEMORY)
+            raise TemplateMistake(Sort.MEMORY)
         return made
 
     def check(self, text: str, folder: str | None) -> None:
@@ -97,7 +97,7 @@ class Engine:
         self._compiled(text, folder)
         for sort, name, line in named_in(template_tokens(text)):
             if not self._knows(sort, name):
-                raise Mistake(sort, line)
+                raise TemplateMistake(sort, line)
 
     def _knows(self, sort: Sort, name: str) -> bool:
         known = self._known.get((sort, name))
@@ -175,7 +175,7 @@ _CONDITION = (
 
 
 def condition(text: str) -> Condition:
-    """`text`, as a template that the engine can be given. Raises `Mistake`."""
+    """`text`, as a template that the engine can be given. Raises `TemplateMistake`."""
     expression, dotted = guarded_expression(text, _PYTHON_FILTERS)
     # An undefined value passes all tests but the last, which the engine refuses by itself.
     source = _CONDITION.replace("_value is string", "_value is not defined or _value is string")
@@ -183,16 +183,16 @@ def condition(text: str) -> Condition:
 
 
 def watched(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Call into the engine. Whatever comes out of it is a `Mistake` that quotes nothing."""
-    problem: Mistake
+    """Call into the engine. Whatever comes out of it is a `TemplateMistake` that quotes nothing."""
+    problem: TemplateMistake
     try:
         return call(*args, **named)
-    except Mistake as mistake:
+    except TemplateMistake as mistake:
         problem = mistake
     except RecursionError:
-        problem = Mistake(Sort.DEPTH)
+        problem = TemplateMistake(Sort.DEPTH)
     except MemoryError:
-        problem = Mistake(Sort.MEMORY)
+        problem = TemplateMistake(Sort.MEMORY)
     # Python's own errors quote the data, so each becomes a mistake that does not.
     except Exception as error:  # noqa: BLE001
         problem = _mistake(error)
@@ -200,14 +200,14 @@ def watched(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         # A panic of the engine is no `Exception`; a cancellation is none either, and goes on.
         if type(error).__name__ != "PanicException":
             raise
-        problem = Mistake(Sort.OPERATION)
+        problem = TemplateMistake(Sort.OPERATION)
     raise problem
 
 
-def _mistake(error: Exception) -> Mistake:
+def _mistake(error: Exception) -> TemplateMistake:
     sort = _SORTS.get(getattr(error, "kind", ""), Sort.OPERATION)
     sort = _DETAILS.get(getattr(error, "detail", None) or "", sort)
-    return Mistake(sort, getattr(error, "line", None))
+    return TemplateMistake(sort, getattr(error, "line", None))
 
 
 def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
@@ -273,7 +273,7 @@ def _str(value: Any = "") -> str:
 
 
 def _no_value(_: Any) -> str:
-    raise Mistake(Sort.RESULT)
+    raise TemplateMistake(Sort.RESULT)
 
 
 # Functions of our own, because Python's types have methods that a template would reach.

@@ -28,7 +28,7 @@ TIMEOUTS = frozenset({Sort.STEPS})
 LIMITS = frozenset({Sort.MEMORY, Sort.DEPTH, Sort.LENGTH, Sort.RESULT})
 
 
-class Mistake(Exception):
+class TemplateMistake(Exception):
     """A template cannot be parsed or rendered."""
 
     def __init__(self, sort: Sort, line: int | None = None) -> None:

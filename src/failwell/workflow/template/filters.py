@@ -10,8 +10,8 @@ from collections.abc import Callable
 from string import Formatter
 from typing import Any, cast
 
-from failwell.workflow.template.errors import Mistake, Sort
-from failwell.workflow.template.room import LARGEST, take, taken
+from failwell.workflow.template.errors import Sort, TemplateMistake
+from failwell.workflow.template.memory_budget import LARGEST, take, taken
 from failwell.workflow.template.views import behind, is_view, unwrapped, view
 
 LARGEST_KEPT = 8 * LARGEST
@@ -42,7 +42,7 @@ def bounded(value: Any) -> Any:
     """`value`, if it is not too large to be kept or written out; each part counts as often as it occurs."""
     if type(value) is str:
         if len(value) > LARGEST:
-            raise Mistake(Sort.MEMORY)
+            raise TemplateMistake(Sort.MEMORY)
         return value
     level: list[Any] = [value]
     room, items = LARGEST_KEPT, ITEMS
@@ -59,11 +59,11 @@ def bounded(value: Any) -> Any:
                 items -= len(cast("list[Any]", one))
                 below += one
             if room < 0 or items < 0 or len(below) > ITEMS * 2:
-                raise Mistake(Sort.MEMORY)
+                raise TemplateMistake(Sort.MEMORY)
         if not below:
             return value
         level = below
-    raise Mistake(Sort.DEPTH)
+    raise TemplateMistake(Sort.DEPTH)
 
 
 def plain_json(value: Any) -> Any:
@@ -73,9 +73,9 @@ def plain_json(value: Any) -> Any:
 
 def _width(value: Any) -> int:
     if type(value) is not int:
-        raise Mistake(Sort.ARGUMENTS)
+        raise TemplateMistake(Sort.ARGUMENTS)
     if value > _WIDEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     return max(value, 0)
 
 
@@ -88,7 +88,7 @@ def _text(value: Any) -> str:
 def kept(value: Any) -> Any:
     """A value that is given a name, if it is within bounds."""
     if value is MISSING_VALUE:
-        raise Mistake(Sort.UNDEFINED)
+        raise TemplateMistake(Sort.UNDEFINED)
     found = bounded(unwrapped(value))
     take(len(found) if isinstance(found, str) else 0)
     return view(found)
@@ -133,7 +133,7 @@ def _float(value: Any, default: Any = 0.0) -> Any:
 
 def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
     if method not in {"common", "ceil", "floor"} or type(precision) is not int or abs(precision) > 300:
-        raise Mistake(Sort.ARGUMENTS)
+        raise TemplateMistake(Sort.ARGUMENTS)
     if method == "common":
         return round(value, precision)
     from math import ceil, floor
@@ -149,18 +149,18 @@ def _format(value: Any, *args: Any, **named: Any) -> str:
         for part in field.groups():
             # A `*` takes the width out of the data, where it cannot be seen beforehand.
             if part is not None and (part == "*" or len(part) > 5 or int(part) > _WIDEST):
-                raise Mistake(Sort.MEMORY)
+                raise TemplateMistake(Sort.MEMORY)
             room += int(part or 0)
     given = [bounded(unwrapped(one)) for one in (*args, *named.values())]
     if room > LARGEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     return pattern % (dict(zip(named, given, strict=True)) if named else tuple(given))
 
 
 def _replace(value: Any, old: Any, new: Any, count: Any = -1) -> str:
     text, old, new = _text(value), _text(old), _text(new)
     if len(text) + text.count(old) * max(len(new) - len(old), 0) > LARGEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     return text.replace(old, new, -1 if count is None else count)
 
 
@@ -170,14 +170,14 @@ def _join(value: Any, d: Any = "", attribute: Any = None) -> str:
     else:
         found = unwrapped(value)
         if not isinstance(found, list | tuple | dict):
-            raise Mistake(Sort.OPERATION)
+            raise TemplateMistake(Sort.OPERATION)
         parts = list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
     if attribute is not None:
         for step in str(attribute).split("."):
             parts = [part[int(step)] if isinstance(part, list) else part[step] for part in parts]
     texts, between = [_text(part) for part in parts], _text(d)
     if sum(map(len, texts)) + len(between) * len(texts) > LARGEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     return between.join(texts)
 
 
@@ -185,7 +185,7 @@ def _indent(value: Any, width: Any = 4, first: Any = False, blank: Any = False) 
     text = _text(value)
     space = width if type(width) is str else " " * _width(width)
     if len(text) + (text.count("\n") + 1) * len(space) > LARGEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     head, *lines = text.split("\n")
     made = "\n".join([head, *(space + line if line or blank else line for line in lines)])
     return space + made if first else made
@@ -196,7 +196,7 @@ def _truncate(
 ) -> str:
     text = _text(value)
     if length < len(end) or leeway < 0:
-        raise Mistake(Sort.ARGUMENTS)
+        raise TemplateMistake(Sort.ARGUMENTS)
     if len(text) <= length + leeway:
         return text
     cut = text[: length - len(end)]
@@ -214,13 +214,13 @@ def _wordcount(value: Any) -> int:
 def _rows(value: Any) -> list[Any]:
     found = unwrapped(value)
     if not isinstance(found, list | tuple):
-        raise Mistake(Sort.OPERATION)
+        raise TemplateMistake(Sort.OPERATION)
     return list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
 
 
 def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
     if _width(linecount) < 1:
-        raise Mistake(Sort.ARGUMENTS)
+        raise TemplateMistake(Sort.ARGUMENTS)
     values = _rows(value)
     made = [values[at : at + linecount] for at in range(0, len(values), linecount)]
     if made and fill_with is not None:
@@ -230,7 +230,7 @@ def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
 
 def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
     if _width(slices) < 1:
-        raise Mistake(Sort.ARGUMENTS)
+        raise TemplateMistake(Sort.ARGUMENTS)
     values = _rows(value)
     each, longer = divmod(len(values), slices)
     made: list[Any] = []
@@ -252,14 +252,14 @@ class _Plain(Formatter):
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
         if not field_name.isidentifier() and not field_name.isdigit():
-            raise Mistake(Sort.ARGUMENTS)
+            raise TemplateMistake(Sort.ARGUMENTS)
         return self.get_value(
             int(field_name) if field_name.isdigit() else field_name, args, kwargs
         ), field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if _WIDE.search(format_spec):
-            raise Mistake(Sort.MEMORY)
+            raise TemplateMistake(Sort.MEMORY)
         return format(value if isinstance(value, str | int | float) else _text(value), format_spec)
 
 
@@ -270,7 +270,7 @@ def _format_method(value: Any, *args: Any, **named: Any) -> str:
 def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Any, *args: Any, **named: Any) -> Any:
         if value is MISSING_VALUE:
-            raise Mistake(Sort.UNDEFINED)
+            raise TemplateMistake(Sort.UNDEFINED)
         made = function(value, *args, **named)
         return taken(made) if isinstance(made, str) else made
 
@@ -280,7 +280,7 @@ def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
 def _of_text(function: Callable[..., str]) -> Callable[..., str]:
     def call(value: Any, *args: Any, **named: Any) -> str:
         if not isinstance(value, str):
-            raise Mistake(Sort.UNKNOWN_FUNCTION)
+            raise TemplateMistake(Sort.UNKNOWN_FUNCTION)
         return function(value, *args, **named)
 
     return call

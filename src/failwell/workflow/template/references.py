@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.workflow.plan import Template
-from failwell.workflow.template.errors import Mistake
+from failwell.workflow.template.errors import TemplateMistake
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
@@ -83,7 +83,7 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
             if is_expression
             else list(_tags(template_tokens(template.text)))
         )
-    except Mistake:
+    except TemplateMistake:
         return frozenset()
     own = _GIVEN.union(*(_own(tag) for tag in tags))
     found = [one for tag in tags for one in _paths(tag)]
@@ -254,3 +254,32 @@ def _declared(text: str) -> tuple[str, ...]:
     if not rest or rest[0] not in SLOTS:
         rest = ["output", *rest]
     return (root, *rest)
+
+
+# ---------------------------------------------------------------- plain templates
+
+# A large workflow has tens of thousands of templates, and nearly all of them are text and tags that hold a dotted
+# name. These are matched by a pattern; everything else goes to the tokenizer.
+_TAG = re.compile(
+    r"\{\{-?[ \t]*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*(?:\|[ \t]*(?:(default)\((?:'[\w .,:/-]*')?\)|json|tojson)[ \t]*)?-?\}\}"
+)
+_RESERVED_WORDS = frozenset(
+    {
+        "and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true", "True",
+        "loop", "caller", "super", "self", "varargs", "kwargs",
+    }
+)  # fmt: skip
+
+
+def simple_references(text: str) -> frozenset[Reference] | None:
+    """What a template refers to, or `None` if it is not of this shape and has to be parsed."""
+    rest = _TAG.sub("", text)
+    if "{" in rest or "}" in rest:
+        return None
+    found: list[Reference] = []
+    for path, guard in _TAG.findall(text):
+        steps = tuple(path.split("."))
+        if not _RESERVED_WORDS.isdisjoint(steps):
+            return None
+        found.append(Reference(steps, bool(guard)))
+    return frozenset(found)

@@ -16,7 +16,7 @@ from failwell.fault.base import Fault
 from failwell.files.tree import Place
 from failwell.workflow.plan import Template, Value
 from failwell.workflow.template.environment import Engine
-from failwell.workflow.template.errors import LIMITS, TIMEOUTS, Mistake, Sort
+from failwell.workflow.template.errors import LIMITS, TIMEOUTS, Sort, TemplateMistake
 from failwell.workflow.template.fast_path import quick_text
 from failwell.workflow.template.lookup import Names
 
@@ -51,7 +51,7 @@ class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
     """A template or a condition took more steps than it may."""
 
 
-def fault(mistake: Mistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
+def fault(mistake: TemplateMistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
     """The fault that says of `mistake` what may be said."""
     cls = TemplateFailed
     if mistake.sort in TIMEOUTS:
@@ -99,7 +99,7 @@ class FolderParts:
             return None
         if file not in self._seen:
             if file.stat().st_size > _LARGEST_PART:
-                raise Mistake(Sort.LENGTH)
+                raise TemplateMistake(Sort.LENGTH)
             text = file.read_text(encoding="utf-8")
             self._seen[file] = text if self._resolve is None else self._resolve(text)
         return self._seen[file], str(file.parent)
@@ -118,10 +118,10 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     made = quick_text(template.text, names)
     if made is not None:
         return made
-    problem: Mistake
+    problem: TemplateMistake
     try:
         return engine_for(template, parts).render(template.text, template.folder, names)
-    except Mistake as mistake:
+    except TemplateMistake as mistake:
         problem = mistake
     # Raised out here, the fault has no context through which somebody could print the first error.
     raise fault(problem, template.place)
@@ -169,7 +169,7 @@ def syntax_mistake(
 def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
     try:
         compile_it()
-    except Mistake as mistake:
+    except TemplateMistake as mistake:
         return SyntaxMistake(mistake.line or 1, mistake.sort.value)
     return None
 

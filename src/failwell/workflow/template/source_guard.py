@@ -9,7 +9,7 @@ bound; and a filter written in Python is told undefined from null.
 from itertools import pairwise
 from typing import NamedTuple
 
-from failwell.workflow.template.errors import Mistake, Sort
+from failwell.workflow.template.errors import Sort, TemplateMistake
 from failwell.workflow.template.filters import METHODS
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def guarded(text: str, python_filters: frozenset[str]) -> Source:
-    """`text`, safe to compile. Raises `Mistake`."""
+    """`text`, safe to compile. Raises `TemplateMistake`."""
     tokens = template_tokens(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -77,7 +77,7 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
                 has_parts = True
                 parts += [str(token[1]) for token in tag if token[0] == "str"]
         if branches > MOST_BRANCHES or depth > DEEPEST:
-            raise Mistake(Sort.DEPTH, line)
+            raise TemplateMistake(Sort.DEPTH, line)
         at = end + 1
     return Source(_edited(text, edits), tuple(parts), has_parts, largest)
 
@@ -86,7 +86,7 @@ def guarded_expression(text: str, python_filters: frozenset[str]) -> tuple[str, 
     """A condition, safe to compile, and the names in it that a dot or a bracket follows."""
     tokens = expression_tokens(text)
     if len(tokens) < 2:
-        raise Mistake(Sort.SYNTAX, 1)
+        raise TemplateMistake(Sort.SYNTAX, 1)
     _bounded(tokens, 1)
     dotted = frozenset(
         str(token[1])
@@ -102,9 +102,9 @@ def _bounded(tag: list[Token], line: int) -> None:
         if (kind == "op" and value in _OPERATORS) or (kind == "name" and value in _WORDS)
     )  # fmt: skip
     if operators > MOST_OPERATORS or len(tag) > MOST_TOKENS:
-        raise Mistake(Sort.DEPTH, line)
+        raise TemplateMistake(Sort.DEPTH, line)
     if sum(1 for token in tag if token[:2] == ("op", "*")) > MOST_PRODUCTS:
-        raise Mistake(Sort.MEMORY, line)
+        raise TemplateMistake(Sort.MEMORY, line)
 
 
 def _opens(word: str, tag: list[Token]) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.workflow.template.errors import Mistake, Sort
+from failwell.workflow.template.errors import Sort, TemplateMistake
 
 Token = tuple[str, Any, int, int, int]
 
@@ -39,7 +39,7 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 def template_tokens(text: str) -> list[Token]:
     """The tokens of a whole template."""
     if len(text) > LONGEST:
-        raise Mistake(Sort.LENGTH)
+        raise TemplateMistake(Sort.LENGTH)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens: list[Token] = []
@@ -60,7 +60,7 @@ def template_tokens(text: str) -> list[Token]:
 def expression_tokens(text: str) -> list[Token]:
     """The tokens of a condition that stands by itself."""
     if len(text) > LONGEST_EXPRESSION:
-        raise Mistake(Sort.LENGTH)
+        raise TemplateMistake(Sort.LENGTH)
     tokens: list[Token] = []
     _, _, line = _inside(text, 0, 1, None, tokens)
     tokens.append(("end", None, line, len(text), len(text)))
@@ -92,12 +92,12 @@ def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tup
     if sign == "{#":
         end = text.find("#}", at)
         if end < 0:
-            raise Mistake(Sort.SYNTAX, line)
+            raise TemplateMistake(Sort.SYNTAX, line)
         return end + 2, line + text.count("\n", at, end)
     if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
         end = _RAW_END.search(text, raw.end())
         if end is None:
-            raise Mistake(Sort.SYNTAX, line)
+            raise TemplateMistake(Sort.SYNTAX, line)
         _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
         return end.end(), line + text.count("\n", raw.start(), end.end())
     kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
@@ -124,10 +124,10 @@ def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token
         if at >= len(text):
             if close is None and not open_ones:
                 return at, at, line
-            raise Mistake(Sort.SYNTAX, line)
+            raise TemplateMistake(Sort.SYNTAX, line)
         found = _TOKEN.match(text, at)
         if found is None:
-            raise Mistake(Sort.SYNTAX, line)
+            raise TemplateMistake(Sort.SYNTAX, line)
         kind, piece = str(found.lastgroup), found.group()
         at = found.end()
         if kind != "space":
@@ -141,7 +141,7 @@ def _balance(piece: str, open_ones: list[str], line: int) -> None:
     if piece in _CLOSES:
         open_ones.append(_CLOSES[piece])
     elif piece in {")", "]", "}"} and (not open_ones or open_ones.pop() != piece):
-        raise Mistake(Sort.SYNTAX, line)
+        raise TemplateMistake(Sort.SYNTAX, line)
 
 
 def _value(kind: str, piece: str, line: int) -> Any:
@@ -154,5 +154,5 @@ def _value(kind: str, piece: str, line: int) -> Any:
             # Enough for names of parts and keys; what a text is worth, the engine decides.
             return _ESCAPED.sub(r"\1", piece[1:-1])
     except ValueError:
-        raise Mistake(Sort.SYNTAX, line) from None
+        raise TemplateMistake(Sort.SYNTAX, line) from None
     return piece

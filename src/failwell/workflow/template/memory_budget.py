@@ -7,7 +7,7 @@ Python, which is every value that is written and every filter that can grow a te
 from threading import local
 from time import monotonic
 
-from failwell.workflow.template.errors import Mistake, Sort
+from failwell.workflow.template.errors import Sort, TemplateMistake
 
 LARGEST = 4 * 1024 * 1024
 """Characters of one text, and of all that comes out."""
@@ -35,14 +35,14 @@ def take(size: int) -> None:
     """Use room for `size` characters."""
     _LEFT.room -= size
     if _LEFT.room < 0:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     if monotonic() > _LEFT.until:
-        raise Mistake(Sort.STEPS)
+        raise TemplateMistake(Sort.STEPS)
 
 
 def taken(text: str) -> str:
     """`text`, with its room taken."""
     if len(text) > LARGEST:
-        raise Mistake(Sort.MEMORY)
+        raise TemplateMistake(Sort.MEMORY)
     take(len(text))
     return text

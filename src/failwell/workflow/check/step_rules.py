@@ -1,0 +1,124 @@
+"""Rules about single steps: template syntax, missing executors, limits, inputs of sub-workflows."""
+
+import os.path
+from collections.abc import Iterator
+
+from failwell.files.mistakes import Mistake
+from failwell.workflow.check.context import CheckContext, Placed, choices, error, warning
+from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
+from failwell.workflow.template.errors import Sort
+
+_HINT = "look for a brace, a quote or an `end…` that is missing"
+_HINTS: dict[str, str] = {
+    Sort.UNKNOWN_FILTER: "look at the word after `|`: it is no filter",
+    Sort.UNKNOWN_TEST: "look at the word after `is`: it is no test",
+    Sort.LENGTH: "put the text into a file of its own, and let a script read it",
+}
+
+
+def syntax(context: CheckContext) -> Iterator[Mistake]:
+    """Each broken text, with the line inside it."""
+    for text in context.texts:
+        broken = context.syntax_mistake(text)
+        if broken is not None:
+            yield error(
+                text.template.place,
+                f"`{text.field}` cannot be read: {broken}",
+                path=text.field,
+                hint=_HINTS.get(broken.partition(" on line")[0], _HINT),
+            )
+
+
+EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
+"""Type of node → the extra that brings its executor. Every other type runs without one."""
+
+BUILT_IN: frozenset[str] = frozenset({"job"})
+"""Types of `EXECUTORS` that this installation can run."""
+
+
+def executors(context: CheckContext) -> Iterator[Mistake]:
+    """Nodes that nothing here can run."""
+    for node, _, path, _ in context.everything:
+        extra = EXECUTORS.get(node.type)
+        if extra is not None and node.type not in context.available:
+            yield error(
+                node.place,
+                f"`{node.name}` is of type `{node.type}`, and this type of node needs the extra `{extra}`,"
+                " which is not installed here",
+                path=f"{path}.type",
+                hint=f"install `failwell[{extra}]`",
+            )
+
+
+def limits(context: CheckContext) -> Iterator[Mistake]:
+    """Iterations, time and money that cannot be enough."""
+    plan = context.plan
+    most = plan.limits.max_iterations
+    if most is not None:
+        fewest = context.flow.fewest_steps()
+        if fewest is not None and fewest > most:
+            yield warning(
+                None,
+                f"the shortest run takes {fewest} steps, but `max_iterations` is {most}",
+                path="workflow.limits.max_iterations",
+                hint=f"allow {fewest} or more",
+            )
+    for placed in context.everything:
+        node, spec = placed.node, placed.node.spec
+        seconds = spec.duration if isinstance(spec, WaitSpec) else getattr(spec, "timeout", None)
+        whole = plan.limits.timeout_seconds
+        if whole is not None and isinstance(seconds, int | float) and seconds > whole:
+            verb = "waits" if isinstance(spec, WaitSpec) else "may take"
+            yield warning(
+                node.place,
+                f"`{node.name}` {verb} {seconds:g} s, but the whole run has {whole:g} s",
+                path=f"{placed.path}.{'duration' if isinstance(spec, WaitSpec) else 'timeout'}",
+                hint="give the run more time with `workflow.limits.timeout_seconds`",
+            )
+        budget = plan.limits.budget_usd
+        if budget is not None and node.estimate_usd is not None and node.estimate_usd > budget:
+            yield warning(
+                node.place,
+                f"`{node.name}` is expected to cost ${node.estimate_usd:g}, but the whole run has ${budget:g}",
+                path=f"{placed.path}.estimate_usd",
+                hint="raise `workflow.limits.budget_usd`",
+            )
+
+
+def child_path(plan: Plan, spec: WorkflowSpec) -> str | None:
+    """The file of a sub-workflow, resolved against the one that names it; `None` if a template chooses it."""
+    if not spec.path.is_plain:
+        return None
+    return os.path.normpath(os.path.join(plan.folder, spec.path.text))  # noqa: PTH118
+
+
+def child_of(context: CheckContext, spec: WorkflowSpec) -> Plan | None:
+    """The plan behind a step, if it was compiled."""
+    path = child_path(context.plan, spec)
+    return None if path is None else context.children.get(path)
+
+
+def children(context: CheckContext) -> Iterator[Mistake]:
+    """What each step hands to the inputs of its sub-workflow."""
+    for placed in context.everything:
+        spec = placed.node.spec
+        if isinstance(spec, WorkflowSpec) and (child := child_of(context, spec)) is not None:
+            yield from _inputs(context, placed, spec, child)
+
+
+def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Plan) -> Iterator[Mistake]:
+    name = placed.node.name
+    path = f"{placed.path}.input_mapping"
+    given = context.plan.inputs if spec.input_mapping is None else spec.input_mapping
+    if spec.input_mapping is not None:
+        for key in spec.input_mapping:
+            if key not in child.inputs:
+                near = context.near(key, child.inputs, spec.path.text)
+                hint = choices(near, child.inputs, f"`{spec.path.text}` declares no inputs")
+                message = f"`{spec.path.text}` has no input `{key}`"
+                yield error(placed.node.place, message, path=f"{path}.{key}", hint=hint)
+    for key, declared in child.inputs.items():
+        if declared.required and not declared.has_default and key not in given:
+            message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not give it"
+            hint = f"add `{key}` to its `input_mapping`"
+            yield error(placed.node.place, message, path=path, hint=hint)
