@@ -76,6 +76,8 @@ def read_anything(data: bytes) -> None:
         mistakes += check(compiled.plan)
     elif not any(mistake.is_error for mistake in mistakes):
         raise AssertionError("a file without a plan has no error")
+    if compiled.partial is not None:
+        mistakes += check(compiled.partial.plan, partial=compiled.partial)
     render(mistakes)
     to_json(mistakes)
     to_markdown(mistakes)

@@ -169,7 +169,11 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[Mistake] = []
         self.left_out = 0
-        self._said: set[tuple[Place | None, str]] = set()
+        self.errors = 0
+        """Every error that was added, those that are left out or repeated included."""
+        self.unsure: set[str] = set()
+        """What cannot be known about the file because of its mistakes, as topics that the shapes name."""
+        self._seen: set[tuple[Place | None, str]] = set()
 
     def add(
         self,
@@ -183,12 +187,13 @@ class Problems:
         also: tuple[Place, ...] = (),
     ) -> None:
         """Keep one mistake, once: a part that is used twice through an alias is wrong only once."""
-        if (place, message) in self._said:
+        self.errors += severity == "error"
+        if (place, message) in self._seen:
             return
         if len(self.found) >= MOST:
             self.left_out += 1
             return
-        self._said.add((place, message))
+        self._seen.add((place, message))
         path = at if isinstance(at, str) else spelled(at)
         self.found.append(
             Mistake(
@@ -203,9 +208,13 @@ class Problems:
         )
 
     def wrong(self, item: Item, at: Path, message: str, **more: Any) -> None:
-        """Keep a mistake about a value."""
+        """Keep a mistake about a value; one that stands for a file that could not be read has its mistake already."""
+        if item.is_unread:
+            self.errors += 1
+            return
         if len(self.found) >= MOST:
             self.left_out += 1
+            self.errors += 1
             return
         self.add(message, item.place, at, **more)
 

@@ -1,20 +1,25 @@
-"""Types that hold others: lists, mappings, alternatives, and what is made of a value once it is read."""
+"""Values that hold others: lists, mappings, alternatives, and closed mappings with known keys.
+
+A value with a mistake in it is a `Wrong` that keeps the part that could be read, so that the rest of a file can
+be checked in the same pass. What cannot be known because of a mistake is noted in `Problems.unsure`.
+"""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from failwell.files.mistakes import Problems
 from failwell.files.tree import Item, Path, is_list, is_map
-from failwell.files.values import (
-    WRONG,
-    Schema,
-    Type,
-    name_of,
-    nearest,
-    shown,
-    sort_of,
-)
+from failwell.files.values import WRONG, Schema, Type, Wrong, name_of, nearest, shown, sort_of
+
+
+def readable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without mistakes; of one with a mistake, the part that could be read."""
+    return {
+        key: value.rest if isinstance(value, Wrong) else value
+        for key, value in values.items()
+        if not isinstance(value, Wrong) or value.rest is not None
+    }
 
 
 class Many:
@@ -43,7 +48,7 @@ class Many:
         if not is_list(value):
             if self.single:
                 one = self.each.read(item, at, on)
-                return WRONG if one is WRONG else (one,)
+                return WRONG if isinstance(one, Wrong) else (one,)
             on.wrong(item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint=self.instead)
             return WRONG
         if len(value) < self.least:
@@ -54,12 +59,15 @@ class Many:
         made = [read(child, (at, index), on) for index, child in enumerate(value)]
         if self.distinct:
             self._distinct(value, made, at, on)
-        return WRONG if WRONG in made else tuple(made)
+        for one in made:
+            if type(one) is Wrong:
+                return Wrong(tuple(_rests(made)))
+        return tuple(made)
 
     def _distinct(self, items: list[Item], made: list[Any], at: Path, on: Problems) -> None:
         seen: dict[Any, Item] = {}
         for index, (child, one) in enumerate(zip(items, made, strict=True)):
-            if one is WRONG:
+            if isinstance(one, Wrong):
                 continue
             if one in seen:
                 quoted = f"`{shown(child)}` " if shown(child) else "an entry "
@@ -100,14 +108,17 @@ class Named:
             return WRONG
         if len(value) < self.least:
             on.wrong(item, at, f"{name_of(at)} must not be empty")
+            return Wrong({})
         made: dict[str, Any] = {}
         for key, child in value.items():
             if self.key is not None and self.key.fullmatch(key) is None:
                 on.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (at, key))
-                continue
-            one = self.each.read(child, (at, key), on)
-            if one is not WRONG:
-                made[key] = one
+                made[key] = WRONG
+            else:
+                made[key] = self.each.read(child, (at, key), on)
+        for one in made.values():
+            if type(one) is Wrong:
+                return Wrong(readable(made))
         return made
 
     def schema(self) -> Schema:
@@ -142,7 +153,7 @@ _KINDS = {str: "text", dict: "mapping", list: "list", bool: "flag", int: "number
 
 
 class Made:
-    """A type whose value is turned into something else by `make(value, item, at, on)`."""
+    """A type whose value is turned into something else by `make(value, item, at, on)`, once it has no mistake."""
 
     def __init__(self, of: Type, make: Callable[[Any, Item, Path, Problems], Any]) -> None:
         self.of = of
@@ -150,7 +161,7 @@ class Made:
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = self.of.read(item, at, on)
-        return WRONG if value is WRONG else self.make(value, item, at, on)
+        return value if isinstance(value, Wrong) else self.make(value, item, at, on)
 
     def schema(self) -> Schema:
         return self.of.schema()
@@ -175,23 +186,51 @@ class Ref:
         return {"$ref": f"#/$defs/{self.name}"}
 
 
-Make = Callable[[dict[str, Any], Item, Path, Problems], Any]
+def _rests(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if not isinstance(value, Wrong):
+            yield value
+        elif value.rest is not None:
+            yield value.rest
+
+
+# ---------------------------------------------------------------- closed mappings
+
+Values = dict[str, Any]
+Make = Callable[[Values, Item, Path, Problems], Any]
+Rescue = Callable[[Values, Item, Path], Any]
 
 
 class Key:
-    """One key of a shape. With `null`, a written `null` is a value; else it is as if left out."""
+    """One key of a shape. With `null`, a written `null` is a value; else it is as if left out.
 
-    __slots__ = ("about", "is_required", "null", "type")
+    `topics` names what is not known about the file as a whole when the key cannot be read.
+    """
 
-    def __init__(self, of: Type, about: str = "", *, required: bool = False, null: bool = False) -> None:
+    __slots__ = ("about", "is_required", "null", "topics", "type")
+
+    def __init__(
+        self,
+        of: Type,
+        about: str = "",
+        *,
+        required: bool = False,
+        null: bool = False,
+        topics: tuple[str, ...] = (),
+    ) -> None:
         self.type = of
         self.about = about
         self.is_required = required
         self.null = null
+        self.topics = topics
 
 
 class Shape:
-    """A closed mapping. `one_of` lists keys of which exactly one must be there; `at_most` of which one may."""
+    """A mapping with known keys. `one_of` lists keys of which exactly one must be there; `at_most` of which one may.
+
+    `check` looks at the values together, wrong ones included. `make` turns values without mistakes into something
+    else, and `rescue` does the same with those that could be read when others could not.
+    """
 
     def __init__(
         self,
@@ -199,6 +238,8 @@ class Shape:
         keys: Mapping[str, Key],
         *,
         make: Make | None = None,
+        rescue: Rescue | None = None,
+        check: Callable[[Values, Item, Path, Problems], None] | None = None,
         one_of: tuple[str, ...] = (),
         at_most: tuple[tuple[str, ...], ...] = (),
         about: str = "",
@@ -208,55 +249,78 @@ class Shape:
         """What the block is called in messages, such as `a route`."""
         self.keys = dict(keys)
         self.make = make
+        self.rescue = rescue
+        self.check = check
         self.one_of = one_of
         self.at_most = at_most
         self.about = about
         self.elsewhere = elsewhere or {}
-        """Keys that are known in other shapes, and what to say about them here."""
+        """Keys that are known in other shapes, and the hint that is given for them here."""
         self.required = tuple(key for key, held in self.keys.items() if held.is_required)
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        """The values by key; what `make` makes of them, where there is one."""
+        """What `make` makes of the values, or the values themselves."""
+        values = self.values(item, at, on)
+        if type(values) is Wrong:
+            return values
+        if self.check is not None:
+            self.check(values, item, at, on)
+        if is_right(values):
+            return values if self.make is None else self.make(values, item, at, on)
+        if self.make is None:
+            return Wrong(readable(values))
+        return WRONG if self.rescue is None else Wrong(self.rescue(readable(values), item, at))
+
+    def values(self, item: Item, at: Path, on: Problems) -> Any:
+        """The values by key, those with mistakes as `Wrong`; a `Wrong` if there is no mapping at all."""
         if not is_map(item.value):
             on.wrong(
                 item, at, f"{name_of(at)} must be a mapping ({self.name}), not {sort_of(item.value)}",
                 hint=f"its keys are {', '.join(list(self.keys)[:8])}",
             )  # fmt: skip
+            self._doubt(self.keys, on)
             return WRONG
-        got: dict[str, Any] = {}
+        values: Values = {}
         known = self.keys
         for key, child in item.value.items():
             held = known.get(key)
             if held is None:
                 self._unknown(key, item, at, on)
             elif child.value is not None or held.null:
-                got[key] = held.type.read(child, (at, key), on)
+                value = values[key] = held.type.read(child, (at, key), on)
+                if type(value) is Wrong and value.rest is None:
+                    on.unsure.update(held.topics)
         for key in self.required:
-            if key not in got:
+            if key not in values:
                 on.wrong(item, at, f"{self.name} needs `{key}`", hint=known[key].about)
-                got[key] = WRONG
+                values[key] = WRONG
+                self._doubt((key,), on)
         if self.one_of:
-            self._exactly_one(got, item, at, on)
+            self._exactly_one(values, item, at, on)
         for group in self.at_most:
-            self._together([key for key in group if key in got], item, at, on)
-        return got if self.make is None else self.make(got, item, at, on)
+            self._together([key for key in group if key in values], item, at, on)
+        return values
+
+    def _doubt(self, keys: Iterable[str], on: Problems) -> None:
+        for key in keys:
+            on.unsure.update(self.keys[key].topics)
 
     def _unknown(self, key: str, item: Item, at: Path, on: Problems) -> None:
-        if on.is_full:
-            on.left_out += 1
-            return
-        said = self.elsewhere.get(key)
-        if said is None:
+        hint = self.elsewhere.get(key)
+        near = ""
+        if hint is None and not on.is_full:
             near = nearest(key, self.keys)
-            said = f"did you mean `{near}`?" if near else f"its keys are {', '.join(sorted(self.keys))}"
-        on.add(f"{self.name} has no key `{key[:100]}`", item.key_place(key), (at, key), hint=said)
+            hint = f"did you mean `{near}`?" if near else f"its keys are {', '.join(sorted(self.keys))}"
+        self._doubt((near,) if near else self.keys, on)
+        on.add(f"{self.name} has no key `{key[:100]}`", item.key_place(key), (at, key), hint=hint or "")
 
-    def _exactly_one(self, got: dict[str, Any], item: Item, at: Path, on: Problems) -> None:
-        there = [key for key in self.one_of if key in got]
+    def _exactly_one(self, values: Values, item: Item, at: Path, on: Problems) -> None:
+        there = [key for key in self.one_of if key in values]
         if not there:
             words = ", ".join(f"`{key}`" for key in self.one_of)
             on.wrong(item, at, f"{self.name} needs exactly one of {words}", hint="add one of them")
-            got[self.one_of[0]] = WRONG
+            values[self.one_of[0]] = WRONG
+            self._doubt(self.one_of, on)
         self._together(there, item, at, on)
 
     def _together(self, there: list[str], item: Item, at: Path, on: Problems) -> None:
@@ -269,6 +333,7 @@ class Shape:
                 hint="keep one of them",
                 also=(item.key_place(there[0]),),
             )
+            self._doubt(there, on)
 
     def schema(self) -> Schema:
         """The shape as JSON Schema."""
@@ -304,6 +369,6 @@ class Shape:
         return made
 
 
-def is_right(got: Mapping[str, Any]) -> bool:
+def is_right(values: Mapping[str, Any]) -> bool:
     """Whether every value of a shape could be read."""
-    return WRONG not in got.values()
+    return not any(type(value) is Wrong for value in values.values())

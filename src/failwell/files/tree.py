@@ -28,7 +28,18 @@ def is_list(value: object) -> bool:
 class Item:
     """One value of a file. `value` is a scalar, a list of items, or a dict of items by key."""
 
-    __slots__ = ("column", "file", "folder", "height", "keys", "line", "value", "veiled", "weight")
+    __slots__ = (
+        "column",
+        "file",
+        "folder",
+        "height",
+        "is_unread",
+        "keys",
+        "line",
+        "value",
+        "veiled",
+        "weight",
+    )
 
     def __init__(self, value: Any, line: int, column: int, file: str, folder: str | None = None) -> None:
         self.value = value
@@ -42,6 +53,8 @@ class Item:
         """Line and column of each key of a mapping."""
         self.veiled = False
         """Whether the value came from an environment variable and must not be quoted."""
+        self.is_unread = False
+        """Whether it stands for an included file that could not be read."""
         self.height = 1
         """How many levels it has, those behind aliases and in included files counted."""
         self.weight = 1

@@ -1,4 +1,8 @@
-"""What every type of value shares: the mark of a mistake, and the words that messages are made of."""
+"""What a single value of a file may be: text, number, truth value, word, duration, or anything.
+
+Every type can read an item of the tree and can describe itself as JSON Schema. A value that came from an
+environment variable is text; where a number or a truth value is wanted it is read as one.
+"""
 
 import re
 from typing import Any, Final, Protocol
@@ -10,14 +14,19 @@ from failwell.files.tree import Item, Path
 Schema = dict[str, Any]
 
 
-class _Wrong:
-    """The result of reading a value that is a mistake."""
+class Wrong:
+    """The result of reading a value that has a mistake. `rest` is the part that could be read, `None` if none could."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self, rest: Any = None) -> None:
+        self.rest = rest
 
     def __repr__(self) -> str:
-        return "WRONG"
+        return f"Wrong({self.rest!r})"
 
 
-WRONG: Final = _Wrong()
+WRONG: Final = Wrong()
 VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$\{"}
 """A text that an environment variable stands in, where something else is wanted."""
 
@@ -26,7 +35,7 @@ class Type(Protocol):
     """What a value may be."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
-        """The value, or `WRONG` after a mistake was put on the list."""
+        """The value, or a `Wrong` after a mistake was put on the list."""
         ...
 
     def schema(self) -> Schema:

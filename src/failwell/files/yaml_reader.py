@@ -257,7 +257,10 @@ class _Composer:
             except NotJson as problem:
                 item.value = self.not_json(problem, mark, key)
         if event.tag == "!file":
-            item = self.include(str(item.value), item, at) or item
+            errors = self.problems.errors
+            included = self.include(str(item.value), item, at)
+            item.is_unread = included is None and self.problems.errors > errors
+            item = included or item
         elif event.tag is not None:
             self.tagged(event.tag, mark, key)
         if event.anchor is not None:

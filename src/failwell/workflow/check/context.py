@@ -9,6 +9,7 @@ from failwell.files.tree import Place
 from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.raisable_kinds import Raisable, Universe
 from failwell.workflow.check.template_texts import Text, loop_names, texts_of_node, texts_of_workflow
+from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.plan import ForEachSpec, Member, Node, ParallelSpec, Plan
 from failwell.workflow.template.references import Reference, references, simple_references
 from failwell.workflow.template.render import syntax_mistake
@@ -49,12 +50,24 @@ class Use(NamedTuple):
 
 
 class CheckContext:
-    """One plan under check, with what the rules share."""
+    """One plan under check, with what the rules share.
+
+    Of a file with mistakes in its shape the plan is partial. Rules ask `knows` and `is_complete` before they
+    report something that may follow from such a mistake.
+    """
 
     def __init__(
-        self, plan: Plan, *, as_root: bool, children: Mapping[str, Plan], available: Collection[str]
+        self,
+        plan: Plan,
+        *,
+        as_root: bool,
+        children: Mapping[str, Plan],
+        available: Collection[str],
+        partial: PartialPlan | None = None,
     ) -> None:
         self.plan = plan
+        self.partial = partial
+        self.unreadable: frozenset[str] = frozenset() if partial is None else partial.unreadable
         self.as_root = as_root
         self.children = children
         self.available = available
@@ -63,6 +76,15 @@ class CheckContext:
         self._members: dict[str, dict[str, Member]] = {}
         self._universes: dict[tuple[Raisable, tuple[str, ...]], Universe] = {}
         self._texts_read: dict[tuple[str, str | None, bool], tuple[Collection[Reference], str | None]] = {}
+
+    def knows(self, topic: str) -> bool:
+        """Whether everything about `topic` could be read; see `step_index`."""
+        return self.partial is None or topic not in self.partial.unsure
+
+    def is_complete(self, node: Node) -> bool:
+        """Whether everything about one step could be read."""
+        partial = self.partial
+        return partial is None or not (node.name in partial.incomplete or node.name in partial.unreadable)
 
     @cached_property
     def bodies(self) -> dict[str, str]:
@@ -80,8 +102,10 @@ class CheckContext:
         """Every node, bodies of loops too."""
         found: list[Placed] = []
         for node in self.plan.nodes.values():
+            if node.name in self.unreadable:
+                continue
             if node.name in self.bodies and node.name in self.flow.owner:
-                # It is listed, and a loop runs it by its name; it is looked at there.
+                # It is listed, and a loop runs it by its name; it is checked there.
                 continue
             at, path = node, node.name
             names = self._names_around(node.name)
@@ -90,6 +114,8 @@ class CheckContext:
             while isinstance(at.spec, ForEachSpec):
                 names |= loop_names(at.spec)
                 at = at.spec.body
+                if at.name in self.unreadable:
+                    break
                 path = f"{path}.agent"
                 found.append(Placed(at, home, path, names))
         return found

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import CheckContext, Placed, Use, choices, error, warning
 from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
+from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
 
 _SHAPE = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\??")
@@ -41,7 +42,7 @@ def declared(context: CheckContext) -> Iterator[Mistake]:
         if isinstance(spec, ScriptSpec):
             yield from _env_from(context, placed, spec)
         source = spec.source if isinstance(spec, ForEachSpec | QuestionsSpec) else None
-        if source is not None:
+        if source:
             yield from _source(context, placed, source)
     if context.plan.context_mode == "explicit":
         yield from _undeclared(context)
@@ -108,6 +109,8 @@ def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> I
             message = f"`{text}` is not a reference to an input"
             yield error(place, message, path=path, hint="write `workflow.input.NAME`")
         elif found.path[1] == "input" and len(found.path) > 2 and found.path[2] not in plan.inputs:
+            if not context.knows(INPUTS):
+                return
             name = found.path[2]
             hint = choices(
                 context.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`"
@@ -119,6 +122,8 @@ def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> I
         return
     node = plan.nodes.get(root)
     if node is None:
+        if not context.knows(NAMES):
+            return
         hint = choices(
             context.near(root, plan.nodes, "nodes"), plan.nodes, "name a step, or `workflow.input.NAME`"
         )
@@ -143,7 +148,7 @@ def _inside(context: CheckContext, placed: Placed, root: str, path: str) -> Iter
 def _there(context: CheckContext, placed: Placed, node: Node, found: Dotted, path: str) -> Iterator[Mistake]:
     """A required reference fails the step if it is not there."""
     what = found.path[1] if len(found.path) > 1 else "output"
-    if found.is_optional or not context.flow.reaches(placed.home):
+    if found.is_optional or not context.knows(FLOW) or not context.flow.reaches(placed.home):
         return
     how = "failure" if what == "error" and node.type not in GROUPS else "success"
     kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
@@ -166,7 +171,7 @@ def _undeclared(context: CheckContext) -> Iterator[Mistake]:
     """Explicit mode: what a template of a node uses must be in its `input`."""
     for use in context.uses:
         node = use.text.node
-        if node is not None and use.text.moment == "start":
+        if node is not None and use.text.moment == "start" and context.is_complete(node):
             yield from _not_granted(context, use, node)
 
 

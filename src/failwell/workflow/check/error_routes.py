@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from failwell.fault.registry import is_owned
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import CheckContext, error, warning
-from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, owned_kinds, raisable
+from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, leaves, owned_kinds, raisable
+from failwell.workflow.compile.step_index import KINDS, NAMES
 from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Route, TerminateSpec
 
 
 def routes(context: CheckContext) -> Iterator[Mistake]:
     """The routes of every node that may have some."""
     for node in context.plan.nodes.values():
-        if node.name in context.flow.owner:
+        if node.name in context.flow.owner or not context.is_complete(node):
             continue
         yield from _success(node)
         if node.type in PEOPLE:
@@ -68,6 +69,10 @@ def _people(node: Node) -> Iterator[Mistake]:
 
 def _failure(context: CheckContext, node: Node) -> Iterator[Mistake]:
     ways = [(index, route) for index, route in enumerate(node.routes) if route.on_error is not None]
+    if node.type in GROUPS and not all(map(context.is_complete, leaves(node, context.plan))):
+        return
+    if not context.knows(KINDS) or (node.type in GROUPS and not context.knows(NAMES)):
+        return
     can = raisable(node, context.plan)
     if ways:
         yield from _error_routes(context, node, ways, can)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import CheckContext, choices, error, warning
+from failwell.workflow.compile.step_index import NAMES
 from failwell.workflow.graph.model import is_same_step
 from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSpec
 
@@ -38,7 +39,7 @@ def _parallel(
     context: CheckContext, node: Node, spec: ParallelSpec, home: dict[str, str]
 ) -> Iterator[Mistake]:
     path = f"{node.name}.agents"
-    if len(spec.members) < 2:
+    if len(spec.members) < 2 and context.is_complete(node):
         yield error(
             node.place,
             f"the group `{node.name}` has {len(spec.members)} member{'' if spec.members else 's'}",
@@ -50,6 +51,8 @@ def _parallel(
         at = f"{path}[{index}]"
         found = context.plan.nodes.get(member.name)
         if found is None:
+            if not context.knows(NAMES):
+                continue
             hint = choices(
                 context.near(member.name, context.plan.nodes, "nodes"),
                 context.plan.nodes,
@@ -98,6 +101,8 @@ def _for_each(context: CheckContext, node: Node, spec: ForEachSpec, path: str) -
 
 
 def _member(context: CheckContext, member: Node, group: Node) -> Iterator[Mistake]:
+    if member.name in context.unreadable:
+        return
     reason = _BARRED.get(member.type)
     if reason is not None:
         yield error(

@@ -13,6 +13,7 @@ from failwell.workflow.check.secret_flow import secrets
 from failwell.workflow.check.step_rules import BUILT_IN, children, executors, limits, syntax
 from failwell.workflow.check.targets import targets
 from failwell.workflow.check.template_names import names
+from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.plan import Plan
 
 RULES = (syntax, targets, groups, routes, names, declared, children, secrets, limits, executors)
@@ -24,17 +25,21 @@ def check(
     as_root: bool = True,
     children: Mapping[str, Plan] | None = None,
     available: Collection[str] = BUILT_IN,
+    partial: PartialPlan | None = None,
 ) -> list[Mistake]:
     """Everything that is wrong with `plan`.
 
     Args:
-        plan: a plan without mistakes in its shape.
+        plan: the plan of a file.
         as_root: whether it is run by itself; a failure then has no caller to go to.
         children: the plans of its sub-workflows, by resolved path.
         available: types of node that something here can run, beside those that need nothing.
+        partial: what is not known about the plan because its file has mistakes in its shape.
     """
     with _without_pauses():
-        context = CheckContext(plan, as_root=as_root, children=children or {}, available=available)
+        context = CheckContext(
+            plan, as_root=as_root, children=children or {}, available=available, partial=partial
+        )
         return [mistake for rule in RULES for mistake in rule(context)]
 
 

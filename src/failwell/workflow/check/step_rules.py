@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import CheckContext, Placed, choices, error, warning
+from failwell.workflow.compile.step_index import FLOW, INPUTS
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
 from failwell.workflow.template.errors import Sort
 
@@ -40,7 +41,8 @@ def executors(context: CheckContext) -> Iterator[Mistake]:
     """Nodes that nothing here can run."""
     for node, _, path, _ in context.everything:
         extra = EXECUTORS.get(node.type)
-        if extra is not None and node.type not in context.available:
+        # A step without a readable type counts as an agent.
+        if extra is not None and node.type not in context.available and context.is_complete(node):
             yield error(
                 node.place,
                 f"`{node.name}` is of type `{node.type}`, and this type of node needs the extra `{extra}`,"
@@ -54,7 +56,7 @@ def limits(context: CheckContext) -> Iterator[Mistake]:
     """Iterations, time and money that cannot be enough."""
     plan = context.plan
     most = plan.limits.max_iterations
-    if most is not None:
+    if most is not None and context.knows(FLOW):
         fewest = context.flow.fewest_steps()
         if fewest is not None and fewest > most:
             yield warning(
@@ -87,7 +89,7 @@ def limits(context: CheckContext) -> Iterator[Mistake]:
 
 def child_path(plan: Plan, spec: WorkflowSpec) -> str | None:
     """The file of a sub-workflow, resolved against the one that names it; `None` if a template chooses it."""
-    if not spec.path.is_plain:
+    if not spec.path.is_plain or not spec.path.text:
         return None
     return os.path.normpath(os.path.join(plan.folder, spec.path.text))  # noqa: PTH118
 
@@ -102,13 +104,17 @@ def children(context: CheckContext) -> Iterator[Mistake]:
     """What each step hands to the inputs of its sub-workflow."""
     for placed in context.everything:
         spec = placed.node.spec
-        if isinstance(spec, WorkflowSpec) and (child := child_of(context, spec)) is not None:
+        if not isinstance(spec, WorkflowSpec) or not context.is_complete(placed.node):
+            continue
+        if (child := child_of(context, spec)) is not None:
             yield from _inputs(context, placed, spec, child)
 
 
 def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Plan) -> Iterator[Mistake]:
     name = placed.node.name
     path = f"{placed.path}.input_mapping"
+    if spec.input_mapping is None and not context.knows(INPUTS):
+        return
     given = context.plan.inputs if spec.input_mapping is None else spec.input_mapping
     if spec.input_mapping is not None:
         for key in spec.input_mapping:

@@ -5,13 +5,16 @@ from collections.abc import Iterator
 from failwell.files.mistakes import Mistake
 from failwell.files.tree import Place
 from failwell.workflow.check.context import CheckContext, choices, error, warning
+from failwell.workflow.compile.step_index import FLOW, NAMES
 from failwell.workflow.plan import END, GateSpec, Node, QuestionsSpec
 
 
 def targets(context: CheckContext) -> Iterator[Mistake]:
     """Entry point, routes, options of gates, ways out of questions; and nodes that nothing leads to."""
     plan = context.plan
-    if plan.entry == END:
+    if not plan.entry:
+        pass  # it could not be read
+    elif plan.entry == END:
         yield error(None, "the entry point is `$end`, so nothing would run", path="workflow.entry_point")
     else:
         yield from _target(context, plan.entry, None, "workflow.entry_point", "the entry point")
@@ -21,7 +24,9 @@ def targets(context: CheckContext) -> Iterator[Mistake]:
         yield from _routes(context, node)
         spec = node.spec
         if isinstance(spec, GateSpec):
-            yield from _gate(context, node, spec)
+            yield from _options(context, node, spec)
+            if context.is_complete(node):
+                yield from _gate(context, node, spec)
         elif isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
             path = f"{node.name}.abort_route"
             yield from _target(
@@ -39,13 +44,18 @@ def _routes(context: CheckContext, node: Node) -> Iterator[Mistake]:
             )
 
 
+def _options(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake]:
+    for index, option in enumerate(spec.options):
+        where = option.label.place or node.place
+        what = f"option `{option.value}` of `{node.name}`"
+        yield from _target(context, option.route, where, f"{node.name}.options[{index}].route", what)
+
+
 def _gate(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake]:
     values: dict[str, int] = {}
     for index, option in enumerate(spec.options):
         path = f"{node.name}.options[{index}]"
         where = option.label.place or node.place
-        what = f"option `{option.value}` of `{node.name}`"
-        yield from _target(context, option.route, where, f"{path}.route", what)
         if option.value in values:
             yield error(
                 where, f"two options of `{node.name}` have the value `{option.value}`", path=f"{path}.value"
@@ -88,13 +98,15 @@ def _target(
             hint=f"lead to `{context.flow.outermost(target)}`",
         )
         return
+    if not context.knows(NAMES):
+        return
     near = context.near(target, plan.nodes, "nodes")
     hint = choices(near, (*plan.nodes, END), "add a step with that name, or write `$end`")
     yield error(place, f"{what} leads to `{target}`, and no step has that name", path=path, hint=hint)
 
 
 def _unreachable(context: CheckContext) -> Iterator[Mistake]:
-    if context.plan.entry not in context.plan.nodes:
+    if context.plan.entry not in context.plan.nodes or not context.knows(FLOW):
         return
     for name in context.flow.unreachable():
         yield warning(

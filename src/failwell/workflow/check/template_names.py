@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.context import CheckContext, Use, choices, error, warning
 from failwell.workflow.check.template_texts import Text
+from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
 from failwell.workflow.template.references import Reference, input_reference
 
@@ -52,9 +53,11 @@ def _workflow(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mista
     return None
 
 
-def unknown_input(context: CheckContext, text: Text, name: str) -> Mistake:
+def unknown_input(context: CheckContext, text: Text, name: str) -> Mistake | None:
     """The mistake of naming an input that is not declared."""
     inputs = context.plan.inputs
+    if not context.knows(INPUTS):
+        return None
     hint = choices(
         context.near(name, inputs, "inputs"), inputs, f"declare it: `workflow.input.{name}` with a `type`"
     )
@@ -72,6 +75,8 @@ def _own(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | 
 def _unknown(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
     """A name that stands for nothing. In a bare condition it may be a key of the output."""
     root = reference.path[0]
+    if not context.knows(NAMES):
+        return None
     bare = text.is_condition and text.template.is_plain
     if bare and (len(reference.path) < 2 or reference.path[1] not in (*OF_NODE, "outputs", "errors")):
         return None
@@ -86,6 +91,8 @@ def _unknown(context: CheckContext, text: Text, reference: Reference) -> Mistake
 
 def _node(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
     root = reference.path[0]
+    if root in context.unreadable:
+        return None
     inside = context.flow.owner.get(root)
     if inside is not None:
         return _inside(context, text, root, inside)
@@ -93,7 +100,9 @@ def _node(context: CheckContext, text: Text, reference: Reference) -> Mistake | 
     fields = OF_GROUP if node.type in GROUPS else OF_NODE
     if len(reference.path) > 1 and reference.path[1] not in fields:
         return _no_field(text, node, reference)
-    if reference.guarded or text.is_anywhere or not context.flow.reaches(text.home, text.moment):
+    if reference.guarded or text.is_anywhere or not context.knows(FLOW):
+        return None
+    if not context.flow.reaches(text.home, text.moment):
         return None
     if _is_null_at_least(context, text, reference):
         return None

@@ -12,6 +12,8 @@ from failwell.workflow.check.context import error
 from failwell.workflow.check.rules import check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path
 from failwell.workflow.compile import Compiled, compile_file
+from failwell.workflow.compile.compiler import PartialPlan
+from failwell.workflow.compile.step_index import INPUTS
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
 
 DEEPEST = 10
@@ -52,6 +54,8 @@ class _Tree:
     problems: list[Mistake] = field(default_factory=list[Mistake])
     files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    partial: dict[str, PartialPlan] = field(default_factory=dict[str, PartialPlan])
+    """Files with mistakes in their shape → what could be read of them."""
     same: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     """A file on disk → the first path that led to it."""
     below: dict[str, list[tuple[str, Node]]] = field(default_factory=dict[str, list[tuple[str, Node]]])
@@ -77,10 +81,14 @@ def check_file(
     while waiting:
         waiting += _follow(tree, waiting.pop())
     tree.problems += _circles(tree, path)
-    for at, one in tree.plans.items():
+    children = tree.plans | {at: one.plan for at, one in tree.partial.items() if INPUTS not in one.unsure}
+    parts: list[tuple[str, Plan, PartialPlan | None]] = [(at, one, None) for at, one in tree.plans.items()]
+    parts += ((at, one.plan, one) for at, one in tree.partial.items())
+    for at, one, partial in parts:
         if tree.same.get(_identity(at), at) == at:
+            is_root = as_root and at == path
             tree.problems += check(
-                one, as_root=as_root and at == path, children=tree.plans, available=available
+                one, as_root=is_root, children=children, available=available, partial=partial
             )
     return Checked(
         plan=plan,
@@ -92,16 +100,19 @@ def check_file(
 
 def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
     tree.files.update(compiled.files)
-    tree.problems += (*compiled.mistakes, *compiled.loose_ends)
+    tree.problems += compiled.mistakes
     tree.same[_identity(path)] = path
     if compiled.plan is not None:
         tree.plans[path] = compiled.plan
+    if compiled.partial is not None:
+        tree.partial[path] = compiled.partial
     return compiled.plan
 
 
 def _follow(tree: _Tree, path: str) -> Iterator[str]:
     """Read the sub-workflows of one file, and give those that were not read before."""
-    plan = tree.plans.get(path)
+    partial = tree.partial.get(path)
+    plan = tree.plans.get(path) if partial is None else partial.plan
     steps = [] if plan is None else list(_steps(plan))
     for node, spec in steps:
         assert plan is not None

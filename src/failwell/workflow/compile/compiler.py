@@ -9,13 +9,25 @@ from typing import Any
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, unreadable
 from failwell.files.includes import Loaded, load, load_text
-from failwell.files.mistakes import Mistake, Problems
+from failwell.files.mistakes import Mistake
 from failwell.files.tree import Item, Place, is_list, is_map
-from failwell.files.values import WRONG
+from failwell.files.values import Wrong
 from failwell.workflow.compile.file_shape import FILE
-from failwell.workflow.compile.loose_ends import loose_ends
-from failwell.workflow.compile.step_index import SECTIONS, Reading
+from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowProblems
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
+
+
+@frozen
+class PartialPlan:
+    """What could be read of a file with mistakes in its shape, and what is not known because of them."""
+
+    plan: Plan
+    unsure: frozenset[str]
+    """`step_index.FLOW`, `NAMES`, `INPUTS`, `KINDS`: what is not known in full."""
+    incomplete: frozenset[str]
+    """Steps with a mistake in them."""
+    unreadable: frozenset[str]
+    """Steps of which only the name is known."""
 
 
 @frozen
@@ -28,8 +40,8 @@ class Compiled:
     """Path → digest and text as it stands on disk: the root first, then what it includes."""
     veiled: frozenset[Place] = frozenset()
     """Places whose text came from environment variables and must not be quoted."""
-    loose_ends: tuple[Mistake, ...] = ()
-    """For a file that has no plan: targets that are no step's name. With a plan, the checks find them."""
+    partial: PartialPlan | None = None
+    """For a file that has no plan: the part of it that the checks of the whole file can still be made on."""
 
 
 def compile_file(
@@ -42,7 +54,7 @@ def compile_file(
     """
     file = os.fspath(path)
 
-    def source(on: Reading) -> Loaded:
+    def source(on: WorkflowProblems) -> Loaded:
         try:
             return load(file, on, environ, allow_outside=allow_outside)
         except OSError as error:
@@ -68,7 +80,7 @@ def compile_text(
     With `held` (path → text, such as a run has recorded) includes come from there and not from disk.
     """
 
-    def source(on: Reading) -> Loaded:
+    def source(on: WorkflowProblems) -> Loaded:
         return load_text(text, file, on, environ or {}, allow_outside=allow_outside, held=held)
 
     return _compiled(source, file)
@@ -86,12 +98,12 @@ def _without_pauses() -> Generator[None]:
             gc.enable()
 
 
-def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
-    on, loose = Reading(), Problems()
+def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compiled:
+    on = WorkflowProblems()
     with _without_pauses():
         # The tree is given up before the collector is let in again, so that it has half as much to look at.
-        plan, files, veiled = _read(source, file, on, loose)
-    if plan is None and not on.found:
+        plan, files, veiled = _read(source, file, on)
+    if (plan is None or on.errors) and not on.found:
         # A part that could not be read and was not complained of must never pass for a good file.
         on.add(
             "the file cannot be compiled, and no reason was noted",
@@ -101,18 +113,19 @@ def _compiled(source: Callable[[Reading], Loaded], file: str) -> Compiled:
         )
     texts = {path: text for path, (_, text) in files.items()}
     mistakes = on.finish(texts)
-    broken = any(mistake.is_error for mistake in mistakes)
-    return Compiled(
-        plan=None if broken else plan,
-        mistakes=mistakes,
-        files=files,
-        veiled=veiled,
-        loose_ends=loose.finish(texts),
+    if plan is None or not on.errors:
+        return Compiled(plan=plan, mistakes=mistakes, files=files, veiled=veiled)
+    partial = PartialPlan(
+        plan=plan,
+        unsure=frozenset(on.unsure),
+        incomplete=frozenset(on.incomplete),
+        unreadable=frozenset(on.unreadable),
     )
+    return Compiled(plan=None, mistakes=mistakes, files=files, veiled=veiled, partial=partial)
 
 
 def _read(
-    source: Callable[[Reading], Loaded], file: str, on: Reading, loose: Problems
+    source: Callable[[WorkflowProblems], Loaded], file: str, on: WorkflowProblems
 ) -> tuple[Plan | None, Mapping[str, tuple[str, str]], frozenset[Place]]:
     loaded = source(on)
     root = loaded.root
@@ -123,24 +136,22 @@ def _read(
         return None, loaded.files, frozenset()
     plan = _plan(loaded, root, file, on)
     on.steps.clear()
-    if is_map(root.value) and any(mistake.is_error for mistake in on.found):
-        loose_ends(root, loose)
     veiled: list[Place] = []
     if any("${" in text for _, text in loaded.files.values()):
         veiled = [item.place for item in root.walk() if item.veiled]
     return plan, loaded.files, frozenset(veiled)
 
 
-def _plan(loaded: Loaded, root: Item, file: str, on: Reading) -> Plan | None:
+def _plan(loaded: Loaded, root: Item, file: str, on: WorkflowProblems) -> Plan | None:
     if is_map(root.value):
         on.index(root)
     got = FILE.read(root, (), on)
-    if got is WRONG:
-        return None
+    if isinstance(got, Wrong):
+        got = got.rest
+        if got is None:
+            return None
     nodes = _nodes(got, root, on)
-    head = got["workflow"]
-    if head is WRONG or WRONG in head.values() or WRONG in got.values():
-        return None
+    head: dict[str, Any] = {"name": "", "entry_point": "", **got.get("workflow", {})}
     context: dict[str, Any] = head.get("context") or {}
     runtime: dict[str, Any] = dict(head.get("runtime") or {})
     runtime |= {key: head[key] for key in ("cost", "mcp") if key in head}
@@ -178,7 +189,7 @@ def _notifications(head: Mapping[str, Any]) -> Notifications | None:
     return Notifications(namespace="_".join(words), correlation=said.correlation, types=said.types)
 
 
-def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:
+def _nodes(got: dict[str, Any], root: Item, on: WorkflowProblems) -> dict[str, Node]:
     """Every step and group by name; two of one name are a mistake."""
     nodes: dict[str, Node] = {}
     first: dict[str, Item] = {}
@@ -193,6 +204,7 @@ def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:
             if name.value in first:
                 quoted = "" if name.veiled else f" `{name.value[:100]}`"
                 where = first[name.value].place
+                on.unsure.add(FLOW)
                 on.wrong(
                     name,
                     ((((), section), index), "name"),
@@ -201,10 +213,8 @@ def _nodes(got: dict[str, Any], root: Item, on: Reading) -> dict[str, Node]:
                     also=(where,),
                 )
             first.setdefault(name.value, name)
-        made = got.get(section)
-        if made is not None and made is not WRONG:
-            nodes |= {node.name: node for node in made}
-    if not first and not on.found:
+        nodes |= {node.name: node for node in got.get(section, ())}
+    if not first and not on.errors:
         on.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")
     return nodes
 

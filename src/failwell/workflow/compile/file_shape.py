@@ -6,14 +6,15 @@ from typing import Any
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, is_right
+from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, readable
 from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Choice, Flag, Free, Number, Schema, Text, name_of, sort_of
+from failwell.files.values import WRONG, Choice, Flag, Free, Number, Schema, Text, Wrong, name_of, sort_of
 from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kind_shapes import SPELLING
 from failwell.workflow.compile.output_shapes import PAYLOAD, fits, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
+from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import Step
 from failwell.workflow.compile.template_values import Templated, Verbatim
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
@@ -22,8 +23,6 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
 def _input(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     default = got.get("default")
     if default is not None and not fits(default, got["type"]):
         where = item.value["default"]
@@ -46,22 +45,32 @@ def _input(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
     )
 
 
+def _rescued_input(got: dict[str, Any], item: Item, at: Path) -> Input:
+    """An input whose name is known; whatever else is wrong with it, it may be referred to."""
+    secret = got.get("secret") is True
+    return Input(name=at[1], type=got.get("type", "string"), required=False, secret=secret, place=item.place)
+
+
 INPUT = Shape(
     "an input",
     {
-        "type": Key(Choice("string", "number", "boolean", "array", "object"), "its type", required=True),
+        "type": Key(
+            Choice("string", "number", "boolean", "array", "object"),
+            "its type",
+            required=True,
+            topics=(INPUTS,),
+        ),
         "required": Key(Flag(), "whether it must be given; yes unless told"),
         "default": Key(Free(), "its value when it is not given"),
         "description": Key(Text(empty=True), "what it is for"),
         "secret": Key(Flag(), "whether its value is kept out of templates, events and logs"),
     },
     make=_input,
+    rescue=_rescued_input,
 )
 
 
 def _limits(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     mode = {"audit": "warn", "enforce": "fail"}.get(got.get("budget_mode", ""))
     given = {
         key: got[key]
@@ -111,15 +120,11 @@ _EMPTY = {**object_schema({}), "additionalProperties": False}
 
 
 def _notification_type(got: dict[str, Any], _item: Item, at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     payload: Mapping[str, Any] = got.get("payload") or _EMPTY
     return NotificationType(name=at[1], version=got["version"], payload=payload)
 
 
 def _notifications(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     return Notifications(
         namespace=got.get("namespace", ""),
         correlation=got.get("correlation", ()),
@@ -153,11 +158,15 @@ WORKFLOW = Shape(
     "`workflow`",
     {
         "name": Key(Text(), "what the workflow is called", required=True),
-        "entry_point": Key(Text(), "the step or group that comes first", required=True),
+        "entry_point": Key(Text(), "the step or group that comes first", required=True, topics=(FLOW,)),
         "description": Key(Text(empty=True), "what it is for"),
         "version": Key(Text(empty=True), "its version, in quotes"),
         "runtime": Key(Verbatim(RUNTIME), "who answers the agents"),
-        "input": Key(Named(INPUT, key=_NAME, must="letters, digits, `_` and `-`"), "its inputs by name"),
+        "input": Key(
+            Named(INPUT, key=_NAME, must="letters, digits, `_` and `-`"),
+            "its inputs by name",
+            topics=(INPUTS,),
+        ),
         "context": Key(CONTEXT, "what steps see of each other"),
         "limits": Key(LIMITS, "what a run may use up"),
         "cost": Key(Verbatim(COST), "prices, and how cost is shown"),
@@ -177,8 +186,6 @@ WORKFLOW = Shape(
 
 
 def _kind(got: dict[str, Any], item: Item, at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     return DeclaredKind(
         name=at[1], category=Category(got["category"]), summary=got.get("summary", ""), place=item.place
     )
@@ -202,6 +209,7 @@ class Kinds:
             on.wrong(item, at, f"{name_of(at)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING)
             return WRONG
         made: dict[str, Any] = {}
+        errors = on.errors
         for name, child in item.value.items():
             path = (at, name)
             if not is_kind(name):
@@ -211,7 +219,10 @@ class Kinds:
                 on.add(message, item.key_place(name), path, hint="do not declare it; just route on it")
             else:
                 made[name] = _KIND.read(child, path, on)
-        return made
+        if on.errors == errors:
+            return made
+        on.unsure.add(KINDS)
+        return Wrong(readable(made))
 
     def schema(self) -> Schema:
         owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
@@ -219,22 +230,19 @@ class Kinds:
         return {"type": "object", "propertyNames": names, "additionalProperties": _KIND.schema()}
 
 
-def _whole(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return got
-
-
 FILE = Shape(
     "a workflow file",
     {
-        "workflow": Key(WORKFLOW, "the workflow as a whole", required=True),
-        "agents": Key(Many(Step()), "the steps"),
-        "parallel": Key(Many(PARALLEL), "groups of different steps side by side"),
-        "for_each": Key(Many(FOR_EACH), "groups that run one step for each item of a list"),
+        "workflow": Key(WORKFLOW, "the workflow as a whole", required=True, topics=(FLOW, INPUTS)),
+        "agents": Key(Many(Step()), "the steps", topics=(FLOW, NAMES)),
+        "parallel": Key(Many(PARALLEL), "groups of different steps side by side", topics=(FLOW, NAMES)),
+        "for_each": Key(
+            Many(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)
+        ),
         "tools": Key(Many(Text()), "tools that agents may call"),
         "output": Key(VALUES, "the result: name → value or template"),
-        "kinds": Key(Kinds(), "what the author's own kinds mean"),
+        "kinds": Key(Kinds(), "what the author's own kinds mean", topics=(KINDS,)),
     },
-    make=_whole,
     about="A workflow of failwell.",
     elsewhere={
         "name": "it stands under `workflow`",

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Many, Shape, is_right
+from failwell.files.shapes import Key, Many, Shape
 from failwell.files.tree import Item, Path
-from failwell.files.values import WRONG, Choice, Duration, Flag, Text
+from failwell.files.values import Choice, Duration, Flag, Text
+from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.template_values import Templated
-from failwell.workflow.plan import GateSpec, Option, Question, QuestionsSpec
+from failwell.workflow.plan import END, GateSpec, Option, Question, QuestionsSpec, Template
 
 REJECTIONS = ("reject", "rejected", "deny", "denied", "no")
 """Values that `on_reject: fail` means unless `reject_values` names others."""
 
 
 def _option(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     return Option(
         label=got["label"],
         value=got["value"],
@@ -26,20 +25,26 @@ def _option(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     )
 
 
+def _rescued_option(got: dict[str, Any], _item: Item, _at: Path) -> Option:
+    label = got.get("label") or Template(text="")
+    return Option(label=label, value=got.get("value", ""), route=got.get("route", END))
+
+
 OPTION = Shape(
     "an option",
     {
         "label": Key(Templated(), "what the person sees", required=True),
         "value": Key(Text(), "what is stored when it is chosen", required=True),
-        "route": Key(Text(), "the step that comes next, or `$end`", required=True),
+        "route": Key(Text(), "the step that comes next, or `$end`", required=True, topics=(FLOW,)),
         "prompt_for": Key(Text(), "the name of a text that is asked for as well"),
         "multiline": Key(Flag(), "whether that text may have several lines"),
     },
     make=_option,
+    rescue=_rescued_option,
 )
 GATE: dict[str, Key] = {
     "prompt": Key(Templated(), "what the person is asked", required=True),
-    "options": Key(Many(OPTION, least=1), "the answers to choose from", required=True),
+    "options": Key(Many(OPTION, least=1), "the answers to choose from", required=True, topics=(FLOW,)),
     "assignee": Key(Templated(), "who is asked"),
     "timeout_seconds": Key(Duration(most=None), "how long to wait for the answer"),
     "timeout_option": Key(Text(), "the value that is chosen when the time is up"),
@@ -108,13 +113,15 @@ def _check_rejections(got: Mapping[str, Any], seen: set[str], item: Item, at: Pa
 
 
 def _question(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     if not got.get("choices") and got.get("allow_free_text") is False:
         where = item.value["allow_free_text"]
         message = "a question without `choices` cannot be answered without free text"
         on.wrong(where, (at, "allow_free_text"), message, hint="add `choices`, or allow free text")
     return got
+
+
+def _rescued_question(got: dict[str, Any], _item: Item, _at: Path) -> dict[str, Any]:
+    return {"text": Template(text=""), **got}
 
 
 QUESTION = Shape(
@@ -130,6 +137,7 @@ QUESTION = Shape(
         "multiline": Key(Flag(), "whether an answer may have several lines; yes unless told"),
     },
     make=_question,
+    rescue=_rescued_question,
 )
 QUESTIONS: dict[str, Key] = {
     "prompt": Key(Templated(empty=True), "what the questions are about"),
@@ -143,8 +151,8 @@ QUESTIONS: dict[str, Key] = {
     "allow_back": Key(Flag(), "whether one may go back; yes unless told"),
     "allow_skip": Key(Flag(), "whether one may be skipped; yes unless told"),
     "allow_skip_all": Key(Flag(), "whether the rest may be skipped; yes unless told"),
-    "allow_abort": Key(Flag(), "whether the step may be left; no unless told"),
-    "abort_route": Key(Text(), "where leaving leads; `$end` unless told"),
+    "allow_abort": Key(Flag(), "whether the step may be left; no unless told", topics=(FLOW,)),
+    "abort_route": Key(Text(), "where leaving leads; `$end` unless told", topics=(FLOW,)),
 }
 
 
@@ -179,6 +187,7 @@ def check_questions(got: Mapping[str, Any], item: Item, at: Path, on: Problems) 
     if "abort_route" in got and not got.get("allow_abort"):
         where = item.value["abort_route"]
         on.wrong(where, (at, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
+        on.unsure.add(FLOW)
     seen: set[str] = set()
     for index, one in enumerate(got.get("questions", ())):
         name = one.get("id") or f"q{index + 1}"

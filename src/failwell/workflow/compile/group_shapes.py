@@ -1,18 +1,19 @@
 """Groups: `parallel` and `for_each`, and the step that a `for_each` runs for each item."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Shape, is_right
+from failwell.files.shapes import Either, Key, Made, Many, Shape, is_right, readable
 from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Choice, Number, Schema, Text, name_of, nearest, sort_of
+from failwell.files.values import WRONG, Choice, Number, Schema, Text, Wrong, name_of, nearest, sort_of
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.route_shapes import ROUTES
-from failwell.workflow.compile.step_index import Reading
+from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
 from failwell.workflow.compile.step_keys import NAME
-from failwell.workflow.compile.steps import Step, node, type_of
+from failwell.workflow.compile.steps import Step, incomplete, node, rescued, type_of, unreadable
 from failwell.workflow.compile.template_values import Templated
-from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec
+from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Spec
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
 _STEP = Step()
@@ -27,12 +28,16 @@ _GROUP: dict[str, Key] = {
         "what a failing member means; fail_fast unless told",
     ),
     "raises": Key(RAISES, "the kinds that it may raise"),
-    "routes": Key(ROUTES, "the ways out of the whole group, in order"),
+    "routes": Key(ROUTES, "the ways out of the whole group, in order", topics=(FLOW,)),
 }
 
 
 def _member(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return Member(name=got["name"], when=got.get("when")) if is_right(got) else WRONG
+    return Member(name=got["name"], when=got.get("when"))
+
+
+def _rescued_member(got: dict[str, Any], _item: Item, _at: Path) -> Any:
+    return Member(name=got["name"], when=got.get("when")) if "name" in got else None
 
 
 MEMBER = Either(
@@ -41,10 +46,11 @@ MEMBER = Either(
     mapping=Shape(
         "a member",
         {
-            "name": Key(Text(), "the step", required=True),
+            "name": Key(Text(), "the step", required=True, topics=(FLOW,)),
             "when": Key(Templated(), "whether it takes part, asked at the group's start"),
         },
         make=_member,
+        rescue=_rescued_member,
     ),
 )
 
@@ -59,26 +65,51 @@ def _members(members: tuple[Member, ...], item: Item, at: Path, on: Problems) ->
     return members
 
 
-def _parallel(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
-    spec = ParallelSpec(
+def _parallel(got: Mapping[str, Any]) -> ParallelSpec:
+    return ParallelSpec(
         members=got["agents"],
         failure_mode=got.get("failure_mode", "fail_fast"),
         max_concurrent=got.get("max_concurrent"),
     )
-    return node("parallel", got, spec, item, at, on)
 
 
-PARALLEL = Shape(
-    "a parallel group",
+class Group(Shape):
+    """A group, read as a `Node`."""
+
+    def __init__(
+        self, kind: str, keys: Mapping[str, Key], build: Callable[[Mapping[str, Any]], Spec], about: str
+    ) -> None:
+        super().__init__(f"a {kind} group", keys, about=about)
+        self.kind = kind
+        self.build = build
+
+    def read(self, item: Item, at: Path, on: Problems) -> Any:
+        errors = on.errors
+        got = self.values(item, at, on)
+        if isinstance(got, Wrong):
+            on.unsure.update((FLOW, NAMES))
+            return got
+        if is_right(got):
+            made = node(self.kind, got, self.build(got), item, at, on)
+            return made if on.errors == errors else incomplete(made, on)
+        if isinstance(got.get("agents"), Wrong):
+            on.unsure.add(FLOW)
+        values = readable(got)
+        # Without the name of the item or the step, nothing inside of a loop can be checked.
+        if self.kind == "for_each" and not {"as", "agent"} <= values.keys():
+            return unreadable(item, on)
+        return rescued(self.kind, got, self.build, item, at, on)
+
+
+PARALLEL = Group(
+    "parallel",
     _GROUP
     | {
         "type": Key(Choice("parallel"), "`parallel`"),
-        "agents": Key(Made(Many(MEMBER, least=1), _members), "its members", required=True),
+        "agents": Key(Made(Many(MEMBER, least=1), _members), "its members", required=True, topics=(FLOW,)),
         "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; all unless told"),
     },
-    make=_parallel,
+    _parallel,
     about="Different steps side by side.",
 )
 
@@ -103,7 +134,7 @@ class Body:
 
     def _named(self, item: Item, at: Path, on: Problems) -> Any:
         """The step of that name, read where it stands."""
-        assert isinstance(on, Reading)
+        assert isinstance(on, WorkflowProblems)
         name = item.value
         quoted = "" if item.veiled else f" `{name[:100]}`"
         if len(on.within) >= MOST_NESTED:
@@ -123,8 +154,9 @@ class Body:
             made = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(found, at, on)
         finally:
             on.within.pop()
-        if made is not WRONG and made.type in PEOPLE:
-            return self._people(made.type, item, at, on)
+        body = made.rest if isinstance(made, Wrong) else made
+        if body is not None and body.type in PEOPLE:
+            return self._people(body.type, item, at, on)
         return made
 
     def _people(self, kind: str, item: Item, at: Path, on: Problems) -> Any:
@@ -145,10 +177,8 @@ def _variable(value: str, item: Item, at: Path, on: Problems) -> Any:
     return WRONG
 
 
-def _for_each(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
-    spec = ForEachSpec(
+def _for_each(got: Mapping[str, Any]) -> ForEachSpec:
+    return ForEachSpec(
         source=got["source"],
         variable=got["as"],
         body=got["agent"],
@@ -156,11 +186,10 @@ def _for_each(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
         max_concurrent=got.get("max_concurrent", 10),
         key_by=got.get("key_by"),
     )
-    return node("for_each", got, spec, item, at, on)
 
 
-FOR_EACH = Shape(
-    "a for_each group",
+FOR_EACH = Group(
+    "for_each",
     _GROUP
     | {
         "type": Key(Choice("for_each"), "`for_each`"),
@@ -173,10 +202,10 @@ FOR_EACH = Shape(
             required=True,
         ),
         "as": Key(Made(Text(), _variable), "how templates name the item", required=True),
-        "agent": Key(Body(), "the step that runs for each item, or its name", required=True),
+        "agent": Key(Body(), "the step that runs for each item, or its name", required=True, topics=(FLOW,)),
         "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; 10 unless told"),
         "key_by": Key(Text(), "where in an item its key is, such as `file.path`"),
     },
-    make=_for_each,
+    _for_each,
     about="One step for each item of a list.",
 )

@@ -14,10 +14,10 @@ from failwell.fault.registry import (
     near_kinds,
 )
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Shape, is_right
+from failwell.files.shapes import Key, Made, Many, Shape
 from failwell.files.tree import Item, Path, is_list, is_map
-from failwell.files.values import WRONG, Choice, Schema, Text, name_of, shown, sort_of
-from failwell.workflow.compile.step_index import Reading
+from failwell.files.values import WRONG, Choice, Schema, Text, Wrong, name_of, shown, sort_of
+from failwell.workflow.compile.step_index import WorkflowProblems
 from failwell.workflow.plan import Selector
 
 SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
@@ -78,8 +78,6 @@ def _prefix(value: str, item: Item, at: Path, on: Problems) -> Any:
 
 
 def _selector(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     if not got:
         if all(said.value is None for said in item.value.values()):
             on.wrong(item, at, "`on_error` must not be empty", hint="write `true` to catch every kind")
@@ -121,10 +119,10 @@ class OnError:
             on.wrong(item, at, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
             one = _ONE.read(item, at, on)
-            return WRONG if one is WRONG else Selector(kinds=(one,))
+            return WRONG if isinstance(one, Wrong) else Selector(kinds=(one,))
         elif is_list(value):
             several = _KINDS.read(item, at, on)
-            return WRONG if several is WRONG else Selector(kinds=several)
+            return WRONG if isinstance(several, Wrong) else Selector(kinds=several)
         elif is_map(value):
             return _BY_AXES.read(item, at, on)
         else:
@@ -168,7 +166,7 @@ class RetryOn:
             on.wrong(item, at, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
         else:
             known = find_kind(value)
-            declared = on.declared.get(value) if isinstance(on, Reading) else None
+            declared = on.declared.get(value) if isinstance(on, WorkflowProblems) else None
             category = declared if known is None else known.category
             if category is None and is_owned(value):
                 self._no_such(item, at, on)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape, is_right
+from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
 from failwell.files.tree import Item, Path
 from failwell.files.values import WRONG, Choice, Flag, Free, Number, Text, sort_of
 
@@ -47,8 +47,6 @@ def fits(value: object, kind: str) -> bool:
 
 
 def _field(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     kind = got["type"]
     for key, kinds in _ONLY.items():
         if key in got and kind not in kinds:
@@ -134,18 +132,14 @@ def _output(fields: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
                 "a field at the top of `output` cannot be optional",
                 hint="remove `required: false`, or use `nullable: true`; optional fields live inside objects",
             )
-    if WRONG in fields.values() or len(fields) != len(item.value):
-        return WRONG
     return object_schema(fields)
 
 
 OUTPUT = Made(Named(_INNER), _output)
 
 
-def _exact(fields: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Any:
-    return (
-        WRONG if len(fields) != len(item.value) else object_schema(fields) | {"additionalProperties": False}
-    )
+def _exact(fields: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return object_schema(fields) | {"additionalProperties": False}
 
 
 PAYLOAD = Made(Named(_INNER), _exact)

@@ -4,12 +4,13 @@ from typing import Any
 
 from failwell.decision.backoff import Backoff
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape, is_right
+from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
 from failwell.files.tree import Item, Path
 from failwell.files.values import WRONG, Choice, Flag, Number, Text
 from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
+from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.template_values import Templated, TemplatedJson
-from failwell.workflow.plan import Again, NodeRetry, Route
+from failwell.workflow.plan import Again, NodeRetry, Route, Selector, Template
 
 LONGEST_WAIT = 86_400.0
 CURVES = Choice("fixed", "linear", "exponential")
@@ -18,8 +19,6 @@ VALUES = Named(TemplatedJson())
 
 
 def _again(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     return Again(
         most=got.get("max", 3),
         backoff=Backoff(
@@ -64,8 +63,7 @@ def _propagate(value: bool, item: Item, at: Path, on: Problems) -> Any:
     return WRONG
 
 
-def _route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    on_error = got.get("on_error")
+def _check_route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> None:
     if "on_error" not in got:
         for action in ("retry", "propagate"):
             if action in got:
@@ -75,10 +73,11 @@ def _route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
                     (at, action),
                     hint="add `on_error: true` or the kinds that are meant, or use `to`",
                 )
-    if not is_right(got):
-        return WRONG
+
+
+def _route(got: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Route:
     return Route(
-        on_error=on_error,
+        on_error=got.get("on_error"),
         when=got.get("when"),
         to=got.get("to"),
         again=got.get("retry"),
@@ -89,18 +88,35 @@ def _route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
     )
 
 
+def _rescued_route(got: dict[str, Any], item: Item, at: Path) -> Route:
+    """A route with the parts that could be read; an unreadable condition or selector still narrows it."""
+    written = item.value
+    got = {key: value for key, value in got.items() if value is not None}
+    if written.get("on_error") is not None:
+        got.setdefault("on_error", Selector(any=True))
+    if written.get("when") is not None:
+        got.setdefault("when", Template(text="true"))
+    return _route(got, item, at, Problems())
+
+
 ROUTE = Shape(
     "a route",
     {
-        "to": Key(Text(), "the step or group that comes next, or `$end`"),
+        "to": Key(Text(), "the step or group that comes next, or `$end`", topics=(FLOW,)),
         "when": Key(Templated(), "the condition: `{{ … }}` or an expression"),
         "output": Key(VALUES, "values that this route adds to the output"),
-        "on_error": Key(OnError(), "which failures this route is for; leave it out for success", null=True),
-        "retry": Key(AGAIN, "run the same step again"),
-        "halt": Key(HALT, "end the run here, on purpose"),
-        "propagate": Key(Made(Flag(), _propagate), "hand the failure to the calling workflow"),
+        "on_error": Key(
+            OnError(), "which failures this route is for; leave it out for success", null=True, topics=(FLOW,)
+        ),
+        "retry": Key(AGAIN, "run the same step again", topics=(FLOW,)),
+        "halt": Key(HALT, "end the run here, on purpose", topics=(FLOW,)),
+        "propagate": Key(
+            Made(Flag(), _propagate), "hand the failure to the calling workflow", topics=(FLOW,)
+        ),
     },
+    check=_check_route,
     make=_route,
+    rescue=_rescued_route,
     one_of=("to", "retry", "halt", "propagate"),
     about="One way out of a step. The first whose selector and condition fit is taken.",
 )
@@ -108,8 +124,6 @@ ROUTES = Many(Ref("route", lambda: ROUTE))
 
 
 def _retry(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    if not is_right(got):
-        return WRONG
     return NodeRetry(
         max_attempts=got.get("max_attempts", 3),
         backoff=Backoff(

@@ -1,4 +1,4 @@
-"""What is known while a file is read: the mistakes so far, and the steps by name."""
+"""What is known while a workflow file is read: its mistakes, its steps by name, and what they leave unknown."""
 
 from failwell.fault.axes import Category
 from failwell.files.mistakes import Problems
@@ -8,13 +8,21 @@ _CATEGORIES = frozenset(Category)
 SECTIONS = ("agents", "parallel", "for_each")
 
 
-class Reading(Problems):
+FLOW, NAMES, INPUTS, KINDS = "flow", "step names", "inputs", "kinds"
+"""What a mistake of shape may leave unknown: where steps lead, which steps, inputs and kinds there are."""
+
+
+class WorkflowProblems(Problems):
     """The mistakes of a file, and where its steps stand, for those that are named elsewhere."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: dict[str, tuple[str, Item]] = {}
         """Name → section and item, the first of each name."""
+        self.incomplete: set[str] = set()
+        """Names of steps with a mistake of shape: what they do is not known in full."""
+        self.unreadable: set[str] = set()
+        """Names of steps of which only the name is known."""
         self.declared: dict[str, str] = {}
         """Kinds of the author's own → their category, as far as they are declared."""
         self.plain_names: list[str] = []

@@ -1,5 +1,7 @@
 """Which keys each type of step has, as one table."""
 
+from typing import Any
+
 from failwell.files.shapes import Key, Many, Named
 from failwell.files.values import Choice, Duration, Flag, Number, Text
 from failwell.workflow.compile.agent_settings import AGENT
@@ -7,6 +9,7 @@ from failwell.workflow.compile.gate_shapes import GATE, QUESTIONS, gate, questio
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.output_shapes import OUTPUT
 from failwell.workflow.compile.route_shapes import RETRY, RETRY_OF_AGENT, ROUTES, VALUES
+from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.step_specs import (
     Build,
     agent_spec,
@@ -20,6 +23,7 @@ from failwell.workflow.compile.step_specs import (
     workflow_spec,
 )
 from failwell.workflow.compile.template_values import Templated, TemplatedDuration, TemplatedJson
+from failwell.workflow.plan import Template
 
 NAME = Text(
     r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}",
@@ -35,7 +39,7 @@ _REFERENCE = Text(
 
 IDENTITY: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
-    "type": Key(Text(), "what sort of step it is; an agent unless told"),
+    "type": Key(Text(), "what sort of step it is; an agent unless told", topics=(FLOW,)),
     "description": Key(Text(empty=True), "what it is for"),
 }
 _INPUT: dict[str, Key] = {
@@ -48,7 +52,7 @@ _ARGUED: dict[str, Key] = {
 }
 RAISING: dict[str, Key] = {
     "raises": Key(RAISES, "the kinds of its own that it may raise"),
-    "routes": Key(ROUTES, "the ways out, in order"),
+    "routes": Key(ROUTES, "the ways out, in order", topics=(FLOW,)),
 }
 _RETRIED: dict[str, Key] = {"retry": Key(RETRY, "what is repeated before any route is asked")}
 _OUTPUT: dict[str, Key] = {"output": Key(OUTPUT, "the fields of the output")}
@@ -162,7 +166,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         terminate_spec,
         _INPUT
         | {
-            "status": Key(Choice("success", "failed"), "how the run ends", required=True),
+            "status": Key(Choice("success", "failed"), "how the run ends", required=True, topics=(FLOW,)),
             "reason": Key(Templated(), "why", required=True),
             "output_template": Key(VALUES, "replaces the output of the workflow"),
         },
@@ -179,3 +183,11 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         (),
     ),
 }  # fmt: skip
+
+BLANKS: dict[str, Any] = {
+    **dict.fromkeys(("command", "prompt", "reason", "workflow"), Template(text="")),
+    **dict.fromkeys(("job", "tool", "server", "emit", "notification", "status", "source"), ""),
+    **dict.fromkeys(("options", "agents"), ()),
+    "duration": 1.0,
+}
+"""What takes the place of a required key that could not be read, so that the rest of its step can be checked."""

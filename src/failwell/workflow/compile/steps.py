@@ -1,15 +1,16 @@
 """Steps: read by the table of their type, and made into nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Shape, is_right
+from failwell.files.shapes import Shape, is_right, readable
 from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Schema, nearest, sort_of
+from failwell.files.values import WRONG, Schema, Wrong, nearest, sort_of
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
-from failwell.workflow.compile.step_keys import IDENTITY, KEYS, TAKEN
-from failwell.workflow.plan import Node, Spec
+from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
+from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, TAKEN
+from failwell.workflow.plan import AgentSpec, Node, Spec
 
 
 def _owners() -> dict[str, str]:
@@ -56,21 +57,67 @@ class Step:
             on.wrong(
                 item, at, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
             )
+            on.unsure.update((FLOW, NAMES))
             return WRONG
+        errors = on.errors
         kind = type_of(item, at, on)
         shape = SHAPES.get(kind)
         if shape is None:
-            return WRONG
-        got = shape.read(item, at, on)
-        if not is_right(got):
-            return WRONG
-        more = _CHECKS.get(kind)
-        if more is not None:
-            more(got, item, at, on)
-        return node(kind, got, KEYS[kind][0](got), item, at, on)
+            return unreadable(item, on)
+        got = shape.values(item, at, on)
+        if is_right(got):
+            more = _CHECKS.get(kind)
+            if more is not None:
+                more(got, item, at, on)
+            made = node(kind, got, KEYS[kind][0](got), item, at, on)
+            return made if on.errors == errors else incomplete(made, on)
+        return rescued(kind, got, KEYS[kind][0], item, at, on)
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/step"}
+
+
+def name_of_step(item: Item) -> str:
+    """The name of a step as it is written, whether or not it may be one; nothing if there is none."""
+    name: Item | None = item.value.get("name")
+    return name.value if name is not None and type(name.value) is str else ""
+
+
+def rescued(
+    kind: str,
+    got: Mapping[str, Any],
+    build: Callable[[Mapping[str, Any]], Spec],
+    item: Item,
+    at: Path,
+    on: Problems,
+) -> Wrong:
+    """The step as far as it could be read, so that its templates and routes are checked in the same pass."""
+    name = name_of_step(item)
+    if isinstance(got.get("name"), Wrong):
+        on.unsure.update((FLOW, NAMES))
+    if not name:
+        return WRONG
+    values = BLANKS | readable(got) | {"name": name}
+    return incomplete(node(kind, values, build(values), item, at, on), on)
+
+
+def incomplete(made: Node, on: Problems) -> Wrong:
+    """A node with a mistake in it."""
+    if isinstance(on, WorkflowProblems):
+        on.incomplete.add(made.name)
+    return Wrong(made)
+
+
+def unreadable(item: Item, on: Problems) -> Wrong:
+    """A step of which nothing but the name is known."""
+    on.unsure.add(FLOW)
+    name = name_of_step(item)
+    if not name:
+        on.unsure.add(NAMES)
+        return WRONG
+    if isinstance(on, WorkflowProblems):
+        on.unreadable.add(name)
+    return Wrong(Node(name=name, type="agent", spec=AgentSpec(), place=item.place))
 
 
 def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> str:
@@ -122,8 +169,10 @@ def node(kind: str, got: Mapping[str, Any], spec: Spec, item: Item, at: Path, on
 def _gate_routes(routes: tuple[Any, ...], item: Item, at: Path, on: Problems) -> tuple[Any, ...]:
     """The error routes of a gate; it leaves by its options, so the others are never taken."""
     kept: list[Any] = []
+    written = item.value["routes"].value if routes else ()
     for index, route in enumerate(routes):
-        where = item.value["routes"].value[index]
+        # Where a route could not be read, those behind it stand at another index.
+        where = next((one for one in written if one.place == route.place), item)
         path = ((at, "routes"), index)
         if route.on_error is None:
             hint = "remove it; the ways out of a gate are the `route`s of its options"

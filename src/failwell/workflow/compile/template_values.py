@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from failwell.files.mistakes import Problems
 from failwell.files.tree import Item, Path, Place, is_list, is_map
-from failwell.files.values import WRONG, Choice, Duration, Free, Schema, Type, name_of, quotes, sort_of
+from failwell.files.values import WRONG, Choice, Duration, Free, Schema, Type, Wrong, name_of, quotes, sort_of
 from failwell.workflow.plan import Template
 
 
@@ -91,11 +91,11 @@ class Verbatim:
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = self.of.read(item, at, on)
-        return WRONG if value is WRONG else self._keep(value, item)
+        return WRONG if isinstance(value, Wrong) else self._keep(value, item)
 
     def _keep(self, value: Any, item: Item) -> Any:
         if is_map(value):
-            return {key: self._keep(one, item.value[key]) for key, one in value.items() if one is not WRONG}
+            return {key: self._keep(one, item.value[key]) for key, one in value.items()}
         if isinstance(value, tuple):
             several = cast("tuple[Any, ...]", value)
             return [self._keep(one, child) for one, child in zip(several, item.value, strict=True)]
