@@ -1,17 +1,14 @@
 """What authors import: the same names and shapes whether failwell is installed beside them or not."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import failwell.capability as real
-from failwell.jobs.child import author
 from failwell.jobs.manifest import Variable, manifest_of
-from tests.jobs.workers import a_worker, run
+from tests.jobs.workers import a_worker, reported, run
 
-ERRORS = [name for name in dir(author) if name.endswith("Error") and hasattr(real, name)]
 CAPABILITY = """
 from failwell.capability import CapabilityInputError, capability, check_cancel, is_cancelled, progress, usage
 
@@ -26,50 +23,59 @@ def measure(text):
 """
 
 
-def test_every_error_of_the_real_module_has_its_stand_in() -> None:
-    assert len(ERRORS) == 11
-    assert {name for name in real.__all__ if name.endswith("Error")} - {"JobError"} == set(ERRORS)
+SURROUNDINGS = """
+import importlib.util, sys
+import failwell, failwell.capability, http
+
+def surroundings():
+    error = failwell.capability.CapabilityInputError
+    return {
+        "failwell": failwell.__file__,
+        "classes": [cls.__module__ for cls in error.__mro__],
+        "http": http.__file__,
+        "found": [name for name in ("yaml", "rich", "jobs", "delivery") if importlib.util.find_spec(name)],
+        "path": sys.path,
+    }
+"""
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_a_stand_in_is_called_raised_and_caught_like_the_real_one(name: str) -> None:
-    stand_in, genuine = getattr(author, name), getattr(real, name)
-
-    ours = [one.__name__ for one in genuine.__mro__ if one.__name__ in ERRORS]
-    assert [one.__name__ for one in stand_in.__mro__ if one.__name__ in ERRORS] == ours
-    assert (stand_in.category, stand_in.default_retriable) == (genuine.category, genuine.default_retriable)
-    assert not issubclass(stand_in, ValueError)
-    if "__init__" in stand_in.__dict__:
-        known = inspect.signature(genuine).parameters
-        for parameter in inspect.signature(stand_in).parameters.values():
-            assert known[parameter.name].kind is parameter.kind
-            assert known[parameter.name].default == parameter.default
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "more"),
-    [
-        ("CapabilityTimeoutError", ("w", 30.0), {"retry_after_seconds": 60.0}),
-        ("WorkerOOMError", ("w",), {"process_returncode": -9}),
-        ("CapabilityCancelledError", ("w",), {}),
-        ("CapabilityDisabledError", ("w",), {}),
-        ("CapabilityNotLoadedError", ("w",), {}),
-        (
-            "CapabilityConfigError",
-            ("two keys are wrong",),
-            {"fields_invalid": ["a"], "config_class_name": "C"},
-        ),
-    ],
-)
-def test_a_stand_in_says_what_the_real_one_says(
-    name: str, given: tuple[Any, ...], more: dict[str, Any]
+def test_a_bare_environment_has_the_failwell_of_the_host_and_nothing_else_of_it(
+    bare_python: str, tmp_path: Path
 ) -> None:
-    stand_in: Any = getattr(author, name)(*given, **more)
-    genuine: Any = getattr(real, name)(*given, **more)
+    (tmp_path / "around.py").write_text(SURROUNDINGS)
 
-    held: dict[str, Any] = stand_in.__dict__
-    assert str(stand_in) == str(genuine)
-    assert all(getattr(genuine, key) == value for key, value in held.items())
+    async def work() -> Any:
+        async with a_worker("around:surroundings", python=bare_python, path=(str(tmp_path),)) as (worker, _):
+            return await worker.call("one")
+
+    seen = run(work())
+
+    package = Path(real.__file__).parent
+    assert seen["failwell"] == str(package / "__init__.py")
+    assert "failwell.fault.base" in seen["classes"]
+    assert str(package) not in seen["http"]
+    assert seen["found"] == []
+    assert not any(entry.startswith(str(package.parent)) for entry in seen["path"])
+
+
+def test_a_failwell_of_the_environment_wins_and_its_failures_are_answered_all_the_same(
+    bare_python: str, tmp_path: Path
+) -> None:
+    (tmp_path / "failwell").mkdir()
+    (tmp_path / "failwell" / "__init__.py").write_text("ORIGIN = 'their own'\n")
+    (tmp_path / "theirs.py").write_text(
+        "import failwell\n\ndef run(fail):\n    if fail:\n        raise MemoryError('no room')\n    return failwell.ORIGIN\n"
+    )
+
+    async def work() -> Any:
+        async with a_worker("theirs:run", python=bare_python, path=(str(tmp_path),)) as (worker, _):
+            origin = await worker.call("one", {"fail": False})
+            return origin, await reported(worker.call("two", {"fail": True}))
+
+    origin, report = run(work())
+
+    assert origin == "their own"
+    assert (report.kind, report.error_type) == ("resource.system_memory", "MemoryError")
 
 
 def test_outside_a_worker_the_helpers_do_nothing() -> None:

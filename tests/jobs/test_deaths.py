@@ -19,7 +19,19 @@ from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.worker.supervisor import Supervision
 from failwell.jobs.worker.worker import Died, Quarantined, Ready, WorkerState
-from tests.jobs.workers import SAMPLES, a_worker, exists, failure, is_alive, parent_of, reported, run, until
+from tests.jobs.queues import a_runtime
+from tests.jobs.workers import (
+    SAMPLES,
+    a_manifest,
+    a_worker,
+    exists,
+    failure,
+    is_alive,
+    parent_of,
+    reported,
+    run,
+    until,
+)
 
 CAMPAIGN = os.environ.get("FAILWELL_CAMPAIGN") == "1"
 """Whether to die as often as it takes to be sure: a few minutes instead of seconds."""
@@ -513,3 +525,35 @@ def test_the_first_death_of_all_has_nothing_to_load_before_it_is_told() -> None:
     )
 
     assert made.stdout == "[]\n"
+
+
+def test_one_death_is_described_once_for_its_event_and_for_every_job_that_it_fails(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_runtime(tmp_path) as jobs:
+            jobs.register(a_manifest(concurrency=2))
+            told: list[Died] = []
+            worker = jobs.worker("sample")
+            worker.listen(lambda event: told.append(event) if isinstance(event, Died) else None)
+            await jobs.call("sample", {"value": 1})
+            started = [tmp_path / "one", tmp_path / "two"]
+            ones = [
+                await jobs.submit(
+                    "sample",
+                    {"seconds": 60, "started": str(file)},
+                    action="deaf",
+                    control={"max_attempts": 1},
+                )
+                for file in started
+            ]
+            for file in started:
+                await until(exists(file))
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            ended = [await jobs.wait(one.id) for one in ones]
+
+            (death,) = told
+            assert death.report is not None
+            assert [job.error.id for job in ended if job.error is not None] == [death.report.id] * 2
+            assert [job.error.scene.job for job in ended if job.error is not None] == [one.id for one in ones]
+
+    run(work())

@@ -1,137 +1,18 @@
-"""What the author of a capability may import, where failwell is not installed.
+"""What a capability says during a call. Authors import it from `failwell.capability`.
 
-The worker offers it as `failwell.capability`, so an author writes one import for both cases. The
-errors have the names, arguments and attributes of the real ones; the host makes real ones of them.
+An installed `failwell` of any version finds this module by its name, so the name stays.
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 current: ContextVar[Any] = ContextVar("failwell_call", default=None)
 """The call that this thread or task works for."""
 calls: dict[str | None, Any] = {}
 """The calls in flight, for threads that the capability started itself."""
-
-
-@dataclass(frozen=True)
-class ResourceShortfall:
-    """The gap between what the work needed and what there was, in megabytes."""
-
-    resource: str
-    needed: float
-    available: float
-
-
-class CapabilityError(Exception):
-    """The capability failed."""
-
-    category = "fatal"
-    default_retriable = False
-
-
-class CapabilityInputError(CapabilityError):
-    """Something that was given can be corrected."""
-
-    category = "user_input"
-    default_retriable = True
-
-    def __init__(self, message: str, *, fields_invalid: Iterable[str] | None = None) -> None:
-        super().__init__(message)
-        self.fields_invalid = list(fields_invalid or ())
-
-
-class CapabilityTransientError(CapabilityError):
-    """Something passing went wrong; a repeat may succeed."""
-
-    category = "transient"
-    default_retriable = True
-
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-
-
-class CapabilityResourceError(CapabilityError):
-    """Memory of the GPU or of the machine, or disk space, is used up."""
-
-    category = "resource"
-    default_retriable = True
-
-    def __init__(self, message: str, *, resource_shortfall: ResourceShortfall | None = None) -> None:
-        super().__init__(message)
-        self.resource_shortfall = resource_shortfall
-
-
-class CapabilityFatalError(CapabilityError):
-    """The capability knows that no repeat will help."""
-
-
-class CapabilityDisabledError(CapabilityInputError):
-    """Work was given to a capability that is switched off."""
-
-    def __init__(self, capability_name: str) -> None:
-        super().__init__(f"capability {capability_name!r} is disabled; enable it and submit again")
-        self.capability_name = capability_name
-
-
-class CapabilityConfigError(CapabilityInputError):
-    """A configuration has keys or values that are not accepted."""
-
-    def __init__(
-        self, message: str, *, fields_invalid: Iterable[str] | None = None, config_class_name: str = ""
-    ) -> None:
-        super().__init__(message, fields_invalid=fields_invalid)
-        self.config_class_name = config_class_name
-
-
-class CapabilityNotLoadedError(CapabilityFatalError):
-    """Work was given to a capability that was never loaded."""
-
-    def __init__(self, capability_name: str) -> None:
-        super().__init__(f"capability {capability_name!r} is not loaded; load it before submitting to it")
-        self.capability_name = capability_name
-
-
-class CapabilityTimeoutError(CapabilityTransientError):
-    """Something did not finish within its time limit."""
-
-    def __init__(
-        self, capability_name: str, timeout_seconds: float, *, retry_after_seconds: float | None = None
-    ) -> None:
-        super().__init__(
-            f"capability {capability_name!r} did not finish within {timeout_seconds:.1f} s",
-            retry_after_seconds=retry_after_seconds,
-        )
-        self.capability_name = capability_name
-        self.timeout_seconds = timeout_seconds
-
-
-class CapabilityCancelledError(CapabilityTransientError):
-    """An operator stopped the job."""
-
-    default_retriable = False
-
-    def __init__(self, capability_name: str) -> None:
-        super().__init__(f"capability {capability_name!r} was cancelled by operator")
-        self.capability_name = capability_name
-
-
-class WorkerOOMError(CapabilityResourceError):
-    """A process below the capability was killed, most likely for want of memory."""
-
-    def __init__(
-        self, capability_name: str, *, process_returncode: int | None = None, message: str | None = None
-    ) -> None:
-        code = "" if process_returncode is None else f" (returncode={process_returncode})"
-        super().__init__(
-            message or f"the worker of capability {capability_name!r} was killed during the call{code}"
-        )
-        self.capability_name = capability_name
-        self.process_returncode = process_returncode
 
 
 # ------------------------------------------------------------------ during a call

@@ -88,7 +88,6 @@ class Call:
 
     def cancellation(self) -> BaseException:
         """The error to raise once this call was asked to stop."""
-        # Whichever of the two the author would import: the installed one, or the stand-in.
         from failwell.capability import CapabilityCancelledError
 
         return CapabilityCancelledError(self._capability)

@@ -15,12 +15,13 @@ from typing import Any
 
 from . import author
 from .call import Call
-from .failure import is_cancellation, told
+from .failure import class_names_and_text, describe_failure
+from .host_package import offer
 from .output import capture, release
 from .peaks import peaks
 from .pulse import Pulse
-from .subject import BadCall, Subject, offer_author_module
-from .values import Unsendable, frame_of
+from .subject import Subject
+from .values import frame_of
 from .wire import PROTOCOL, Line, encoded
 
 _STOP = (None, None)
@@ -38,6 +39,7 @@ class _Worker:
         self._calls = author.calls
         self._subject: Subject | None = None
         self._name = ""
+        self._instance: str | None = None
         self._policy = "full"
         self._folder: str | None = None
         self._lanes = 1
@@ -59,6 +61,7 @@ class _Worker:
         if order is None or order["type"] != "load":
             return 1
         self._name, self._policy, self._folder = order["name"], order["policy"], order["folder"]
+        self._instance = order["instance"]
         self._lanes = order["lanes"]
         Pulse(line, order["pulse"], self._count).start()
         threading.Thread(target=self._read, name="failwell-reader", daemon=True).start()
@@ -87,11 +90,11 @@ class _Worker:
 
     def _load(self, order: dict[str, Any]) -> bool:
         try:
-            offer_author_module()
+            offer()
             self._subject = Subject(order["object"], order["path"])
             self._line.send({"type": "loaded", **self._subject.about()})
         except BaseException as error:  # noqa: BLE001  (whatever an import raises is told, and ends this process)
-            self._line.send({"type": "loaded", "error": told(error, self._policy)})
+            self._line.send({"type": "loaded", "error": self._described(error, None, "full")})
             return False
         return True
 
@@ -219,22 +222,19 @@ class _Worker:
 
     def _failed(self, call: Call, error: BaseException) -> bytes:
         frame: dict[str, Any] = {"type": "result", "job": call.job, "peaks": peaks()}
-        if isinstance(error, BadCall):
-            frame["error"] = {"refused": str(error), "fields": error.fields}
-        elif isinstance(error, Unsendable):
-            frame["error"] = {"unsendable": str(error)}
-        else:
-            frame["error"] = told(error, self._policy)
-            if call.cancelled.is_set() and is_cancellation(error):
-                frame["cancelled"] = True
+        frame["error"] = self._described(error, call.job)
         try:
             return encoded(frame)
         except (TypeError, ValueError):
-            # Words of somebody else's may hold what JSON cannot say, such as half a surrogate pair.
-            from .failure import plain_words
-
-            frame["error"] = {"exception": plain_words(error)}
+            # Somebody else's text may hold what JSON cannot, such as half a surrogate pair; or is too long.
+            frame["error"] = {"exception": class_names_and_text(error)}
             return encoded(frame)
+
+    def _described(self, error: BaseException, job: str | None, policy: str | None = None) -> dict[str, Any]:
+        # Calls that belong to the worker's own life are no jobs.
+        named = None if job is None or job.startswith("#") else job
+        where = {"capability": self._name, "instance": self._instance, "job": named}
+        return describe_failure(error, policy=policy or self._policy, where=where)
 
     def _end(self) -> int:
         hook = self._subject.hook("cleanup") if self._subject else None

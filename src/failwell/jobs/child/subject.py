@@ -1,15 +1,14 @@
 """The capability itself: found in its module, whatever it is, and called by the rules of its signature."""
 
 import importlib
-import importlib.util
 import inspect
 import sys
-import types
 from collections.abc import Callable
 from typing import Any, cast
 
 from . import author
 from .config import made, schema_of, triggers
+from .failure import InvalidCall
 
 HOOKS = (
     "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
@@ -18,33 +17,6 @@ HOOKS = (
 """What the worker calls when its time comes, where the capability has it."""
 LIFECYCLE = frozenset({*HOOKS, "config_schema", "config_class", "Config"})
 HELPERS = ("progress", "check_cancel", "is_cancelled", "on_cancel", "heartbeat", "usage")
-
-
-class BadCall(Exception):
-    """A call names an action or arguments that the capability does not have."""
-
-    def __init__(self, message: str, fields: list[str]) -> None:
-        super().__init__(message)
-        self.fields = fields
-
-
-def offer_author_module() -> None:
-    """Let `from failwell.capability import …` work where failwell is not installed."""
-    if "failwell" in sys.modules or importlib.util.find_spec("failwell") is not None:
-        return
-    package = types.ModuleType("failwell", "A stand-in: failwell is not installed in this environment.")
-    package.__path__ = []
-    package.__stand_in__ = True  # type: ignore[attr-defined]
-    module = types.ModuleType("failwell.capability", author.__doc__)
-    for name in dir(author):
-        thing = getattr(author, name)
-        if not name.startswith("_") and getattr(thing, "__module__", None) == author.__name__:
-            setattr(module, name, thing)
-            if isinstance(thing, type):
-                thing.__module__ = "failwell.capability"
-    package.capability = module  # type: ignore[attr-defined]
-    sys.modules["failwell"] = package
-    sys.modules["failwell.capability"] = module
 
 
 class Subject:
@@ -83,7 +55,7 @@ class Subject:
         """What `action` calls.
 
         Raises:
-            BadCall: there is no such action.
+            InvalidCall: there is no such action.
         """
         if self._function is not None and action in ("execute", "execute_stream"):
             return self._function
@@ -95,11 +67,11 @@ class Subject:
             found = getattr(self.held, action, None)
         if not callable(found) or self._function is not None:
             known = ", ".join(f"`{name}`" for name in self._actions())
-            raise BadCall(f"there is no action `{action}`; it has {known or 'none'}", ["action"])
+            raise InvalidCall(f"there is no action `{action}`; it has {known or 'none'}", ["action"])
         return found
 
     def check(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Raise `BadCall` where the arguments do not fit the signature, and name each that does not."""
+        """Raise `InvalidCall` where the arguments do not fit the signature, and name each that does not."""
         if action not in self._signatures:
             try:
                 self._signatures[action] = inspect.signature(call)
@@ -111,7 +83,7 @@ class Subject:
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            raise BadCall(
+            raise InvalidCall(
                 f"`{action}` cannot take these arguments: {error}", _misfits(signature, arguments)
             ) from None
 

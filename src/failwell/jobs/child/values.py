@@ -6,13 +6,10 @@ import os
 from typing import Any, cast
 
 from .depth import DEEPEST, is_too_deep
+from .failure import Unsendable
 from .wire import TooLarge, encoded
 
 _SHOWN_PLACE = 80
-
-
-class Unsendable(Exception):
-    """A result cannot cross to the host. No repeat makes it cross."""
 
 
 def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from failwell.decision.policy import Policy
@@ -13,8 +14,10 @@ from failwell.jobs.queue.instance import Station
 from failwell.jobs.queue.line import Line, Recent
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.store.store import JobStore
+from failwell.jobs.worker.death import kept_report
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport, Scene
+from failwell.report.scene import merge
 
 
 @frozen
@@ -172,4 +175,9 @@ class State:
             capability=None if station is None else station.manifest.name,
             attempt=entry.attempt or None,
         )
-        return describe(error, scene=scene)
+        report = kept_report(error)
+        return (
+            describe(error, scene=scene)
+            if report is None
+            else replace(report, scene=merge(scene, report.scene))
+        )

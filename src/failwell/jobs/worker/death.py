@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from signal import Signals
+from typing import TypeVar
 
 from failwell.adapters.vendors.process import read_exit
 from failwell.fault.base import Fault
@@ -11,7 +12,10 @@ from failwell.fault.capability import CapabilityError, WorkerOOMError
 from failwell.fault.facts import NotBefore
 from failwell.fault.frozen import frozen
 from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed
+from failwell.report.describe import describe
+from failwell.report.record import ErrorReport, Scene
 
+_F = TypeVar("_F", bound=Fault)
 _OUT_OF_MEMORY = (
     "memoryerror", "std::bad_alloc", "cannot allocate memory", "out of memory", "oom-kill",
     "failed to allocate memory",
@@ -145,7 +149,27 @@ def oom_kills(counters: Sequence[str]) -> int | None:
     return max(counts) if counts else None
 
 
-class Crashes:
+def described_once(fault: Fault, scene: Scene) -> ErrorReport:
+    """The one report of a death or a failed start, however many jobs it fails."""
+    report = kept_report(fault)
+    if report is None:
+        report = describe(fault, scene=scene)
+        keep_report(fault, report)
+    return report
+
+
+def keep_report(fault: _F, report: ErrorReport) -> _F:
+    """The same fault, which stands for `report` from now on."""
+    fault.__dict__["_report"] = report
+    return fault
+
+
+def kept_report(error: BaseException) -> ErrorReport | None:
+    """The report that an error stands for, where it was described before."""
+    return error.__dict__.get("_report")
+
+
+class CrashCount:
     """Counts deaths between which no call was answered. Too many, and nothing is started for a while."""
 
     def __init__(self, capability: str, most: int, cooldown: float) -> None:

@@ -18,7 +18,7 @@ _LONGEST = 8000
 """Characters of one line, as the worker cuts them."""
 
 
-class Telling:
+class WorkerEvents:
     """Turns frames into events, and events into calls of the listeners."""
 
     def __init__(self, instance: str) -> None:
@@ -49,8 +49,8 @@ class Telling:
 
         return leave
 
-    def tell(self, event: WorkerEvent) -> None:
-        """Tell every listener; one that raises is recorded and passed over."""
+    def publish(self, event: WorkerEvent) -> None:
+        """Give it to every listener; one that raises is recorded and passed over."""
         for listener in list(self._listeners):
             try:
                 listener(event)
@@ -69,7 +69,7 @@ class Telling:
             self._pulse(frame)
         elif kind == "progress":
             self.on_sign()
-            self.tell(
+            self.publish(
                 Progress(
                     instance=self._instance,
                     job=_job(frame),
@@ -81,14 +81,16 @@ class Telling:
             self.on_sign()
             self._logged(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
         elif kind == "usage":
-            self.tell(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
+            self.publish(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
 
     def measured(self, frame: dict[str, Any]) -> None:
         """A call is about to be answered, and says what it had needed."""
         job = _job(frame)
         peaks = frame.get("peaks")
         if job is not None and peaks is not None and self._listeners:
-            self.tell(Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1]))
+            self.publish(
+                Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1])
+            )
 
     def _logged(
         self,
@@ -100,7 +102,7 @@ class Telling:
     ) -> None:
         if not self._listeners:
             return
-        self.tell(
+        self.publish(
             Logged(
                 instance=self._instance,
                 session=self._session,
@@ -119,7 +121,7 @@ class Telling:
             self.on_sign()
         self._seen, self._cpu = seen, frame["cpu"]
         self.memory = Memory(rss_mb=frame["rss"], peak_mb=frame["peak"], pids=tuple(frame["pids"]))
-        self.tell(
+        self.publish(
             Pulse(
                 instance=self._instance,
                 generation=self._generation,

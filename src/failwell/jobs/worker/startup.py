@@ -18,7 +18,7 @@ from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_here
 from failwell.jobs.schema import config_hash
-from failwell.jobs.worker.answer import report_of
+from failwell.jobs.worker.answer import raisable, read_report
 from failwell.jobs.worker.death import Ending, failed_start
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.frames import PROTOCOL, ProtocolMismatch
@@ -26,7 +26,6 @@ from failwell.jobs.worker.process import Process
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
-from failwell.report.revive import revive
 
 _T = TypeVar("_T")
 _BUSY = 0.02
@@ -101,14 +100,13 @@ class Startup:
 
     def _not_imported(self, told: Mapping[str, Any]) -> CapabilityError:
         name, target = self._manifest.name, self._manifest.object
-        cause = report_of(told, Scene(capability=name), TracebackPolicy.FULL)
+        cause = read_report(told, Scene(capability=name), TracebackPolicy.FULL)
         fault = WorkerStartFailed(
             message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
             capability_name=name,
         )
-        fault.__cause__ = revive(
-            cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
-        )
+        shown = cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
+        fault.__cause__ = raisable(shown)
         return fault
 
     async def initialize(self, work: Awaitable[_T]) -> _T:
@@ -228,12 +226,18 @@ async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[
 
 
 def load_frame(
-    manifest: Manifest, *, pulse: float, policy: TracebackPolicy, folder: str | None
+    manifest: Manifest,
+    *,
+    pulse: float,
+    policy: TracebackPolicy,
+    folder: str | None,
+    instance: str | None = None,
 ) -> dict[str, Any]:
     """What a worker is told first."""
     return {
         "type": "load",
         "name": manifest.name,
+        "instance": instance,
         "object": manifest.object,
         "path": [os.path.normpath(os.path.join(manifest.directory, one)) for one in manifest.path],
         "lanes": manifest.concurrency,

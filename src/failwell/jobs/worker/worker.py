@@ -273,9 +273,9 @@ class Worker(Protocol):
         arguments: Mapping[str, Any],
         action: str,
         timeout: float | None,
-        told: "Callable[[Future[Any]], None]",
+        done: "Callable[[Future[Any]], None]",
     ) -> bool:
-        """`call` without a task of its own: `told` gets the answer in the moment it comes.
+        """`call` without a task of its own: `done` gets the answer in the moment it comes.
 
         `False` where the worker is not ready; nothing was sent then, and `call` starts it. What is begun
         in one turn of the loop goes out together, at its end or with `flush`.
