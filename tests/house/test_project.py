@@ -12,7 +12,7 @@ import pytest
 import failwell._version
 
 ROOT = Path(__file__).resolve().parents[2]
-DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 SECTIONS = ["Status", "Context", "Decision", "Price", "What would change our minds"]
@@ -123,6 +123,17 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) >= 21
+
+
+def test_every_decision_is_listed_under_its_title() -> None:
+    index = (ROOT / "docs/decisions/index.md").read_text(encoding="utf-8")
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0].partition(". ")[2] for path in DECISIONS]
+
+    entries = re.findall(r"^- \[(.+)\]\((.+)\)$", index, flags=re.MULTILINE)
+
+    assert entries == [
+        (f"{path.name[:4]} {title}", path.name) for path, title in zip(DECISIONS, titles, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name[:4])
