@@ -268,7 +268,8 @@ class SqliteJobs:
         return follow(self.window(), read, after, is_over=is_over, give_up=give_up)
 
     def last_event(self) -> int:
-        return self._log.last() or 0
+        with self._database.reading():
+            return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
         names = (

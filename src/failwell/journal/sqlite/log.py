@@ -56,8 +56,11 @@ class EventLog:
             connection.executemany(self._insert[1], rows)
 
     def last(self, base: int = 0, end: int = 1 << 62) -> int | None:
-        """The number of the latest event of a stream: the keys from `base` up to `end`."""
-        key = self._database.rows(self._last, (base, end))[0][0]
+        """The number of the latest event of a stream: the keys from `base` up to `end`.
+
+        To be called in a block of `Database.reading` or `Database.transaction`.
+        """
+        key = self._database.connection.execute(self._last, (base, end)).fetchone()[0]
         return None if key is None else key - base
 
     def read(
