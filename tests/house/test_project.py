@@ -62,6 +62,26 @@ def test_the_readme_can_be_read_in_one_sitting() -> None:
     assert 20 <= len(lines) <= 120
 
 
+def test_the_glossary_has_at_most_twenty_nouns() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    glossary = text.partition("## Glossary")[2].partition("\n## ")[0]
+
+    nouns = re.findall(r"^\| ([a-z, ]+) \|", glossary, flags=re.MULTILINE)[1:]
+
+    assert 10 <= len(nouns) <= 20
+    assert not any("," in noun for noun in nouns)
+
+
+def test_every_room_is_in_the_table_of_rooms() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Where does this line go?")[2].partition("\n## ")[0]
+    rooms = {path.parent.name for path in (ROOT / "src/failwell").glob("*/__init__.py")}
+
+    assert rooms - {"helpers", "integrations"} <= set(
+        re.findall(r"^\| .+ \| `([a-z]+)` \|$", table, re.MULTILINE)
+    )
+
+
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     assert places(MACHINE_PATH) == []
 
