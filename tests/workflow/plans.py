@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy
 from failwell.fault.axes import Category
 from failwell.files.tree import Place
 from failwell.workflow.plan import (
     END,
-    Again,
     AgentSpec,
     CallSpec,
     DeclaredKind,
@@ -25,7 +26,6 @@ from failwell.workflow.plan import (
     QuestionsSpec,
     Route,
     ScriptSpec,
-    Selector,
     SetSpec,
     Template,
     TerminateSpec,
@@ -92,7 +92,7 @@ def to(target: str = END, *, when: str | None = None, line: int = 1, **output: A
 def on_error(
     *kinds: str,
     to: str | None = None,
-    again: Again | None = None,
+    retry: Policy | None = None,
     halt: str | None = None,
     propagate: bool = False,
     when: str | None = None,
@@ -102,16 +102,11 @@ def on_error(
     **output: Any,
 ) -> Route:
     """An error route for these kinds; with none of them, for every failure."""
-    selector = Selector(
-        any=not kinds and not prefixes and not categories,
-        kinds=kinds,
-        prefixes=tuple(prefixes),
-        categories=tuple(categories),
-    )
+    match = Match(kinds=frozenset(kinds), prefixes=tuple(prefixes), categories=frozenset(categories))
     return Route(
-        on_error=selector,
+        on_error=match,
         to=to,
-        again=again,
+        retry=retry,
         halt=None if halt is None else a_text(halt, line),
         propagate=propagate,
         when=None if when is None else a_text(when, line),

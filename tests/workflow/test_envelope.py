@@ -10,7 +10,8 @@ from hypothesis import strategies as some
 
 from failwell.fault.registry import OWNED_PREFIXES
 from failwell.report.redact import register_secret
-from failwell.workflow.envelope import LARGEST, Envelope, Malformed, coerce, read_answer, read_file, violation
+from failwell.workflow.envelope import LARGEST, Malformed, raised, read_answer, read_file, violation
+from failwell.workflow.failure import Failure
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -19,7 +20,7 @@ def wire(**changes: Any) -> dict[str, Any]:
     return {"kind": "external.git.drift", "message": "the branch moved", **changes}
 
 
-def read(value: object) -> Envelope | None:
+def read(value: object) -> Failure | None:
     return read_file(json.dumps(value).encode(), NOW)
 
 
@@ -33,7 +34,7 @@ def test_an_envelope_has_exactly_kind_message_and_details() -> None:
     found = read(wire(failwell_error=True, details={"branch": "main"}, other=1))
 
     assert found is not None
-    assert (found.kind, found.message, found.details) == (
+    assert (found.kind, found.report.message, found.report.details) == (
         "external.git.drift",
         "the branch moved",
         {"branch": "main"},
@@ -45,7 +46,7 @@ def test_details_are_always_there(changes: dict[str, Any]) -> None:
     found = read(wire(**changes))
 
     assert found is not None
-    assert found.details == {}
+    assert found.report.details == {}
 
 
 @pytest.mark.acceptance("conductor 14")
@@ -141,9 +142,9 @@ def test_a_wait_that_the_author_knows_of_is_read_in_every_form(told: object, sec
     found = read(wire(details={"retry_after": told}))
 
     assert found is not None
-    assert found.not_before is not None
-    assert found.not_before.after == seconds
-    assert found.details == {"retry_after": told}
+    assert found.report.not_before is not None
+    assert found.report.not_before.after == seconds
+    assert found.report.details == {"retry_after": told}
 
 
 @pytest.mark.parametrize("told", [True, None, -5, "soon", [], {}, 1e300])
@@ -151,7 +152,7 @@ def test_a_wait_that_makes_no_sense_is_none(told: object) -> None:
     found = read(wire(details={"retry_after": told}))
 
     assert found is not None
-    assert found.not_before is None or told == {}
+    assert found.report.not_before is None or told == {}
 
 
 def test_secrets_are_masked_in_message_and_details() -> None:
@@ -162,22 +163,22 @@ def test_secrets_are_masked_in_message_and_details() -> None:
     )
 
     assert found is not None
-    assert "tr0ub4dor" not in found.message
-    assert found.details == {"password": "[redacted]", "url": "[redacted]"}
+    assert "tr0ub4dor" not in found.report.message
+    assert found.report.details == {"password": "[redacted]", "url": "[redacted]"}
 
 
 def test_a_long_message_is_cut() -> None:
     found = read(wire(message="x" * 10_000))
 
     assert found is not None
-    assert len(found.message) <= 2_000
+    assert len(found.report.message) <= 2_000
 
 
 def test_half_characters_do_not_get_through() -> None:
     found = read(wire(message="a\ud800b", details={"\udc00": "\ud800"}))
 
     assert found is not None
-    assert (found.message, found.details) == ("a?b", {"?": "?"})
+    assert (found.report.message, found.report.details) == ("a?b", {"?": "?"})
 
 
 def test_a_violation_says_where_it_comes_from_and_why() -> None:
@@ -209,9 +210,9 @@ _json = some.recursive(
 
 
 @given(some.fixed_dictionaries({}, optional={"kind": _json, "message": _json, "details": _json}))
-def test_whatever_object_is_raised_comes_out_storable_or_malformed(raised: dict[str, Any]) -> None:
+def test_whatever_object_is_raised_comes_out_storable_or_malformed(wire_object: dict[str, Any]) -> None:
     try:
-        found = coerce(raised, NOW)
+        found = raised(wire_object, NOW)
     except Malformed:
         return
-    json.dumps([found.message, dict(found.details)], allow_nan=False).encode()
+    json.dumps([found.report.message, dict(found.report.details)], allow_nan=False).encode()

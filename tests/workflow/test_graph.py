@@ -2,7 +2,8 @@
 
 from failwell.fault.axes import Category
 from failwell.workflow.graph.model import CALLER, HALT, Edge, graph
-from failwell.workflow.plan import END, Again, Plan
+from failwell.workflow.plan import END, Plan
+from failwell.workflow.retry_policy import route_retry
 from tests.workflow.plans import (
     a_for_each,
     a_gate,
@@ -29,7 +30,7 @@ def test_each_route_is_an_edge_that_says_what_it_is_for() -> None:
             to("build", when="{{ output.again }}"),
             to(),
             on_error("x.y", "x.z", to="build"),
-            on_error(prefixes=["provider."], again=Again(most=2)),
+            on_error(prefixes=["provider."], retry=route_retry(most=2)),
             on_error(categories=[Category.LIMIT], halt="no"),
             on_error(propagate=True),
         )

@@ -10,7 +10,7 @@ from failwell.workflow.graph.mermaid import as_mermaid
 from failwell.workflow.graph.model import Graph, graph
 from failwell.workflow.graph.svg import as_svg
 from failwell.workflow.graph.text import as_text
-from failwell.workflow.plan import Again
+from failwell.workflow.retry_policy import route_retry
 from tests.workflow.plans import (
     a_for_each,
     a_gate,
@@ -30,9 +30,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 def a_graph() -> Graph:
     return graph(
         a_plan(
-            a_script("fetch", on_error("external.drift", to="reset"), on_error(again=Again()), to("both")),
+            a_script(
+                "fetch", on_error("external.drift", to="reset"), on_error(retry=route_retry()), to("both")
+            ),
             a_script("reset", to("fetch")),
-            a_parallel("both", to("approve"), on_error(to="stop"), on_error(again=Again())),
+            a_parallel("both", to("approve"), on_error(to="stop"), on_error(retry=route_retry())),
             a_set("left"),
             a_set("right"),
             a_gate("approve", options={"ship": "fan", "change": "fetch"}),

@@ -9,7 +9,10 @@ from failwell.report.record import ErrorReport
 
 @frozen
 class Match:
-    """Everything that is set must hold; nothing set matches every failure."""
+    """Every field that is set must match; with none set, every failure does.
+
+    `kinds` and `prefixes` together name the kinds: one of either is enough.
+    """
 
     kinds: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
@@ -25,14 +28,24 @@ class Match:
         """Whether `report` is one of these failures."""
         metadata = report.provider_metadata
         return (
-            (not self.kinds or report.kind in self.kinds)
-            and (not self.prefixes or report.kind.startswith(self.prefixes))
+            self.names(report.kind)
             and (not self.categories or report.category in self.categories)
             and (not self.certainties or report.certainty in self.certainties)
             and (not self.blames or report.blame in self.blames)
             and (not self.statuses or (metadata is not None and metadata.status_code in self.statuses))
             and (self.predicate is None or _holds(self.predicate, report))
         )
+
+    def names(self, kind: str) -> bool:
+        """Whether `kinds` or `prefixes` cover `kind`; they do if neither is set."""
+        if not self.kinds and not self.prefixes:
+            return True
+        return kind in self.kinds or kind.startswith(self.prefixes)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every failure matches."""
+        return self == _ANY
 
     @classmethod
     def of(
@@ -56,13 +69,17 @@ class Match:
         )
 
     def __str__(self) -> str:
-        parts = [*sorted(self.kinds), *(f"{prefix}*" for prefix in self.prefixes)]
+        kinds = [*sorted(self.kinds), *(f"{prefix}*" for prefix in self.prefixes)]
+        parts = [" or ".join(kinds)] if kinds else []
         parts += [f"{name} {', '.join(sorted(map(str, held)))}" for name, held in (
             ("category", self.categories), ("certainty", self.certainties), ("blame", self.blames), ("status", self.statuses),
         ) if held]  # fmt: skip
         if self.predicate is not None:
             parts.append("a predicate")
         return " and ".join(parts) if parts else "anything"
+
+
+_ANY = Match()
 
 
 def _holds(predicate: Callable[[ErrorReport], bool], report: ErrorReport) -> bool:

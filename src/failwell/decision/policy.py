@@ -116,6 +116,8 @@ class Tries(NamedTuple):
     may_ask: bool = False
     visible: bool = False
     """Whether somebody has already seen part of the result; then nothing is repeated."""
+    elapsed: float = 0.0
+    """Seconds since the failure; they count toward a server-requested delay."""
 
 
 class Reasoned(NamedTuple):
@@ -184,7 +186,7 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
                 return GiveUp(why=late)
             return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
         return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
-    if category is Category.RESOURCE:
+    if category is Category.RESOURCE and (tries.may_evict or not allowed):
         return _free(tries, report, schedule)
     if allowed is None and category is Category.CAPACITY:
         return _until_renewed(tries, report)
@@ -194,24 +196,25 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
 
 
 def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
-    told = report.not_before
-    if told is not None and told.after > policy.in_process_limit and schedule.max_attempts > 1:
+    requested = report.not_before
+    delay = None if requested is None else max(0.0, requested.after - tries.elapsed)
+    why = "after a back-off" if requested is None else f"as {requested.source} says"
+    if delay is not None and delay > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
-        return _park(tries, report, told.after, f"as {told.source} says")
+        return _park(tries, report, delay, why)
     if tries.attempts >= schedule.max_attempts:
         return _elsewhere(tries, report, _spent(schedule))
-    # What the provider says is kept exactly: no jitter, not a moment less.
-    wait = told.after if told is not None else schedule.backoff.wait(tries.attempts, jitter)
+    # A server-requested delay is kept exactly, without jitter.
+    wait = schedule.backoff.wait(tries.attempts, jitter) if delay is None else delay
     late = _over(tries, wait)
-    if late is not None:
-        return _elsewhere(tries, report, late)
-    return Retry(after=wait, why="after a back-off" if told is None else f"as {told.source} says")
+    return Retry(after=wait, why=why) if late is None else _elsewhere(tries, report, late)
 
 
 def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
     if report.not_before is None:
         return _elsewhere(tries, report, _why_not(report))
-    return _park(tries, report, report.not_before.after, "the quota renews then")
+    delay = max(0.0, report.not_before.after - tries.elapsed)
+    return _park(tries, report, delay, "the quota renews then")
 
 
 def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:

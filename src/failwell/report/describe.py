@@ -9,6 +9,7 @@ from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import NotBefore, UserAction
+from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, links, traceback_of, type_name
 from failwell.report.fingerprint import fingerprint, site
 from failwell.report.identity import new_id
@@ -228,14 +229,19 @@ def _own_words(fault: Fault, limit: int = TEXT_CAP) -> str:
 def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
     if found.user_action is not None and (advised := usable(action, found.user_action)) is not None:
         return advised
-    if found.known is None:
+    return advice_of(found.known, not_before)
+
+
+def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:
+    """What a kind advises, with the server-requested delay where there is one."""
+    if known is None:
         return UserAction(ActionKind.UNKNOWN, "")
-    if not_before is not None and found.known.action is ActionKind.WAIT_AND_RETRY and not_before.after > 0:
+    if not_before is not None and known.action is ActionKind.WAIT_AND_RETRY and not_before.after > 0:
         # Never shorter than it is, and no longer than it must be where even a second would be.
         steps = 1 if not_before.after >= 1 else 10
         seconds = -int(-not_before.after * steps // 1) / steps
         return UserAction(ActionKind.WAIT_AND_RETRY, f"Wait {seconds:.10g} s, then repeat the call.")
-    return default_action(found.kind, found.known.action, found.known.advice)
+    return default_action(known.name, known.action, known.advice)
 
 
 def _place(error: BaseException, given: Scene | None, found: Resolved) -> tuple[Scene, tuple[Frame, ...]]:

@@ -1,78 +1,83 @@
 """Reads the typed errors that authors raise: from a script's error file, or in an agent's answer.
 
 On the wire an envelope is an object with `kind`, `message` and perhaps `details`. A script's file is
-a signal by itself; an agent's answer must say `failwell_error: true`. What does not fit is
-`Malformed` with a reason, never a crash, and what fits leaves here without secrets.
+a signal by itself; an agent's answer must say `failwell_error: true`. What fits becomes a `Failure`
+without secrets; what does not fit is `Malformed` with a reason.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 from failwell.fault.facts import NotBefore
-from failwell.fault.frozen import frozen
 from failwell.fault.registry import is_kind, is_owned
-from failwell.report.redact import redact_text, redact_value
+from failwell.report.record import Scene
+from failwell.workflow.failure import Failure
+from failwell.workflow.plan import DeclaredKind
 
 LARGEST = 65_536
 """Bytes of an error file."""
 SIGNS = ("failwell_error", "conductor_error")
 """Either of these, literally true, makes an agent's answer an envelope."""
+NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
 _BOM = b"\xef\xbb\xbf"
 
 
 class Malformed(ValueError):
-    """What was written is no envelope; the message says why, and quotes nothing of it but its kind."""
+    """What was written is not an envelope. The message says why and quotes nothing but the kind."""
 
 
-@frozen
-class Envelope:
-    """One typed error as its author raised it."""
+def read_file(
+    raw: bytes, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
+) -> Failure | None:
+    """The failure in a script's error file; `None` if the file holds nothing.
 
-    kind: str
-    message: str
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    not_before: NotBefore | None = None
-    """From `details.retry_after`: seconds, an HTTP date or an ISO time."""
-
-
-def read_file(raw: bytes, now: datetime) -> Envelope | None:
-    """The envelope in a script's error file; `None` if the file holds nothing.
+    Args:
+        raw: The file.
+        now: The time that a `retry_after` is counted from.
+        kinds: What the workflow file declares about its own kinds.
+        scene: Where it happened.
 
     Raises:
-        Malformed: it holds something else.
+        Malformed: the file holds something else.
     """
     if len(raw) > LARGEST:
         raise Malformed(f"the error file holds more than {LARGEST} bytes; keep `details` small")
     raw = raw.removeprefix(_BOM)
     if not raw.strip():
         return None
-    return coerce(parse(raw), now)
+    return raised(parse(raw), now, kinds=kinds, scene=scene)
 
 
-def read_answer(answer: object, now: datetime) -> Envelope | None:
-    """The envelope that an agent's answer is; `None` for any other answer.
+def read_answer(
+    answer: object, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
+) -> Failure | None:
+    """The failure that an agent's answer stands for; `None` for any other answer.
 
     Raises:
-        Malformed: the answer says that it is one, and is not.
+        Malformed: the answer claims to be an envelope and is not.
     """
     if not isinstance(answer, Mapping):
         return None
-    told = cast("Mapping[str, Any]", answer)
-    return coerce(told, now) if any(told.get(sign) is True for sign in SIGNS) else None
+    wire = cast("Mapping[str, Any]", answer)
+    return (
+        raised(wire, now, kinds=kinds, scene=scene) if any(wire.get(sign) is True for sign in SIGNS) else None
+    )
 
 
-def coerce(wire: object, now: datetime) -> Envelope:
-    """The envelope that a wire object stands for. Keys that are not known are passed over.
+def raised(
+    wire: object, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
+) -> Failure:
+    """The failure that a wire object stands for. Unknown keys are ignored.
 
     Raises:
         Malformed: it breaks a rule, which is named.
     """
     if not isinstance(wire, Mapping):
         raise Malformed("malformed envelope: it is not a JSON object")
-    told = cast("Mapping[str, Any]", wire)
-    kind, message, details = told.get("kind"), told.get("message"), told.get("details")
+    fields = cast("Mapping[str, Any]", wire)
+    kind, message, details = fields.get("kind"), fields.get("message"), fields.get("details")
     if not isinstance(kind, str) or not kind:
         raise Malformed("malformed envelope: `kind` is missing or not a text")
     if not is_kind(kind):
@@ -91,11 +96,15 @@ def coerce(wire: object, now: datetime) -> Envelope:
     if not isinstance(details, Mapping):
         raise Malformed("malformed envelope: `details` is not an object")
     facts = cast("Mapping[str, Any]", details)
-    return Envelope(
-        kind=kind,
-        message=redact_text(message),
-        details=redact_value(facts),
+    declared = kinds.get(kind)
+    return Failure.of(
+        kind,
+        message,
+        details=facts,
+        typed=True,
+        category=None if declared is None else declared.category,
         not_before=_wait(facts["retry_after"], now) if "retry_after" in facts else None,
+        scene=scene,
     )
 
 
@@ -123,12 +132,12 @@ def parse(raw: bytes) -> Any:
     except RecursionError:
         raise Malformed("the text is not valid JSON: it is nested too deeply") from None
     except ValueError as error:
-        told = (
+        reason = (
             f"{error.msg} (line {error.lineno}, column {error.colno})"
             if isinstance(error, JSONDecodeError)
             else ""
         )
-        raise Malformed(f"the text is not valid JSON: {told or 'a number is out of range'}") from None
+        raise Malformed(f"the text is not valid JSON: {reason or 'a number is out of range'}") from None
 
 
 def whole(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""A failure as it travels through a run: an envelope for authors, a report for everybody else.
+"""`Failure`: how an execution failed, from the leaf to the end of the run.
 
-It is plain JSON, because it lies in the journal and crosses every boundary as it is. The report is
-made once, where the failure happened; the machine adds frames and never changes what it says.
+The report is made once, where the failure happened. Each boundary that the failure crosses adds a
+frame to it and changes nothing else, so one failure has one id in every event, in `errors.jsonl`
+and on the terminal. What authors see of it in templates, the envelope, is a projection of the report.
 """
 
 from collections.abc import Mapping
@@ -10,77 +11,124 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from failwell.fault.axes import Blame, Category
-from failwell.fault.base import Fault
+from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore
-from failwell.fault.registry import find_kind
+from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
-from failwell.report.record import ErrorReport, Scene
-from failwell.report.redact import cut, redact_text, redact_value
-from failwell.report.wire import to_dict
+from failwell.report.of_kind import report_of_kind
+from failwell.report.record import ErrorReport, Frame, Scene
+from failwell.report.wire import read, to_dict
+from failwell.workflow.template.lookup import MISSING
 
-Failure = dict[str, Any]
-"""`envelope` {kind, message, details}, `report`, `typed`, and `frames` from the leaf up."""
-
-
-def failure(
-    kind: str,
-    message: str,
-    *,
-    details: Mapping[str, Any] | None = None,
-    typed: bool = False,
-    category: Category | None = None,
-    not_before: NotBefore | None = None,
-    scene: Scene | None = None,
-    at: datetime | None = None,
-    error_id: str | None = None,
-) -> Failure:
-    """The failure of `kind`; `category` is for an author's kind that the registry does not know."""
-    told = cut(redact_text(message))
-    facts: dict[str, Any] = redact_value(dict(details or {}))
-    is_known = find_kind(kind) is not None
-    fault = Fault(kind=kind, message=told, details=facts, not_before=not_before)
-    if not is_known:
-        # An author's kind speaks of the work, not of us.
-        fault.blame = Blame.WORKFLOW
-    report = describe(fault, scene=scene, at=at)
-    if error_id is not None:
-        report = replace(report, id=error_id)
-    if category is not None and not is_known:
-        report = replace(report, category=category, retryable=category is Category.TRANSIENT)
-    return of_report(report, details=facts, typed=typed)
+_NODE = "node"
 
 
-def of_report(
-    report: ErrorReport, *, details: Mapping[str, Any] | None = None, typed: bool = False
-) -> Failure:
-    """The failure that `report` tells of."""
-    return {
-        "envelope": {
-            "kind": report.kind,
-            "message": report.message,
-            "details": dict(details or report.details),
-        },
-        "report": to_dict(report),
-        "typed": typed,
-        "frames": [],
-    }
+@frozen
+class Failure:
+    """One failure of a node, a job or a call."""
+
+    report: ErrorReport
+    """With a frame for each node that the failure has passed, the leaf first."""
+    typed: bool = False
+    """Whether an author raised it, or declared that the node may fail."""
+    output: Any = MISSING
+    """What the leaf had put out when it failed."""
+    usage: Mapping[str, Any] | None = None
+    """What the leaf had used up."""
+    others: tuple["Failure", ...] = ()
+    """The further failures of a group."""
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        typed: bool = False,
+        category: Category | None = None,
+        not_before: NotBefore | None = None,
+        scene: Scene | None = None,
+        at: datetime | None = None,
+        error_id: str | None = None,
+    ) -> "Failure":
+        """The failure of `kind`; `category` is for an author's kind that the registry does not know."""
+        report = report_of_kind(
+            kind,
+            message,
+            details=details,
+            category=category,
+            not_before=not_before,
+            scene=scene,
+            at=at,
+            error_id=error_id,
+        )
+        return cls(report=report, typed=typed)
+
+    @classmethod
+    def from_exception(
+        cls, error: BaseException, *, scene: Scene | None = None, typed: bool = False
+    ) -> "Failure":
+        """The failure that an exception stands for, described where it was caught."""
+        return cls(report=describe(error, scene=scene), typed=typed)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the report."""
+        return self.report.kind
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What authors see: `kind`, `message` and `details`."""
+        report = self.report
+        return {"kind": report.kind, "message": report.message, "details": dict(report.details)}
+
+    @property
+    def node_frames(self) -> list[dict[str, Any]]:
+        """The nodes that the failure has passed, the leaf first, as the journal writes them."""
+        return [_written(frame) for frame in self.report.frames if frame.boundary == _NODE]
+
+    def with_frames(self, *frames: Frame) -> "Failure":
+        """The same failure after it has crossed more boundaries."""
+        return replace(self, report=replace(self.report, frames=(*self.report.frames, *frames)))
+
+    def to_dict(self, reports: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
+        """The failure as the journal writes it; `reports` keeps the written reports by id."""
+        report = self.report
+        written = None if reports is None else reports.get(report.id)
+        if written is None:
+            written = to_dict(report)
+            frames = [frame for frame in written.pop("frames", ()) if frame["boundary"] != _NODE]
+            if frames:
+                written["frames"] = frames
+            if reports is not None:
+                reports[report.id] = written
+        stored: dict[str, Any] = {
+            "envelope": self.envelope,
+            "report": written,
+            "typed": self.typed,
+            "frames": self.node_frames,
+        }
+        if self.others:
+            stored["others"] = [other.to_dict(reports) for other in self.others]
+        return stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Failure":
+        """The failure that a journal holds, written by this version or an earlier one."""
+        report = read(stored["report"])
+        frames = tuple(_read_frame(frame) for frame in stored["frames"])
+        if frames:
+            report = replace(report, frames=(*report.frames, *frames))
+        others = tuple(cls.from_dict(other) for other in stored.get("others", ()))
+        return cls(report=report, typed=stored["typed"], others=others)
 
 
-def of_exception(error: BaseException, *, scene: Scene | None = None, typed: bool = False) -> Failure:
-    """The failure that an exception stands for, described where it was caught."""
-    return of_report(describe(error, scene=scene), typed=typed)
-
-
-def kind_of(failed: Failure) -> str:
-    """Its kind."""
-    kind: str = failed["envelope"]["kind"]
-    return kind
-
-
-def report_of(failed: Failure) -> ErrorReport:
-    """Its report, with the boundaries that it has crossed by now."""
-    return ErrorReport.read({**failed["report"], "frames": _frames(failed["frames"])})
+def node_frame(*, workflow: str, node: str, type: str, kind: str, visit: int, item: str | None) -> Frame:  # noqa: A002  (the name that frames have for it)
+    """The frame of one node."""
+    return Frame(
+        boundary=_NODE, name=node, workflow=workflow, type=type, kind=kind, iteration=visit, item=item
+    )
 
 
 def moment(at: float) -> datetime:
@@ -94,9 +142,26 @@ def derived_id(at: float, *parts: object) -> str:
     return f"err_{int(at * 1000):011x}{blake2b(seed, digest_size=8).hexdigest()}"
 
 
-def _frames(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
-    for frame in frames:
-        kept = {key: value for key, value in frame.items() if value is not None and key != "node"}
-        told.append({"boundary": "node", "name": frame["node"], **kept})
-    return told
+def _written(frame: Frame) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "workflow": frame.workflow,
+        "node": frame.name,
+        "type": frame.type,
+        "kind": frame.kind,
+        "iteration": frame.iteration,
+    }
+    if frame.item is not None:
+        written["item"] = frame.item
+    return written
+
+
+def _read_frame(written: Mapping[str, Any]) -> Frame:
+    return Frame(
+        boundary=_NODE,
+        name=str(written["node"]),
+        workflow=written.get("workflow"),
+        type=written.get("type"),
+        kind=written.get("kind"),
+        iteration=written.get("iteration"),
+        item=written.get("item"),
+    )

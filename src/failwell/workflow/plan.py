@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from failwell.decision.backoff import Backoff
-from failwell.fault.axes import Blame, Category, Certainty
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy
+from failwell.fault.axes import Category
 from failwell.fault.frozen import frozen
 from failwell.files.tree import Place
 
@@ -48,50 +49,19 @@ Value = Any
 
 
 @frozen
-class Selector:
-    """Which failures an error route is for. Several fields must all fit; `any` fits every one."""
-
-    any: bool = False
-    kinds: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    """Each ends in a dot."""
-    categories: tuple[Category, ...] = ()
-    certainties: tuple[Certainty, ...] = ()
-    blames: tuple[Blame, ...] = ()
-
-
-@frozen
-class Again:
-    """The action of a `retry` route: run the same node again, at most `most` more times."""
-
-    most: int = 3
-    backoff: Backoff = Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
-
-
-@frozen
 class Route:
-    """One way out of a node. Exactly one of `to`, `again`, `halt` and `propagate` is set."""
+    """One way out of a node. Exactly one of `to`, `retry`, `halt` and `propagate` is set."""
 
-    on_error: Selector | None = None
-    """`None` for a way out of success."""
+    on_error: Match | None = None
+    """The failures that it is for; `None` for a way out of success."""
     when: Template | None = None
     to: str | None = None
-    again: Again | None = None
+    retry: Policy | None = None
+    """Run the same node again; see `retry_policy`."""
     halt: Template | None = None
     propagate: bool = False
     output: Mapping[str, Value] = field(default_factory=dict[str, Value])
     place: Place | None = None
-
-
-@frozen
-class NodeRetry:
-    """The `retry` block of a node: what it may repeat by itself before any route is asked."""
-
-    max_attempts: int
-    """Calls, the first one included."""
-    backoff: Backoff
-    retry_on: tuple[str, ...] | None = None
-    """Kinds or categories; `None` admits everything that is retryable."""
 
 
 @frozen
@@ -278,7 +248,8 @@ class Node:
     """References that `explicit` mode grants, as written, a trailing `?` for optional ones."""
     raises: tuple[str, ...] | None = None
     routes: tuple[Route, ...] = ()
-    retry: NodeRetry | None = None
+    retry: Policy | None = None
+    """What the node repeats by itself before any route is considered; see `retry_policy`."""
     output: Mapping[str, Any] | None = None
     """JSON Schema of the output, where one was declared."""
     idempotent: bool = False

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.dominators import Dominators
 from failwell.workflow.check.rules import check
-from failwell.workflow.plan import Again, Plan
+from failwell.workflow.plan import Plan
+from failwell.workflow.retry_policy import route_retry
 from tests.workflow.plans import a_plan, a_script, an_input, on_error, some_inputs, to
 
 GRAPHS = st.integers(1, 9).flatmap(
@@ -70,7 +71,7 @@ def a_long_plan(count: int) -> Plan:
         a_script(
             f"n{number}",
             on_error("external.a.b", to="last"),
-            on_error(again=Again(most=2)),
+            on_error(retry=route_retry(most=2)),
             on_error(to="last"),
             to(f"n{number + 1}" if number + 1 < count else "last"),
             args=[

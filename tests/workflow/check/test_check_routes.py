@@ -6,7 +6,8 @@ from failwell.decision.backoff import Backoff
 from failwell.fault.axes import Category
 from failwell.fault.registry import find_kind
 from failwell.workflow.check.raisable_kinds import runtime_kinds
-from failwell.workflow.plan import Again, NodeRetry, Plan, Route
+from failwell.workflow.plan import Plan, Route
+from failwell.workflow.retry_policy import node_retry, route_retry
 from tests.workflow.check.finding import errors, found, hints, warnings
 from tests.workflow.plans import (
     a_for_each,
@@ -186,8 +187,8 @@ def test_an_author_kind_has_the_category_that_the_file_gives_it() -> None:
 
 
 def test_a_repeat_with_nowhere_to_go_afterwards_is_a_warning() -> None:
-    alone = a_routed(on_error("x.y", again=Again()), on_error("x.z", to="fix"), to())
-    backed = a_routed(on_error("x.y", again=Again()), on_error(to="fix"), to())
+    alone = a_routed(on_error("x.y", retry=route_retry()), on_error("x.z", to="fix"), to())
+    backed = a_routed(on_error("x.y", retry=route_retry()), on_error(to="fix"), to())
 
     assert warnings(alone) == ["when the repeats of `build` are spent, no other route takes the failure"]
     assert found(backed) == []
@@ -195,7 +196,10 @@ def test_a_repeat_with_nowhere_to_go_afterwards_is_a_warning() -> None:
 
 def test_a_repeat_leaves_its_failures_to_the_routes_behind_it_but_not_to_another_repeat() -> None:
     plan = a_routed(
-        on_error("x.y", again=Again()), on_error("x.y", again=Again()), on_error("x.y", to="fix"), to()
+        on_error("x.y", retry=route_retry()),
+        on_error("x.y", retry=route_retry()),
+        on_error("x.y", to="fix"),
+        to(),
     )
 
     assert warnings(plan) == [
@@ -266,8 +270,10 @@ def test_only_a_workflow_with_a_caller_may_propagate() -> None:
 
 
 def test_a_person_is_not_asked_again_by_itself() -> None:
-    retry = NodeRetry(max_attempts=2, backoff=Backoff())
-    gate = a_gate("approve", on_error(again=Again()), on_error(to="fix"), options={"yes": "fix"}, retry=retry)
+    retry = node_retry(max_attempts=2, backoff=Backoff())
+    gate = a_gate(
+        "approve", on_error(retry=route_retry()), on_error(to="fix"), options={"yes": "fix"}, retry=retry
+    )
 
     what = "`approve` is answered by a person and is not repeated by itself"
     assert errors(a_plan(gate, a_script("fix"))) == [what, what]

@@ -2,15 +2,23 @@
 
 import pytest
 
+from failwell.decision.match import Match
 from failwell.fault.axes import Blame, Category, Certainty
-from failwell.workflow.plan import Selector
-from tests.workflow.compile.writing import HEAD, mistakes_in, plan_of, the_mistake, with_route, with_step
+from tests.workflow.compile.writing import (
+    HEAD,
+    mistakes_in,
+    plan_of,
+    the_mistake,
+    wait_of,
+    with_route,
+    with_step,
+)
 
 WELL_SPELLED = ["a.b", "_p.x", "x.y_1.z2", "external.git.fetch_failed", "internal_x.y", "providers.x"]
 BADLY_SPELLED = ["oops", "A.b", ".a.b", "a..b", "a-b.c", "1a.b", '"a.b\\n"', "x.1b", '"x y.z"', "a.b."]
 
 
-def selector(on_error: str) -> Selector:
+def selector(on_error: str) -> Match:
     plan = plan_of(with_route(f"{{on_error: {on_error}, to: $end}}"))
     found = plan.nodes["work"].routes[0].on_error
     assert found is not None
@@ -23,7 +31,7 @@ def test_a_well_spelled_kind_loads_in_raises_and_in_on_error(kind: str) -> None:
     plan = plan_of(with_route(f"{{on_error: {kind}, to: $end}}", f"raises: [{kind}]\n"))
 
     assert plan.nodes["work"].raises == (kind,)
-    assert selector(kind) == Selector(kinds=(kind,))
+    assert selector(kind) == Match(kinds=frozenset({kind}))
 
 
 @pytest.mark.acceptance("conductor 1")
@@ -101,17 +109,17 @@ def test_a_kind_that_only_begins_like_a_reserved_one_loads() -> None:
 @pytest.mark.acceptance("conductor 5")
 @pytest.mark.parametrize("kind", ["x.z", "internal.script_error", "provider.exhausted", "retry.exhausted"])
 def test_without_raises_any_kind_may_be_routed(kind: str) -> None:
-    assert selector(kind).kinds == (kind,)
+    assert selector(kind).kinds == {kind}
 
 
 def test_a_selector_may_be_everything_a_list_or_axes() -> None:
-    assert selector("true") == Selector(any=True)
-    assert selector("[a.b, c.d]") == Selector(kinds=("a.b", "c.d"))
-    assert selector("{category: transient}") == Selector(categories=(Category.TRANSIENT,))
-    assert selector("{certainty: [not_sent, rejected], blame: tool, prefix: external.git}") == Selector(
+    assert selector("true") == Match()
+    assert selector("[a.b, c.d]") == Match(kinds=frozenset({"a.b", "c.d"}))
+    assert selector("{category: transient}") == Match(categories=frozenset({Category.TRANSIENT}))
+    assert selector("{certainty: [not_sent, rejected], blame: tool, prefix: external.git}") == Match(
         prefixes=("external.git.",),
-        certainties=(Certainty.NOT_SENT, Certainty.REJECTED),
-        blames=(Blame.TOOL,),
+        certainties=frozenset({Certainty.NOT_SENT, Certainty.REJECTED}),
+        blames=frozenset({Blame.TOOL}),
     )
 
 
@@ -164,23 +172,30 @@ def test_a_retry_on_that_can_never_be_is_refused_by_its_field(retry_on: str, sai
 def test_retry_on_takes_kinds_categories_and_two_words() -> None:
     step = "{name: work, retry: {retry_on: [transient, shop.busy, worker.crashed, provider_error, timeout]}}"
 
-    retry = plan_of(with_step(step)).nodes["work"].retry
+    node = plan_of(with_step(step)).nodes["work"]
 
-    assert retry is not None
-    assert retry.retry_on is not None
-    assert retry.retry_on[:3] == ("transient", "shop.busy", "worker.crashed")
-    assert {"provider.rate_limited", "provider.timeout", "internal.script_timeout"} < set(retry.retry_on)
-    assert "provider.auth" not in retry.retry_on
-    assert "limit.run_timeout" not in retry.retry_on
+    repeated = (
+        "shop.busy",
+        "worker.crashed",
+        "provider.rate_limited",
+        "provider.timeout",
+        "internal.script_timeout",
+    )
+    assert {kind: wait_of(node, kind) for kind in repeated} == dict.fromkeys(repeated, 1.0)
+    assert wait_of(node, "shop.slow", category="transient") == 1.0
+    assert wait_of(node, "provider.auth") is None
+    assert wait_of(node, "limit.run_timeout") is None
 
 
 def test_what_is_used_up_may_be_waited_for() -> None:
     step = "agents: [{name: work, retry: {retry_on: [shop.quota, capacity]}}]"
 
-    retry = plan_of(f"{HEAD}kinds: {{shop.quota: {{category: capacity}}}}\n{step}\n").nodes["work"].retry
+    node = plan_of(f"{HEAD}kinds: {{shop.quota: {{category: capacity}}}}\n{step}\n").nodes["work"]
 
-    assert retry is not None
-    assert retry.retry_on == ("shop.quota", "capacity")
+    assert wait_of(node, "shop.quota", category="capacity") == 1.0
+    assert wait_of(node, "shop.other", category="capacity", after=7.0) == 7.0
+    assert wait_of(node, "shop.other", category="capacity") is None
+    assert wait_of(node, "shop.other", category="transient") is None
 
 
 @pytest.mark.acceptance("relavium 47")

@@ -4,8 +4,17 @@ import pytest
 
 from failwell.decision.backoff import Backoff
 from failwell.files.tree import Place
-from failwell.workflow.plan import Again, Route, Template
-from tests.workflow.compile.writing import mistakes_in, node_of, plan_of, the_mistake, with_route, with_step
+from failwell.workflow.plan import Route, Template
+from failwell.workflow.retry_policy import node_retry, route_retry
+from tests.workflow.compile.writing import (
+    mistakes_in,
+    node_of,
+    plan_of,
+    the_mistake,
+    wait_of,
+    with_route,
+    with_step,
+)
 
 
 def route(written: str) -> Route:
@@ -24,7 +33,7 @@ def test_a_route_of_success_keeps_its_condition_and_its_place() -> None:
 
 
 def test_a_retry_has_its_defaults() -> None:
-    assert route("{on_error: true, retry: {}}").again == Again(
+    assert route("{on_error: true, retry: {}}").retry == route_retry(
         most=3, backoff=Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
     )
 
@@ -32,7 +41,7 @@ def test_a_retry_has_its_defaults() -> None:
 def test_a_retry_says_how_often_and_how_long() -> None:
     found = route("{on_error: true, retry: {max: 10, backoff: linear, initial_seconds: 0.5, jitter: 0}}")
 
-    assert found.again == Again(
+    assert found.retry == route_retry(
         most=10, backoff=Backoff(curve="linear", first=0.5, longest=86_400.0, jitter=0.0)
     )
 
@@ -107,16 +116,14 @@ def test_a_node_retries_by_itself_with_its_own_names() -> None:
         "{name: work, type: script, command: x, retry: {max_attempts: 4, delay_seconds: 2, backoff: fixed}}"
     )
 
-    assert node.retry is not None
-    assert (node.retry.max_attempts, node.retry.retry_on) == (4, None)
-    assert node.retry.backoff == Backoff(curve="fixed", first=2.0, longest=86_400.0)
+    backoff = Backoff(curve="fixed", first=2.0, longest=86_400.0)
+    assert node.retry == node_retry(max_attempts=4, backoff=backoff)
 
 
 def test_the_waits_of_a_node_are_one_two_and_four_seconds_unless_told() -> None:
-    retry = node_of("{name: work, retry: {max_attempts: 4}}").retry
+    node = node_of("{name: work, retry: {max_attempts: 4}}")
 
-    assert retry is not None
-    assert [retry.backoff.wait(step) for step in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert [wait_of(node, "provider.overloaded", calls) for calls in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, None]
 
 
 @pytest.mark.parametrize(

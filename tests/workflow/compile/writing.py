@@ -2,8 +2,13 @@
 
 from textwrap import dedent, indent
 
+from failwell.decision.policy import Tries, decide
+from failwell.decision.verdict import Retry
+from failwell.fault.axes import Category
+from failwell.fault.facts import NotBefore
 from failwell.files.mistakes import Mistake
 from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.failure import Failure
 from failwell.workflow.plan import Node, Plan
 
 HEAD = "workflow: {name: demo, entry_point: work}\n"
@@ -51,3 +56,16 @@ def the_mistake(text: str, **environ: str) -> Mistake:
     """The one mistake in a file."""
     (mistake,) = mistakes_in(text, **environ)
     return mistake
+
+
+def wait_of(
+    node: Node, kind: str, calls: int = 1, *, category: str | None = None, after: float | None = None
+) -> float | None:
+    """The seconds after which the node's own `retry` repeats a failure of `kind`; `None` if it does not."""
+    assert node.retry is not None
+    requested = None if after is None else NotBefore(after=after, source="test")
+    report = Failure.of(
+        kind, "m", category=None if category is None else Category(category), not_before=requested
+    ).report
+    decision = decide(node.retry, report, Tries(attempts=calls, idempotent=True))
+    return decision.after if isinstance(decision, Retry) else None

@@ -7,11 +7,11 @@ after, and that state survives JSON.
 import heapq
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from failwell.fault.axes import Category
-from failwell.workflow.failure import failure
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine, revived
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.protocol import (
@@ -266,15 +266,15 @@ class Stage:
             return Done(at=at, path=path, output=answer)
         declared = self.plan.kinds.get(answer.kind)
         category = answer.category or (None if declared is None else declared.category)
-        failed = failure(
+        failed = Failure.of(
             answer.kind,
             answer.message,
             category=None if category is None else Category(category),
             **answer.more,
         )
-        return Failed(
-            at=at, path=path, failure=failed, output=answer.output, has_output=answer.output is not None
-        )
+        if answer.output is not None:
+            failed = replace(failed, output=answer.output)
+        return Failed(at=at, path=path, failure=failed)
 
     def _plan_in(self, seconds: float, event: Event) -> None:
         self._count += 1

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.workflow.plan import Again, Limits, Member, NodeRetry, Plan, Route
+from failwell.workflow.plan import Limits, Member, Plan, Route
+from failwell.workflow.retry_policy import node_retry, route_retry
 from tests.workflow.machine.stage import Stage, fails
 from tests.workflow.plans import a_for_each, a_parallel, a_plan, a_script, a_set, a_text, on_error, to
 
@@ -101,7 +102,7 @@ def test_fail_fast_stops_the_others_before_the_group_ends() -> None:
 
 @pytest.mark.acceptance("relavium 43")
 def test_a_member_that_waits_to_be_repeated_ends_with_its_own_failure() -> None:
-    slow = a_script("a", retry=NodeRetry(max_attempts=3, backoff=Backoff(first=60.0)))
+    slow = a_script("a", retry=node_retry(max_attempts=3, backoff=Backoff(first=60.0)))
     group = a_parallel("group", members=("a", "b"))
     answers = {"group/a": [fails("internal.io_error")], "group/b": [fails("external.x")]}
 
@@ -130,9 +131,9 @@ def test_all_or_nothing_keeps_every_failure_and_routes_the_first() -> None:
 
 @pytest.mark.acceptance("conductor 55")
 def test_a_groups_retry_route_repeats_only_the_item_that_failed() -> None:
-    again = Again(most=2, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(most=2, backoff=Backoff(first=1.0, jitter=0.0))
 
-    stage = Stage(fan(on_error(again=again), to("after")), {"fan[1]": [fails()]}).begin()
+    stage = Stage(fan(on_error(retry=again), to("after")), {"fan[1]": [fails()]}).begin()
 
     assert stage.ran.count("fan[1]") == 2
     assert all(stage.ran.count(f"fan[{index}]") == 1 for index in (0, 2, 3, 4))
@@ -140,8 +141,8 @@ def test_a_groups_retry_route_repeats_only_the_item_that_failed() -> None:
 
 
 def test_an_item_that_used_up_its_repeats_counts_as_failed() -> None:
-    again = Again(most=2, backoff=Backoff(first=1.0, jitter=0.0))
-    plan = fan(on_error(again=again), on_error(to="rescue"), failure_mode="fail_fast")
+    again = route_retry(most=2, backoff=Backoff(first=1.0, jitter=0.0))
+    plan = fan(on_error(retry=again), on_error(to="rescue"), failure_mode="fail_fast")
 
     stage = Stage(plan, {"fan[1]": [fails()] * 5}).begin()
 

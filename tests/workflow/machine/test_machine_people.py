@@ -8,7 +8,8 @@ from failwell.decision.backoff import Backoff
 from failwell.fault.facts import NotBefore
 from failwell.workflow.failure import moment
 from failwell.workflow.machine.protocol import Answered
-from failwell.workflow.plan import Again, Limits, Plan
+from failwell.workflow.plan import Limits, Plan
+from failwell.workflow.retry_policy import route_retry
 from tests.workflow.machine.stage import Stage, Used, fails
 from tests.workflow.plans import a_gate, a_parallel, a_plan, a_script, a_set, on_error, some_questions, to
 
@@ -171,13 +172,13 @@ def test_parallel_branches_reserve_what_they_expect_to_spend() -> None:
 
 
 def test_a_told_wait_beyond_the_limit_is_parked_and_uses_no_attempt() -> None:
-    again = Again(most=1, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(most=1, backoff=Backoff(first=1.0, jitter=0.0))
 
     def far(at: float) -> object:
         return fails("external.quota", category="capacity", not_before=NotBefore(after=3600.0), at=moment(at))
 
     answers = {"a": [far(1_000_001.0), far(1_003_602.0), fails("external.x")]}
-    stage = Stage(a_plan(a_script("a", on_error(again=again))), answers).begin()
+    stage = Stage(a_plan(a_script("a", on_error(retry=again))), answers).begin()
 
     assert stage.idle is not None
     assert stage.idle.blocked_until is not None

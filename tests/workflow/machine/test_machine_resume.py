@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from failwell.decision.backoff import Backoff
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.protocol import Begin
-from failwell.workflow.plan import Again, Plan
+from failwell.workflow.plan import Plan
+from failwell.workflow.retry_policy import route_retry
 from tests.workflow.machine.stage import Stage, cancel, fails
 from tests.workflow.plans import a_for_each, a_parallel, a_plan, a_script, a_set, a_workflow, on_error, to
 
@@ -23,7 +24,7 @@ def rich_plan() -> tuple[Plan, Plan]:
         file="child.yaml",
         output={"p": "{{ parse.output.ok }}"},
     )
-    again = Again(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
     plan = a_plan(
         a_script("start", to("list")),
         a_set("list", to("fan"), value=[1, 2, 3]),
@@ -38,7 +39,7 @@ def rich_plan() -> tuple[Plan, Plan]:
         a_parallel("group", to("flaky"), members=("left", "right")),
         a_script("left"),
         a_script("right"),
-        a_script("flaky", to("last"), on_error(again=again)),
+        a_script("flaky", to("last"), on_error(retry=again)),
         a_script("last"),
         output={"last": "{{ last.output.ok }}", "n": "{{ fan.count }}"},
     )

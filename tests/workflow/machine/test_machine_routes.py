@@ -3,7 +3,8 @@
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.workflow.plan import Again, Limits, NodeRetry
+from failwell.workflow.plan import Limits
+from failwell.workflow.retry_policy import node_retry, route_retry
 from tests.workflow.machine.stage import Stage, cancel, fails
 from tests.workflow.plans import a_plan, a_script, a_set, a_wait, on_error, to
 
@@ -98,8 +99,8 @@ def test_an_error_route_to_the_end_says_what_is_put_out() -> None:
 
 @pytest.mark.acceptance("conductor 49")
 def test_a_retry_route_runs_the_node_again_after_growing_waits_and_leaves_by_success() -> None:
-    again = Again(most=3, backoff=Backoff(first=1.0, jitter=0.0))
-    plan = a_plan(a_script("a", to("b"), on_error(again=again)), a_script("b"))
+    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    plan = a_plan(a_script("a", to("b"), on_error(retry=again)), a_script("b"))
 
     stage = Stage(plan, {"a": [fails(), fails()]}).begin()
 
@@ -109,9 +110,9 @@ def test_a_retry_route_runs_the_node_again_after_growing_waits_and_leaves_by_suc
 
 @pytest.mark.acceptance("conductor 50")
 def test_a_used_up_retry_gives_way_to_the_next_route() -> None:
-    again = Again(most=3, backoff=Backoff(first=1.0, jitter=0.0))
-    routed = a_plan(a_script("a", on_error(again=again), on_error(to="rescue")), a_script("rescue"))
-    bare = a_plan(a_script("a", on_error(again=again)))
+    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    routed = a_plan(a_script("a", on_error(retry=again), on_error(to="rescue")), a_script("rescue"))
+    bare = a_plan(a_script("a", on_error(retry=again)))
 
     taken = Stage(routed, {"a": [fails()] * 4}).begin()
     unhandled = Stage(bare, {"a": [fails()] * 4}).begin()
@@ -123,8 +124,8 @@ def test_a_used_up_retry_gives_way_to_the_next_route() -> None:
 
 @pytest.mark.acceptance("conductor 52")
 def test_a_second_failure_of_another_kind_is_routed_anew() -> None:
-    again = Again(most=3, backoff=Backoff(first=1.0, jitter=0.0))
-    node = a_script("a", on_error("external.x", again=again), on_error("external.y", to="rescue"))
+    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    node = a_script("a", on_error("external.x", retry=again), on_error("external.y", to="rescue"))
 
     stage = Stage(a_plan(node, a_script("rescue")), {"a": [fails("external.x"), fails("external.y")]}).begin()
 
@@ -133,9 +134,9 @@ def test_a_second_failure_of_another_kind_is_routed_anew() -> None:
 
 @pytest.mark.acceptance("conductor 53")
 def test_templates_and_requests_agree_on_the_attempt() -> None:
-    again = Again(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
     node = a_script(
-        "a", on_error(again=again), args=("{{ failwell.retry_attempt }}", "{{ conductor.retry_attempt }}")
+        "a", on_error(retry=again), args=("{{ failwell.retry_attempt }}", "{{ conductor.retry_attempt }}")
     )
 
     stage = Stage(a_plan(node), {"a": [fails(), fails()]}).begin()
@@ -146,8 +147,8 @@ def test_templates_and_requests_agree_on_the_attempt() -> None:
 
 @pytest.mark.acceptance("conductor 54")
 def test_the_iteration_limit_stops_a_retry() -> None:
-    again = Again(most=10, backoff=Backoff(first=1.0, jitter=0.0))
-    plan = a_plan(a_script("a", on_error(again=again)), limits=Limits(max_iterations=3))
+    again = route_retry(most=10, backoff=Backoff(first=1.0, jitter=0.0))
+    plan = a_plan(a_script("a", on_error(retry=again)), limits=Limits(max_iterations=3))
 
     stage = Stage(plan, {"a": [fails()] * 20}).begin()
 
@@ -196,7 +197,7 @@ def test_a_failed_node_keeps_its_partial_output_beside_its_error() -> None:
 
 @pytest.mark.acceptance("relavium 44")
 def test_a_nodes_own_retries_are_told_one_by_one() -> None:
-    retry = NodeRetry(max_attempts=3, backoff=Backoff(first=1.0, longest=86_400.0))
+    retry = node_retry(max_attempts=3, backoff=Backoff(first=1.0, longest=86_400.0))
     plan = a_plan(a_script("a", retry=retry))
 
     stage = Stage(plan, {"a": [fails("internal.io_error"), fails("internal.io_error")]}).begin()
@@ -209,7 +210,7 @@ def test_a_nodes_own_retries_are_told_one_by_one() -> None:
 
 @pytest.mark.acceptance("relavium 45")
 def test_the_default_waits_of_a_node_double_from_one_second() -> None:
-    retry = NodeRetry(max_attempts=4, backoff=Backoff(first=1.0, longest=86_400.0))
+    retry = node_retry(max_attempts=4, backoff=Backoff(first=1.0, longest=86_400.0))
 
     stage = Stage(a_plan(a_script("a", retry=retry)), {"a": [fails("internal.io_error")] * 9}).begin()
 
@@ -220,10 +221,10 @@ def test_the_default_waits_of_a_node_double_from_one_second() -> None:
 @pytest.mark.acceptance("relavium 46")
 def test_what_is_fatal_or_not_admitted_is_not_repeated() -> None:
     backoff = Backoff(first=1.0)
-    narrow = NodeRetry(max_attempts=3, backoff=backoff, retry_on=("provider.overloaded",))
+    narrow = node_retry(max_attempts=3, backoff=backoff, retry_on=("provider.overloaded",))
 
     fatal = Stage(
-        a_plan(a_script("a", retry=NodeRetry(max_attempts=3, backoff=backoff))),
+        a_plan(a_script("a", retry=node_retry(max_attempts=3, backoff=backoff))),
         {"a": [fails("internal.bug")]},
     )
     other = Stage(a_plan(a_script("a", retry=narrow)), {"a": [fails("internal.io_error")]})
@@ -244,9 +245,9 @@ def test_cancelling_beats_a_failure_that_races_with_it() -> None:
 
 @pytest.mark.acceptance("relavium 48")
 def test_cancelling_a_wait_before_a_repeat_starts_nothing_more() -> None:
-    again = Again(most=3, backoff=Backoff(first=60.0, jitter=0.0))
+    again = route_retry(most=3, backoff=Backoff(first=60.0, jitter=0.0))
 
-    stage = Stage(a_plan(a_script("a", on_error(again=again))), {"a": [fails()]}).later(10.0, cancel).begin()
+    stage = Stage(a_plan(a_script("a", on_error(retry=again))), {"a": [fails()]}).later(10.0, cancel).begin()
 
     assert stage.ran == ["a"]
     assert stage.types[-1] == "run:cancelled"

@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from failwell.decision.match import Match
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.protocol import Request
-from failwell.workflow.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Selector, Template
-from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Template
+from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.script import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[3] / "src"
-CATCH_ALL = (Route(on_error=Selector(any=True), to=END),)
+CATCH_ALL = (Route(on_error=Match(), to=END),)
 _T = TypeVar("_T")
 
 
@@ -73,26 +75,25 @@ async def with_executor(work: Callable[[ScriptExecutor], Awaitable[_T]]) -> _T:
         assert await executor.close("run-1", grace=0.3) == set()
 
 
-def run(folder: Path, request: Request, **lent: Any) -> Worked | Broke:
+def run(folder: Path, request: Request, **lent: Any) -> Success | Failure:
     """Run one script to its end."""
     return asyncio.run(with_executor(lambda executor: executor.run(request, some_tools(folder, **lent))))
 
 
-def worked(folder: Path, request: Request, **lent: Any) -> Worked:
+def worked(folder: Path, request: Request, **lent: Any) -> Success:
     done = run(folder, request, **lent)
-    assert isinstance(done, Worked), done
+    assert isinstance(done, Success), done
     return done
 
 
-def broke(folder: Path, request: Request, **lent: Any) -> Broke:
+def broke(folder: Path, request: Request, **lent: Any) -> Failure:
     done = run(folder, request, **lent)
-    assert isinstance(done, Broke), done
+    assert isinstance(done, Failure), done
     return done
 
 
-def envelope(done: Broke) -> dict[str, Any]:
-    told: dict[str, Any] = done.failure["envelope"]
-    return told
+def envelope(done: Failure) -> dict[str, Any]:
+    return done.envelope
 
 
 class Roll:

@@ -13,11 +13,12 @@ from failwell.journal.faults import StoreUnavailable
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
 from failwell.testing.store import MemoryStore
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.protocol import Begin, Cancel, Request
 from failwell.workflow.plan import Limits, Plan
 from failwell.workflow.run.driver import Driver
-from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.world import Ended, World
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
@@ -33,7 +34,7 @@ class Leaves:
         self.at_once = 0
         self.most_at_once = 0
 
-    async def run(self, request: Request, tools: Tools) -> Worked | Broke:
+    async def run(self, request: Request, tools: Tools) -> Success | Failure:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -41,7 +42,7 @@ class Leaves:
             came = leaf(request) if leaf is not None else {"ok": True}
             if asyncio.iscoroutine(came):
                 came = await came
-            return came if isinstance(came, (Worked, Broke)) else Worked(output=came)
+            return came if isinstance(came, (Success, Failure)) else Success(output=came)
         finally:
             self.at_once -= 1
 
@@ -149,7 +150,7 @@ def test_a_store_that_refuses_still_gives_one_end_and_nothing_is_left_running(af
 
     assert ended.status == "failed"
     assert ended.failure is not None
-    assert ended.failure["envelope"]["kind"] == "session.store_unavailable"
+    assert ended.failure.kind == "session.store_unavailable"
     assert [one for one in told if one in ("run:completed", "run:failed", "run:cancelled")] == ["run:failed"]
     assert leaves.at_once == 0
     assert left == 0

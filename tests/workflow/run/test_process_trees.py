@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from failwell.workflow.failure import Failure
 from failwell.workflow.local import guardian, process, trees
-from failwell.workflow.run.executor import Broke
 from failwell.workflow.run.script import ScriptExecutor
 from tests.workflow.run.scripting import (
     MOMENT,
@@ -81,14 +81,14 @@ def test_a_time_limit_ends_every_process_that_the_script_started(tmp_path: Path)
     roll = Roll(tmp_path)
     starts, count = runaways(roll.path)
 
-    async def work(executor: ScriptExecutor) -> tuple[Broke, list[int]]:
+    async def work(executor: ScriptExecutor) -> tuple[Failure, list[int]]:
         task = asyncio.create_task(
             executor.run(sh(f"{starts} wait", timeout=2.0), some_tools(tmp_path, grace=0.1))
         )
         handles = await asyncio.to_thread(roll.call, count)
         assert all_live(handles)
         done = await task
-        assert isinstance(done, Broke)
+        assert isinstance(done, Failure)
         assert all_end(handles, MOMENT)
         return done, handles
 
@@ -108,7 +108,7 @@ def test_a_time_limit_is_kept_whoever_holds_the_output_open(tmp_path: Path) -> N
         # Of three, because a busy machine may take its time once.
         while len(took) < 3 and min(took, default=9.0) > 1.5:
             began = time.monotonic()
-            assert isinstance(await executor.run(stubborn, some_tools(tmp_path, grace=0.3)), Broke)
+            assert isinstance(await executor.run(stubborn, some_tools(tmp_path, grace=0.3)), Failure)
             took.append(time.monotonic() - began)
 
     asyncio.run(with_executor(work))
@@ -165,7 +165,7 @@ def test_a_process_that_is_never_where_it_was_seen_is_ended(tmp_path: Path) -> N
         done = asyncio.create_task(executor.run(script, some_tools(tmp_path, grace=0.1)))
         (handle,) = await asyncio.to_thread(roll.call, 1)
         leader = number_of(handle)
-        assert isinstance(await done, Broke)
+        assert isinstance(await done, Failure)
         return leader
 
     leader = asyncio.run(with_executor(work))
@@ -221,7 +221,7 @@ def test_ending_one_script_leaves_the_others_alone(tmp_path: Path) -> None:
         lived = all_live(handles)
         other.cancel()
         await asyncio.wait([other])
-        return isinstance(done, Broke), lived
+        return isinstance(done, Failure), lived
 
     assert asyncio.run(with_executor(work)) == (True, True)
 
@@ -235,7 +235,7 @@ def test_a_process_left_in_the_background_does_not_hold_up_the_script(tmp_path: 
             sh(f"sh -c 'echo $$ >{roll.path}; exec sleep 1000' & echo started"), some_tools(tmp_path)
         )
         assert time.monotonic() - began < 5.0
-        assert not isinstance(done, Broke)
+        assert not isinstance(done, Failure)
         assert done.output["stdout"] == "started\n"
         handles = await asyncio.to_thread(roll.call, 1)
         return handles, all_live(handles)

@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 
 from failwell.fault.axes import Category
+from failwell.workflow.failure import Failure
 from failwell.workflow.plan import DeclaredKind
 from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.template.lookup import MISSING
 from tests.workflow.run.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
 
 RAISED = {"kind": "external.git.drift", "message": "the branch moved", "details": {"branch": "main"}}
+
+
+def delay_of(failed: Failure) -> float:
+    assert failed.report.not_before is not None
+    return failed.report.not_before.after
 
 
 def raising(wire: Any, *, then: str = "") -> str:
@@ -37,15 +44,15 @@ def test_what_a_script_raised_decides_whatever_its_exit_code(
     done = broke(tmp_path, sh(raising(RAISED, then=f"exit {code}"), opted_in=opted_in))
 
     assert envelope(done) == RAISED
-    assert done.failure["typed"] is True
-    assert done.failure["report"]["kind"] == "external.git.drift"
-    assert done.failure["report"]["scene"]["node"] == "build"
+    assert done.typed is True
+    assert done.report.kind == "external.git.drift"
+    assert done.report.scene.node == "build"
 
 
 def test_a_failed_script_keeps_what_it_had_put_out(tmp_path: Path) -> None:
     done = broke(tmp_path, sh(raising(RAISED, then="""echo '{"half": 1}'; exit 2""")))
 
-    assert done.has_output
+    assert done.output is not MISSING
     assert done.output == {"stdout": '{"half": 1}\n', "stderr": "", "exit_code": 2, "half": 1}
 
 
@@ -56,14 +63,14 @@ def test_a_kind_that_the_file_declares_has_its_category(tmp_path: Path) -> None:
 
     done = broke(tmp_path, sh(raising(RAISED)), kinds=kinds)
 
-    assert done.failure["report"]["category"] == "transient"
-    assert done.failure["report"]["retryable"] is True
+    assert done.report.category == "transient"
+    assert done.report.retryable is True
 
 
 def test_a_wait_that_the_script_knows_of_reaches_the_report(tmp_path: Path) -> None:
     done = broke(tmp_path, sh(raising({**RAISED, "details": {"retry_after": 30}})))
 
-    assert done.failure["report"]["not_before"]["after"] == 30.0
+    assert delay_of(done) == 30.0
 
 
 def test_a_time_that_the_script_names_is_measured_from_its_end(tmp_path: Path) -> None:
@@ -77,7 +84,7 @@ def test_a_time_that_the_script_names_is_measured_from_its_end(tmp_path: Path) -
 
     done = broke(tmp_path, python(text))
 
-    assert 90 < done.failure["report"]["not_before"]["after"] < 99.6
+    assert 90 < delay_of(done) < 99.6
 
 
 @pytest.mark.acceptance("conductor 10")
@@ -130,7 +137,7 @@ def test_a_bad_exit_is_a_failure_where_the_author_asked_for_it(tmp_path: Path) -
     assert (told["details"]["exit_code"], told["details"]["command"]) == (3, "sh")
     assert len(told["details"]["stderr_tail"]) == 2_000
     assert told["details"]["stderr_tail"].endswith("fatal: no such branch\n\n")
-    assert done.failure["typed"] is True
+    assert done.typed is True
 
 
 @pytest.mark.acceptance("conductor 12")
@@ -204,8 +211,8 @@ def test_a_time_limit_is_a_failure_with_what_was_printed_by_then(tmp_path: Path)
     assert envelope(done)["kind"] == "internal.script_timeout"
     assert envelope(done)["details"] == {"timeout": 0.3, "command": "sh"}
     assert done.output["stdout"] == "so far\n"
-    assert done.failure["typed"] is False
-    assert done.failure["report"]["category"] == "ambiguous"
+    assert done.typed is False
+    assert done.report.category == "ambiguous"
 
 
 def test_what_a_script_raised_before_its_time_was_up_is_told_beside_the_time_out(tmp_path: Path) -> None:
@@ -228,8 +235,8 @@ def test_a_command_that_does_not_exist_was_not_started(tmp_path: Path) -> None:
     told = envelope(done)
     assert told["kind"] == "internal.spawn_failed"
     assert told["message"] == "command `no-such-command` did not start: no such file or directory"
-    assert done.failure["report"]["certainty"] == "not_sent"
-    assert not done.has_output
+    assert done.report.certainty == "not_sent"
+    assert done.output is MISSING
 
 
 def test_a_file_that_may_not_be_executed_was_not_started(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_an_output_that_breaks_its_schema_names_the_place_and_no_value(
     assert told["kind"] == "internal.schema_violation"
     assert told["details"]["original_message"] == why
     assert told["details"].get("failed_field") == field
-    assert "hunter2" not in json.dumps(done.failure)
+    assert "hunter2" not in json.dumps(done.to_dict())
     assert done.output["stdout"].strip() == text
 
 
@@ -201,6 +201,6 @@ def test_many_scripts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
             for n in range(40)
         ]
         done = await asyncio.gather(*(executor.run(one, tools) for one in requests))
-        return [f"{one.failure['envelope']['message']} {one.output['stdout']}" for one in done]  # type: ignore[union-attr]
+        return [f"{one.report.message} {one.output['stdout']}" for one in done]  # type: ignore[union-attr]
 
     assert asyncio.run(with_executor(work)) == [f"{n} {n}\n" for n in range(40)]

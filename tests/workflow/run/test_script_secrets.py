@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.workflow.run.executor import Broke
+from failwell.workflow.failure import Failure
 from failwell.workflow.run.script import ScriptExecutor
 from tests.workflow.run.scripting import broke, python, run, sh, some_tools, with_executor, worked
 
@@ -50,7 +50,7 @@ def test_a_secret_is_in_nothing_that_comes_out(tmp_path: Path, text: str, limit:
         note=lambda kind, told: heard.append(json.dumps(told)),  # pyright: ignore[reportUnknownLambdaType]
     )
 
-    told = json.dumps([done.output, done.failure if isinstance(done, Broke) else None, heard])
+    told = json.dumps([repr(done.output), done.to_dict() if isinstance(done, Failure) else None, heard])
     told += "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     for form in (
         VALUE,
@@ -62,17 +62,17 @@ def test_a_secret_is_in_nothing_that_comes_out(tmp_path: Path, text: str, limit:
 
 
 def test_a_secret_in_the_command_is_masked_in_the_failure(tmp_path: Path) -> None:
-    async def work(executor: ScriptExecutor) -> Broke:
+    async def work(executor: ScriptExecutor) -> Failure:
         tools = some_tools(tmp_path, secret=value_of)
         await executor.run(sh("true", env_from=TOKEN), tools)
         done = await executor.run(sh("true", working_dir=f"/{VALUE}"), tools)
-        assert isinstance(done, Broke)
+        assert isinstance(done, Failure)
         return done
 
     done = asyncio.run(with_executor(work))
 
-    assert VALUE not in json.dumps(done.failure)
-    assert json.dumps(VALUE)[1:-1] not in json.dumps(done.failure)
+    assert VALUE not in json.dumps(done.to_dict())
+    assert json.dumps(VALUE)[1:-1] not in json.dumps(done.to_dict())
 
 
 def test_a_later_script_cannot_print_it_either(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_last_words_are_masked_before_they_are_cut(tmp_path: Path) -> None:
 
     done = broke(tmp_path, sh(f"printf '%s%01990d' {shape} 7 >&2; exit 1", opted_in=True))
 
-    assert "a1B2a1B2" not in json.dumps(done.failure)
+    assert "a1B2a1B2" not in json.dumps(done.to_dict())

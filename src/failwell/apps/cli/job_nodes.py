@@ -5,11 +5,13 @@ handed in instead of handing in another.
 """
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.protocol import Request
-from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.executor import Success, Tools
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -29,11 +31,10 @@ class JobNodes:
         self._shapes: Shapes | None = None
         self._warnings = ExitStack()
 
-    async def run(self, request: Request, tools: Tools) -> Worked | Broke:  # noqa: ARG002  (a job needs nothing of the driver's)
+    async def run(self, request: Request, tools: Tools) -> Success | Failure:  # noqa: ARG002  (a job needs nothing of the driver's)
         """Hand in the job, wait for its end, and say what came of it."""
         from failwell.fault.base import Fault
         from failwell.jobs.job import JobRequest
-        from failwell.workflow.failure import of_exception, of_report
 
         wanted = JobRequest(
             instance=request.call["target"],
@@ -47,22 +48,21 @@ class JobNodes:
         try:
             job = await self._done(wanted)
         except Fault as fault:
-            return Broke(failure=of_exception(fault, typed=True))
+            return Failure.from_exception(fault, typed=True)
         if job.state.value == "completed":
             return self._worked(request, _output(job))
         if job.error is not None:
-            return Broke(failure=of_report(job.error, typed=True))
+            return Failure(report=job.error, typed=True)
         from failwell.fault.capability import CapabilityCancelledError
 
-        return Broke(failure=of_exception(CapabilityCancelledError(wanted.instance), typed=True))
+        return Failure.from_exception(CapabilityCancelledError(wanted.instance), typed=True)
 
-    def _worked(self, request: Request, output: dict[str, Any]) -> Worked | Broke:
+    def _worked(self, request: Request, output: dict[str, Any]) -> Success | Failure:
         """The job ended well; so did the node, if the result is what the author said it would be."""
         schema = request.node.output
         if schema is None:
-            return Worked(output=output)
+            return Success(output=output)
         from failwell.workflow.envelope import violation
-        from failwell.workflow.failure import failure
         from failwell.workflow.run.result import Broken, Shapes
 
         self._shapes = self._shapes or Shapes()
@@ -72,9 +72,9 @@ class JobNodes:
             more = {} if error.field is None else {"failed_field": error.field}
             reason = str(error).replace("`stdout`", "the result")
             message, details = violation(request.node.name, "job", reason, **more)
-            failed = failure("internal.schema_violation", message, details=details, typed=True)
-            return Broke(failure=failed, output=output, has_output=True)
-        return Worked(output=output)
+            failed = Failure.of("internal.schema_violation", message, details=details, typed=True)
+            return replace(failed, output=output)
+        return Success(output=output)
 
     async def _done(self, wanted: "JobRequest") -> "Job":
         from failwell.apps.cli.job_outside import Outside

@@ -62,7 +62,7 @@ def _people(node: Node) -> Iterator[Mistake]:
     if node.retry is not None:
         yield error(node.place, what, path=f"{node.name}.retry", hint="take `retry` out")
     for index, route in enumerate(node.routes):
-        if route.again is not None:
+        if route.retry is not None:
             path = f"{node.name}.routes[{index}].retry"
             yield error(route.place or node.place, what, path=path, hint=hint)
 
@@ -95,7 +95,7 @@ def _error_routes(
     others = [
         universe.taken(route.on_error).maybe
         for _, route in ways
-        if route.again is None and route.on_error is not None
+        if route.retry is None and route.on_error is not None
     ]
     for index, route in ways:
         assert route.on_error is not None
@@ -103,9 +103,9 @@ def _error_routes(
         told = list(kinds_of_route(context, node, route, can, path))
         yield from told
         taken = universe.taken(route.on_error)
-        if not told and not taken.maybe & (left if route.again is None else fresh):
+        if not told and not taken.maybe & (left if route.retry is None else fresh):
             yield _never(node, route, path, taken.maybe, takers)
-        elif route.again is not None and not any(taken.maybe & other for other in others):
+        elif route.retry is not None and not any(taken.maybe & other for other in others):
             yield warning(
                 route.place or node.place,
                 f"when the repeats of `{node.name}` are spent, no other route takes the failure",
@@ -115,7 +115,7 @@ def _error_routes(
         if route.when is None:
             takers.append((route, taken.surely))
             fresh -= taken.surely
-            if route.again is None:
+            if route.retry is None:
                 left -= taken.surely
 
 
@@ -131,7 +131,7 @@ def _never(
             hint="run `failwell kinds` to see what can be raised",
         )
     first = next((taker for taker, kinds in takers if kinds & maybe), None)
-    catches_all = first is not None and first.on_error is not None and first.on_error.any
+    catches_all = first is not None and first.on_error is not None and first.on_error.is_any
     return warning(
         route.place or node.place,
         f"{what}: {'the catch-all' if catches_all else 'a route'} before it takes the same failures",
@@ -209,7 +209,7 @@ def kinds_of_route(
     selector = route.on_error
     assert selector is not None
     place = route.place or node.place
-    for kind in selector.kinds:
+    for kind in sorted(selector.kinds):
         found = (_owned if is_owned(kind) else _authored)(context, node, kind, can)
         if found is not None:
             message, hint, is_error = found

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from failwell.decision.match import Match
 from failwell.fault.axes import Category
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import find_kind, is_owned
-from failwell.workflow.plan import DeclaredKind, ForEachSpec, Node, ParallelSpec, Plan, Selector
+from failwell.workflow.plan import DeclaredKind, ForEachSpec, Node, ParallelSpec, Plan
 
 OTHER = ""
 """Stands for every kind of an author's that nobody named."""
@@ -125,15 +126,15 @@ class Universe:
         self.kinds = can.runtime | authored
         self._declared = declared
 
-    def taken(self, selector: Selector) -> Taken:
+    def taken(self, selector: Match) -> Taken:
         """What `selector` takes of these kinds."""
-        if selector.any:
+        if selector.is_any:
             return Taken(self.kinds, self.kinds)
-        maybe = self.kinds.intersection(selector.kinds) if selector.kinds else self.kinds
-        surely = maybe
-        if selector.prefixes:
-            maybe = frozenset(kind for kind in maybe if self._has_prefix(kind, selector.prefixes))
-            surely = maybe - {OTHER}
+        maybe = surely = self.kinds
+        if selector.kinds or selector.prefixes:
+            named = self.kinds & selector.kinds
+            begun = frozenset(kind for kind in self.kinds if self._has_prefix(kind, selector.prefixes))
+            maybe, surely = named | begun, named | (begun - {OTHER})
         if selector.categories:
             maybe = frozenset(kind for kind in maybe if self.category(kind) in selector.categories)
             surely &= maybe

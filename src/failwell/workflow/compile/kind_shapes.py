@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
+from failwell.decision.match import Match
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.registry import (
     KIND_PATTERN,
@@ -18,10 +19,9 @@ from failwell.files.shapes import Key, Made, Many, Shape
 from failwell.files.tree import Item, Path, is_list, is_map
 from failwell.files.values import WRONG, Choice, Schema, Text, Wrong, name_of, shown, sort_of
 from failwell.workflow.compile.step_index import WorkflowProblems
-from failwell.workflow.plan import Selector
 
 SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
-_ANY = Selector(any=True)
+_ANY = Match()
 _KIND: Schema = {"type": "string", "pattern": f"^(?:{KIND_PATTERN.pattern})$"}
 
 
@@ -82,12 +82,12 @@ def _selector(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
         if all(said.value is None for said in item.value.values()):
             on.wrong(item, at, "`on_error` must not be empty", hint="write `true` to catch every kind")
         return WRONG
-    return Selector(
-        kinds=got.get("kind", ()),
+    return Match(
+        kinds=frozenset(got.get("kind", ())),
         prefixes=got.get("prefix", ()),
-        categories=got.get("category", ()),
-        certainties=got.get("certainty", ()),
-        blames=got.get("blame", ()),
+        categories=frozenset(got.get("category", ())),
+        certainties=frozenset(got.get("certainty", ())),
+        blames=frozenset(got.get("blame", ())),
     )
 
 
@@ -106,7 +106,7 @@ _KINDS = Many(KindName(), least=1, distinct=True, hint="write `true` to catch ev
 
 
 class OnError:
-    """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Selector`."""
+    """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Match`."""
 
     def read(self, item: Item, at: Path, on: Problems) -> Any:
         value = item.value
@@ -119,10 +119,10 @@ class OnError:
             on.wrong(item, at, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
             one = _ONE.read(item, at, on)
-            return WRONG if isinstance(one, Wrong) else Selector(kinds=(one,))
+            return WRONG if isinstance(one, Wrong) else Match(kinds=frozenset({one}))
         elif is_list(value):
             several = _KINDS.read(item, at, on)
-            return WRONG if isinstance(several, Wrong) else Selector(kinds=several)
+            return WRONG if isinstance(several, Wrong) else Match(kinds=frozenset(several))
         elif is_map(value):
             return _BY_AXES.read(item, at, on)
         else:

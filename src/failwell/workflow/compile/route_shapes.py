@@ -3,6 +3,7 @@
 from typing import Any
 
 from failwell.decision.backoff import Backoff
+from failwell.decision.match import Match
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
 from failwell.files.tree import Item, Path
@@ -10,7 +11,8 @@ from failwell.files.values import WRONG, Choice, Flag, Number, Text
 from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
 from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.template_values import Templated, TemplatedJson
-from failwell.workflow.plan import Again, NodeRetry, Route, Selector, Template
+from failwell.workflow.plan import Route, Template
+from failwell.workflow.retry_policy import node_retry, route_retry
 
 LONGEST_WAIT = 86_400.0
 CURVES = Choice("fixed", "linear", "exponential")
@@ -19,7 +21,7 @@ VALUES = Named(TemplatedJson())
 
 
 def _again(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return Again(
+    return route_retry(
         most=got.get("max", 3),
         backoff=Backoff(
             curve=got.get("backoff", "exponential"),
@@ -80,7 +82,7 @@ def _route(got: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Route:
         on_error=got.get("on_error"),
         when=got.get("when"),
         to=got.get("to"),
-        again=got.get("retry"),
+        retry=got.get("retry"),
         halt=got.get("halt"),
         propagate=got.get("propagate", False),
         output=got.get("output") or {},
@@ -93,7 +95,7 @@ def _rescued_route(got: dict[str, Any], item: Item, at: Path) -> Route:
     written = item.value
     got = {key: value for key, value in got.items() if value is not None}
     if written.get("on_error") is not None:
-        got.setdefault("on_error", Selector(any=True))
+        got.setdefault("on_error", Match())
     if written.get("when") is not None:
         got.setdefault("when", Template(text="true"))
     return _route(got, item, at, Problems())
@@ -124,7 +126,7 @@ ROUTES = Many(Ref("route", lambda: ROUTE))
 
 
 def _retry(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return NodeRetry(
+    return node_retry(
         max_attempts=got.get("max_attempts", 3),
         backoff=Backoff(
             curve=got.get("backoff", "exponential"),

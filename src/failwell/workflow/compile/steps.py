@@ -178,7 +178,7 @@ def _gate_routes(routes: tuple[Any, ...], item: Item, at: Path, on: Problems) ->
             hint = "remove it; the ways out of a gate are the `route`s of its options"
             on.wrong(where, path, "a gate never takes a route of success", hint=hint, severity="warning")
             continue
-        if route.again is not None:
+        if route.retry is not None:
             on.wrong(where, path, "a gate cannot be retried", hint="route to it again with `to` instead")
         kept.append(route)
     return tuple(kept)

@@ -7,7 +7,8 @@ read this. The checks walk the plan itself.
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from failwell.decision.backoff import Backoff
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy
 from failwell.fault.frozen import frozen
 from failwell.workflow.plan import (
     END,
@@ -18,7 +19,6 @@ from failwell.workflow.plan import (
     Plan,
     QuestionsSpec,
     Route,
-    Selector,
     TerminateSpec,
     WorkflowSpec,
 )
@@ -146,16 +146,15 @@ def _owners(plan: Plan) -> dict[str, str]:
     return owner
 
 
-def selector_words(selector: Selector) -> str:
+def match_words(match: Match) -> str:
     """What an error route is for, in as few words as a picture has room for."""
-    if selector.any:
+    if match.is_any:
         return "any error"
     parts = (
-        selector.kinds,
-        tuple(f"{prefix}*" for prefix in selector.prefixes),
-        selector.categories,
-        selector.certainties,
-        selector.blames,
+        (*sorted(match.kinds), *(f"{prefix}*" for prefix in match.prefixes)),
+        sorted(match.categories),
+        sorted(match.certainties),
+        sorted(match.blames),
     )
     return " + ".join(" | ".join(part) for part in parts if part)
 
@@ -200,13 +199,13 @@ def _edges(node: Node) -> Iterator[Edge]:
 
 def _edge(node: Node, route: Route) -> Edge:
     failing = route.on_error is not None
-    words = [] if route.on_error is None else [selector_words(route.on_error)]
+    words = [] if route.on_error is None else [match_words(route.on_error)]
     if route.when is not None:
         words.append(f"when {_condition(route.when.text)}")
     target, way = route.to or END, "error" if failing else "success" if route.when is None else "when"
-    if route.again is not None:
+    if route.retry is not None:
         target, way = node.name, "retry"
-        words.append(f"retry ×{route.again.most}{_pace(route.again.backoff)}")
+        words.append(_repeats(route.retry))
     elif route.halt is not None:
         target, way = HALT, "halt"
         words.append("halt")
@@ -216,8 +215,12 @@ def _edge(node: Node, route: Route) -> Edge:
     return Edge(source=node.name, target=target, way=way, label=", ".join(words), is_failing=failing)
 
 
-def _pace(backoff: Backoff) -> str:
-    return f" after {backoff.first:g} s" if backoff.first else ""
+def _repeats(policy: Policy) -> str:
+    schedule = policy.rules[0].schedule
+    assert schedule is not None
+    first = schedule.backoff.first
+    pace = f" after {first:g} s" if first else ""
+    return f"retry ×{schedule.max_attempts - 1}{pace}"
 
 
 def _condition(text: str) -> str:

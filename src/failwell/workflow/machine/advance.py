@@ -213,14 +213,7 @@ def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
     if isinstance(event, Done):
         complete(turn, task, event.output, usage=event.usage)
     elif isinstance(event, Failed):
-        fail(
-            turn,
-            task,
-            event.failure,
-            output=event.output,
-            has_output=event.has_output,
-            usage=event.usage,
-        )
+        fail(turn, task, event.failure)
     else:
         kind = "cancel.run" if turn.is_closing else "cancel.stage"
         fail(turn, task, turn.failure(kind, f"`{task.node}` was stopped", task=task))

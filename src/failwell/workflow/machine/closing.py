@@ -124,9 +124,9 @@ def _failed(turn: Turn) -> dict[str, Any]:
     return {
         **told,
         "failure": failure,
-        "envelope": failure["envelope"],
-        "frames": failure["frames"],
-        "typed": failure["typed"],
+        "envelope": failure.envelope,
+        "frames": failure.node_frames,
+        "typed": failure.typed,
         **({"errors_file": errors_file} if errors_file else {}),
     }
 

@@ -7,7 +7,7 @@ from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, call_of, is_secret, look_up
-from failwell.workflow.machine.ending import complete, fail, of_fault
+from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gates import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
@@ -62,7 +62,7 @@ def begin(turn: Turn, task: Task) -> None:
     try:
         _BEGIN.get(node.type, _leaf)(turn, task, node, turn.names(task, node))
     except Fault as fault:
-        fail(turn, task, of_fault(turn, task, fault))
+        fail(turn, task, turn.failure_of(fault, task))
 
 
 def started(turn: Turn, task: Task, node: Node) -> dict[str, Any]:

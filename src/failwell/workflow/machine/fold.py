@@ -7,24 +7,29 @@ can be taken up from its journal alone, and by a later version of its file.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.state import Group, Scope, State, Task, below, item_path
 
 Data = dict[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
+_FAILING = frozenset({"node:failed", "node:retrying", "run:ending"})
+"""Facts whose `failure` the state holds."""
 _FROM_OUTSIDE = frozenset({"human_gate:answered"})
 """Facts of a run that nobody is at: they are no sign that somebody works on it."""
 
 
 def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
-    """The state after `facts`, each a type, a time and its data."""
+    """The state after `facts` of a journal, each a type, a time and its data."""
     draft = State() if state is None else state.fork()
     for kind, at, data in facts:
+        if kind in _FAILING:
+            data = {**data, "failure": Failure.from_dict(data["failure"])}  # noqa: PLW2901  (typed once, here)
         apply(draft, kind, at, data)
     return draft
 
 
 def apply(state: State, kind: str, at: float, data: Data) -> None:
-    """Write one fact into a state that is being worked on. A type that is not known changes nothing."""
+    """Write one fact into a state; its `failure` is a `Failure`. An unknown type changes nothing."""
     state.seq += 1
     if kind not in _FROM_OUTSIDE:
         state.at = at
@@ -134,13 +139,13 @@ def _node_failed(state: State, _at: float, data: Data) -> None:
     task = state.tasks[path]
     _leave(state, task)
     _spend(state, data.get("usage"))
-    failure = data["failure"]
+    failure: Failure = data["failure"]
     state.tasks[path] = task.but(status="failed", failure=failure, until=None, gate=None, asked=None)
     if task.parent is not None:
         _settle_member(state, task, {"failure": failure, "output": data.get("output")})
         return
     scope = state.scope(task.scope)
-    scope.errors[task.node] = failure["envelope"]
+    scope.errors[task.node] = failure.envelope
     group = state.groups.get(path)
     if group is not None:
         scope.outputs[task.node] = group_output(group)
@@ -281,17 +286,17 @@ def group_output(group: Group) -> dict[str, Any]:
     in_order: list[Any] = []
     for index, key in enumerate(group.keys):
         result = group.results.get(str(index)) or {}
-        failed = result.get("failure")
+        failed: Failure | None = result.get("failure")
         if failed is not None:
-            report = failed["report"]
+            report = failed.report
             errors[key] = {
                 "agent_name": key,
                 "item_key": key,
                 "index": index,
-                "exception_type": report.get("error_type"),
-                "message": failed["envelope"]["message"],
-                "suggestion": report.get("user_action", {}).get("detail"),
-                "envelope": failed["envelope"],
+                "exception_type": report.error_type,
+                "message": report.message,
+                "suggestion": report.user_action.detail,
+                "envelope": failed.envelope,
             }
         elif "output" in result:
             by_key[key] = result["output"]

@@ -1,5 +1,6 @@
 """Groups: members side by side, a window of them at a time, and what the group makes of failures."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.fault.classes import Validation
@@ -151,11 +152,10 @@ def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
     if not lost:
         complete(turn, task, group_output(group))
         return
-    records = [(group.results[str(index)] or {})["failure"] for index in failed]
-    first, *others = records
-    told = [one for one in others if not one["envelope"]["kind"].startswith("cancel.")]
-    failure = {**first, "others": told} if told else first
-    fail(turn, task, failure, output=group_output(group))
+    first, *others = (group.results[str(index)]["failure"] for index in failed)
+    more = tuple(other for other in others if not other.kind.startswith("cancel."))
+    failure = replace(first, others=more) if more else first
+    fail(turn, task, failure, seen=group_output(group))
 
 
 def retry_items(group: Group) -> None:

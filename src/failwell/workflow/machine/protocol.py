@@ -57,9 +57,6 @@ class Failed:
     at: float
     path: str
     failure: Failure
-    output: Any = None
-    has_output: bool = False
-    usage: Mapping[str, Any] | None = None
     jitter: float = 0.5
 
 

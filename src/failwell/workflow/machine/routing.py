@@ -1,38 +1,38 @@
-"""Which way out of a node. Success and failure have routes of their own and never take the other's."""
+"""Which route leaves a node, and whether the node runs again. Success and failure have routes of their own."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.verdict import Park, Retry
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
-from failwell.workflow.plan import Node, Route, Selector
+from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.turn import Turn
+from failwell.workflow.plan import Node, Route
 from failwell.workflow.template.condition import holds
 
 
-def told_error(failure: Failure) -> dict[str, Any]:
-    """The `error` that templates see: the envelope, and how it was classified."""
-    report = failure["report"]
+class Repeat(NamedTuple):
+    """The node runs again after `delay` seconds."""
+
+    delay: float
+    by: str
+    """Who asked for it: `node`, `route`, or `parking` for a delay that uses up no attempt."""
+
+
+def error_view(failure: Failure) -> dict[str, Any]:
+    """The `error` that templates see: the envelope, and how the failure was classified."""
+    report = failure.report
     return {
-        **failure["envelope"],
-        "category": report["category"],
-        "certainty": report["certainty"],
-        "blame": report["blame"],
-        "retryable": report["retryable"],
+        "kind": report.kind,
+        "message": report.message,
+        "details": dict(report.details),
+        "category": report.category.value,
+        "certainty": report.certainty.value,
+        "blame": report.blame.value,
+        "retryable": report.retryable,
     }
-
-
-def fits(selector: Selector, failure: Failure) -> bool:
-    """Whether an error route is for this failure."""
-    if selector.any:
-        return True
-    report = failure["report"]
-    kind: str = failure["envelope"]["kind"]
-    by_kind = selector.kinds or selector.prefixes
-    return (
-        (not by_kind or kind in selector.kinds or kind.startswith(selector.prefixes or ("\0",)))
-        and (not selector.categories or report["category"] in selector.categories)
-        and (not selector.certainties or report["certainty"] in selector.certainties)
-        and (not selector.blames or report["blame"] in selector.blames)
-    )
 
 
 def success_route(node: Node, names: ScopeNames) -> Route | None:
@@ -43,18 +43,52 @@ def success_route(node: Node, names: ScopeNames) -> Route | None:
     return None
 
 
-def error_route(node: Node, failure: Failure, names: ScopeNames, retries: int) -> Route | None:
-    """The first error route that fits and holds; a retry that is used up is passed over."""
-    for route in node.routes:
-        if route.on_error is None or not fits(route.on_error, failure):
-            continue
-        if route.again is not None and retries >= route.again.most:
-            continue
-        if route.when is None or holds(route.when, names):
-            return route
-    return None
-
-
 def has_success_routes(node: Node) -> bool:
     """Whether the author wrote any; without one, success leads to the end."""
     return any(route.on_error is None for route in node.routes)
+
+
+def error_route(
+    turn: Turn, task: Task, node: Node, failure: Failure, names: ScopeNames, *, may_repeat: bool = True
+) -> Route | Repeat | None:
+    """The first error route that matches and holds. A retry that is used up is passed over."""
+    for route in node.routes:
+        if route.on_error is None or not route.on_error.fits(failure.report):
+            continue
+        repeat = None
+        if route.retry is not None:
+            repeat = _repeat_by_route(turn, task, route.retry, failure) if may_repeat else None
+            if repeat is None:
+                continue
+        if route.when is None or holds(route.when, names):
+            return repeat or route
+    return None
+
+
+def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repeat | None:
+    """What the node's own `retry` decides; it comes before any route."""
+    if node.retry is None:
+        return None
+    # An author who names the very kind consents to a repeat whose outcome is unknown.
+    is_safe = node.idempotent or any(failure.kind in rule.match.kinds for rule in node.retry.rules)
+    tries = Tries(attempts=task.attempt - task.retries - task.parked, idempotent=is_safe or None)
+    return _repeat(turn, task, node.retry, failure, tries, "node")
+
+
+def _repeat_by_route(turn: Turn, task: Task, policy: Policy, failure: Failure) -> Repeat | None:
+    return _repeat(turn, task, policy, failure, Tries(attempts=task.retries + 1, idempotent=True), "route")
+
+
+def _repeat(turn: Turn, task: Task, policy: Policy, failure: Failure, tries: Tries, by: str) -> Repeat | None:
+    limit = turn.plan(task.scope).limits.park_after_seconds
+    elapsed = turn.at - failure.report.occurred_at.timestamp()
+    decision = decide(
+        replace(policy, in_process_limit=limit), failure.report, tries._replace(elapsed=elapsed), turn.jitter
+    )
+    match decision:
+        case Retry(after=delay):
+            return Repeat(delay, by)
+        case Park(after=delay):
+            return Repeat(delay, "parking")
+        case _:
+            return None

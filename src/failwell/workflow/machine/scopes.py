@@ -7,7 +7,7 @@ from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import end_run, finish_well
 from failwell.workflow.machine.context import ScopeNames, is_secret
-from failwell.workflow.machine.ending import complete, fail, of_fault
+from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.state import Scope, Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Plan, Template, TerminateSpec
@@ -67,13 +67,9 @@ def _spoilt(turn: Turn, scope: Scope, fault: Fault) -> None:
     """The output itself could not be made."""
     if scope.path:
         above = turn.state.tasks[scope.path]
-        fail(turn, above, of_fault(turn, above, fault))
+        fail(turn, above, turn.failure_of(fault, above))
         return
-    from failwell.report.describe import describe
-    from failwell.workflow.failure import moment, of_report
-
-    report = describe(fault, scene=turn.scene(None), at=moment(turn.at))
-    end_run(turn, of_report(report), error_type="ExecutionError", node=None)
+    end_run(turn, turn.failure_of(fault, None), error_type="ExecutionError", node=None)
 
 
 def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
@@ -111,14 +107,7 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         return
     details = {"reason": reason, "output": outputs, "node": task.node}
     ended = turn.failure("subworkflow.terminated", reason, task=task, details=details)
-    frame = {
-        "workflow": turn.plan(task.scope).name,
-        "node": task.node,
-        "type": "terminate",
-        "kind": "subworkflow.terminated",
-        "iteration": task.visit,
-    }
-    ended = {**ended, "frames": [frame]}
+    ended = ended.with_frames(turn.frame(task, ended.kind))
     if task.scope:
         fail_scope(turn, task.scope, ended, as_is=True)
     else:
@@ -144,11 +133,10 @@ def fail_scope(turn: Turn, path: str, failure: Failure, *, as_is: bool = False) 
     if as_is:
         fail(turn, above, failure)
         return
-    envelope = failure["envelope"]
-    told = turn.failure(
+    wrapped = turn.failure(
         "subworkflow.failed",
-        f"the sub-workflow of `{above.node}` failed: {envelope['message']}",
+        f"the sub-workflow of `{above.node}` failed: {failure.report.message}",
         task=above,
-        details={"cause": envelope, "file": turn.state.scopes[path].file},
+        details={"cause": failure.envelope, "file": turn.state.scopes[path].file},
     )
-    fail(turn, above, {**told, "frames": failure["frames"]})
+    fail(turn, above, wrapped.with_frames(*failure.report.frames))

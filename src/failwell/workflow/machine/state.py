@@ -70,13 +70,18 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON, without what is not set."""
-        told = {name: getattr(self, name) for name in Task.__slots__}
-        return {name: value for name, value in told.items() if value is not None and value is not False}
+        values = {name: getattr(self, name) for name in Task.__slots__}
+        if self.failure is not None:
+            values["failure"] = self.failure.to_dict()
+        return {name: value for name, value in values.items() if value is not None and value is not False}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(**data)
+        task = cls(**data)
+        if "failure" in data:
+            task.failure = Failure.from_dict(data["failure"])
+        return task
 
 
 class _Owned:
@@ -190,7 +195,7 @@ class Group(_Owned):
         self.active: CowMap[bool] = CowMap()
         """Paths of the members that have begun and not ended."""
         self.results: CowMap[dict[str, Any]] = CowMap()
-        """By index: `{"output": …}`, `{"failure": …}` or `{"skipped": reason}`."""
+        """By index: `{"output": …}`, `{"failure": Failure, …}` or `{"skipped": reason}`."""
         self.failures: tuple[int, ...] = ()
         """Indexes in the order of failing."""
         self.stopping = False
@@ -208,7 +213,7 @@ class Group(_Owned):
         """JSON."""
         return {
             "path": self.path, "type": self.type, "keys": self.keys, "items": self.items, "keyed": self.keyed, "next": self.next,
-            "active": list(self.active), "results": dict(self.results.items()),
+            "active": list(self.active), "results": {index: _stored(result) for index, result in self.results.items()},
             "failures": list(self.failures), "stopping": self.stopping,
         }  # fmt: skip
 
@@ -219,7 +224,7 @@ class Group(_Owned):
         made.next, made.stopping = data["next"], data["stopping"]
         made.failures = tuple(data["failures"])
         made.active = CowMap(dict.fromkeys(data["active"], True))
-        made.results = CowMap(dict(data["results"]))
+        made.results = CowMap({index: _typed(result) for index, result in data["results"].items()})
         return made
 
 
@@ -298,9 +303,11 @@ class State:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; `from_dict` is its inverse."""
-        kept = {name: getattr(self, name) for name in _PLAIN}
+        values = {name: getattr(self, name) for name in _PLAIN}
+        if self.ending is not None:
+            values["ending"] = _stored(self.ending)
         return {
-            **kept,
+            **values,
             "scopes": [scope.to_dict() for scope in self.scopes.values()],
             "groups": [group.to_dict() for group in self.groups.values()],
             "tasks": [task.to_dict() for task in self.tasks.values()],
@@ -312,6 +319,8 @@ class State:
         made = cls()
         for name in _PLAIN:
             setattr(made, name, data[name])
+        if made.ending is not None:
+            made.ending = _typed(made.ending)
         made.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
         made.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
         made.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
@@ -322,6 +331,18 @@ _PLAIN = (
     "active", "at", "begun", "cancel", "ending", "file", "leaves", "limits", "metadata", "outputs", "owed", "paused", "run",
     "seq", "spent", "started", "status", "usage", "waiting", "warned",
 )  # fmt: skip
+
+
+def _stored(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A result or an end with its failure as JSON."""
+    failure: Failure | None = data.get("failure")
+    return {**data} if failure is None else {**data, "failure": failure.to_dict()}
+
+
+def _typed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `_stored`."""
+    stored = data.get("failure")
+    return {**data} if stored is None else {**data, "failure": Failure.from_dict(stored)}
 
 
 def item_path(group: str, index: int) -> str:

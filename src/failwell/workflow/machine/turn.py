@@ -2,11 +2,14 @@
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from failwell.fault.axes import Category
-from failwell.report.record import Scene
-from failwell.workflow.failure import Failure, derived_id, failure, moment
+from failwell.fault.base import Fault
+from failwell.report.describe import describe
+from failwell.report.record import Frame, Scene
+from failwell.workflow.failure import Failure, derived_id, moment, node_frame
 from failwell.workflow.machine.context import ScopeNames, names_of
 from failwell.workflow.machine.fold import apply
 from failwell.workflow.machine.protocol import Command
@@ -28,7 +31,7 @@ class Library(Protocol):
 class Turn:
     """What `advance` works on."""
 
-    __slots__ = ("at", "commands", "facts", "jitter", "owed", "plans", "state")
+    __slots__ = ("_reports", "at", "commands", "facts", "jitter", "owed", "plans", "state")
 
     def __init__(self, state: State, plans: Library, at: float, jitter: float) -> None:
         self.state = state.fork()
@@ -38,6 +41,7 @@ class Turn:
         self.facts: list[Fact] = []
         self.commands: list[Command] = []
         self.owed: deque[str] = deque(self.state.owed)
+        self._reports: dict[str, dict[str, Any]] = {}
 
     @property
     def is_full(self) -> bool:
@@ -51,8 +55,10 @@ class Turn:
         return state.cancel is not None or state.ending is not None or state.is_over
 
     def record(self, kind: str, data: dict[str, Any]) -> None:
-        """A fact: written into the state now, and into the journal before anybody hears of it."""
-        self.facts.append((kind, data))
+        """Record a fact: in the state now, and in the journal before anyone learns of it."""
+        failure: Failure | None = data.get("failure")
+        stored = data if failure is None else {**data, "failure": failure.to_dict(self._reports)}
+        self.facts.append((kind, stored))
         apply(self.state, kind, self.at, data)
 
     def owe(self, path: str) -> None:
@@ -109,9 +115,7 @@ class Turn:
         category: Category | None = None,
     ) -> Failure:
         """A failure that the machine itself found."""
-        path = "" if task is None else task.path
-        attempt = 0 if task is None else task.attempt
-        return failure(
+        return Failure.of(
             kind,
             message,
             details=details,
@@ -119,7 +123,27 @@ class Turn:
             category=category,
             scene=self.scene(task),
             at=moment(self.at),
-            error_id=derived_id(self.at, self.state.run, path, attempt, kind, self.state.seq),
+            error_id=self._error_id(task, kind),
+        )
+
+    def failure_of(self, fault: Fault, task: Task | None) -> Failure:
+        """The failure that a fault found while preparing or leaving a node stands for."""
+        report = describe(fault, scene=self.scene(task), at=moment(self.at))
+        return Failure(report=replace(report, id=self._error_id(task, report.kind)))
+
+    def _error_id(self, task: Task | None, kind: str) -> str:
+        path, attempt = ("", 0) if task is None else (task.path, task.attempt)
+        return derived_id(self.at, self.state.run, path, attempt, kind, self.state.seq)
+
+    def frame(self, task: Task, kind: str) -> Frame:
+        """The frame that a failure of `kind` gets from the node of `task`."""
+        return node_frame(
+            workflow=self.plan(task.scope).name,
+            node=task.node,
+            type=task.type,
+            kind=kind,
+            visit=task.visit,
+            item=task.item,
         )
 
     def scene(self, task: Task | None) -> Scene:

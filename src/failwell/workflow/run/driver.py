@@ -14,7 +14,7 @@ from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.folder import write_error, write_notification
 from failwell.journal.store import append_with_retry
-from failwell.workflow.failure import of_exception
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.protocol import (
     Answered,
@@ -39,7 +39,7 @@ from failwell.workflow.machine.protocol import (
 )
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
-from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.world import Ended, World
 
 if TYPE_CHECKING:
@@ -165,11 +165,10 @@ class Driver:
         self._next_snapshot = self.state.seq * 3 // 2
 
     def _lost(self, fault: Fault) -> None:
-        failure = of_exception(fault)
-        _LOG.error("run %s cannot be recorded: %s", self.state.run, failure["envelope"]["kind"])
-        last = Entry(
-            self.state.seq, "run:failed", self.now(), {"failure": failure, "error_type": "NotRecorded"}
-        )
+        failure = Failure.from_exception(fault)
+        _LOG.error("run %s cannot be recorded: %s", self.state.run, failure.kind)
+        data = {"failure": failure.to_dict(), "error_type": "NotRecorded"}
+        last = Entry(self.state.seq, "run:failed", self.now(), data)
         self._tell_watchers(last)
         self._ended = Ended(status="failed", state=self.state, failure=failure, error_type="NotRecorded")
 
@@ -232,32 +231,23 @@ class Driver:
         path = request.path
         event: Event
         try:
-            came = await self.world.executors[request.node.type].run(request, tools)
+            result = await self.world.executors[request.node.type].run(request, tools)
         except asyncio.CancelledError:
             self._work.pop(path, None)
             self._put(Stopped(at=self.now(), path=path, jitter=self.world.jitter()))
             raise
         except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
-            failure = of_exception(error)
-            _LOG.error("%s: unforeseen in `%s`", failure["report"]["id"], path, exc_info=error)
-            came = Broke(failure=failure)
+            result = Failure.from_exception(error)
+            _LOG.error("%s: unforeseen in `%s`", result.report.id, path, exc_info=error)
         self._work.pop(path, None)
-        event = self._event(path, came)
+        event = self._event(path, result)
         self._put(event)
 
-    def _event(self, path: str, came: Worked | Broke) -> Event:
+    def _event(self, path: str, result: Success | Failure) -> Event:
         at, jitter = self.now(), self.world.jitter()
-        if isinstance(came, Worked):
-            return Done(at=at, path=path, output=came.output, usage=came.usage, jitter=jitter)
-        return Failed(
-            at=at,
-            path=path,
-            failure=came.failure,
-            output=came.output,
-            has_output=came.has_output,
-            usage=came.usage,
-            jitter=jitter,
-        )
+        if isinstance(result, Success):
+            return Done(at=at, path=path, output=result.output, usage=result.usage, jitter=jitter)
+        return Failed(at=at, path=path, failure=result, jitter=jitter)
 
     async def _open(self, command: Open) -> None:
         from posixpath import join, normpath
@@ -267,7 +257,7 @@ class Driver:
             self.plans[path] = await self.world.opener(command.file, command.folder)
         except Fault as fault:
             self._work.pop(command.path, None)
-            self._put(Failed(at=self.now(), path=command.path, failure=of_exception(fault)))
+            self._put(Failed(at=self.now(), path=command.path, failure=Failure.from_exception(fault)))
             return
         self._work.pop(command.path, None)
         self._put(Opened(at=self.now(), path=command.path, file=path))

@@ -1,4 +1,4 @@
-"""What runs a leaf: the protocol, and what it is given."""
+"""The protocol of whatever runs a leaf, and what the driver passes to it."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from failwell.workflow.plan import Plan
 
 
 @frozen
-class Worked:
+class Success:
     """The leaf ended well."""
 
     output: Any
@@ -19,18 +19,8 @@ class Worked:
 
 
 @frozen
-class Broke:
-    """The leaf failed; what it had put out by then is kept beside the failure."""
-
-    failure: Failure
-    output: Any = None
-    has_output: bool = False
-    usage: Mapping[str, Any] | None = None
-
-
-@frozen
 class Tools:
-    """What the driver lends to an executor."""
+    """What the driver passes to an executor."""
 
     plan: Plan
     run_folder: Path
@@ -38,15 +28,15 @@ class Tools:
     secret: Callable[[str], str]
     """The value of a secret input, by its reference."""
     note: Callable[[str, dict[str, Any]], None]
-    """Tell watchers something that is not worth a place in the journal."""
+    """Report something to watchers that the journal does not keep."""
     grace: float = 2.0
-    """Seconds between asking a process to end and ending it."""
+    """Seconds between SIGTERM and SIGKILL."""
 
 
 class Executor(Protocol):
-    """Runs one type of leaf. Being cancelled means: end everything, make sure, then raise."""
+    """Runs one type of leaf. A cancelled executor ends everything it started, then re-raises."""
 
-    async def run(self, request: Request, tools: Tools) -> Worked | Broke:
+    async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run it to its end."""
         ...
 

@@ -1,20 +1,22 @@
 """What the end of a script means: a result, or a failure of the right kind."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from failwell.report.record import Scene
 from failwell.report.redact import redact_text
-from failwell.workflow.envelope import Envelope, Malformed, violation
-from failwell.workflow.failure import failure
+from failwell.workflow.envelope import Malformed, violation
+from failwell.workflow.failure import Failure
 from failwell.workflow.machine.protocol import Request
 from failwell.workflow.plan import Plan
-from failwell.workflow.run.executor import Broke, Worked
+from failwell.workflow.run.executor import Success
 from failwell.workflow.run.result import Broken, Shapes, object_of
+from failwell.workflow.template.lookup import MISSING
 
 _TAIL = 2_000
 """Characters of stderr in a failure."""
-Raised = Envelope | Malformed | None
+Raised = Failure | Malformed | None
 Usage = Mapping[str, Any] | None
 
 
@@ -26,13 +28,13 @@ class Outcome:
 
     def ended(
         self, code: int, output: dict[str, Any], raised: Raised, last_words: str, was_cut: bool, usage: Usage
-    ) -> Worked | Broke:
+    ) -> Success | Failure:
         """The script ended by itself. What it raised decides, whatever its exit code."""
         node = self._request.node
         parsed = None if was_cut else object_of(output["stdout"])
         whole = {**output, **(parsed or {})}
-        if isinstance(raised, Envelope):
-            return self._raised(raised, whole, usage)
+        if isinstance(raised, Failure):
+            return replace(raised, output=whole, usage=usage)
         if raised is not None:
             return self._violated(str(raised), whole, usage)
         if code != 0 and node.is_opted_in:
@@ -45,21 +47,21 @@ class Outcome:
                 self._shapes.check(node.output, parsed, output)
             except Broken as error:
                 return self._violated(str(error), whole, usage, error.field)
-        return Worked(output=whole, usage=usage)
+        return Success(output=whole, usage=usage)
 
     def timed_out(
         self, limit: float, output: dict[str, Any], raised: Raised, survivors: set[int], usage: Usage
-    ) -> Broke:
+    ) -> Failure:
         """The script took too long and was ended."""
         details: dict[str, Any] = {"timeout": limit, "command": self._command}
-        if isinstance(raised, Envelope):
-            details["raised"] = {"kind": raised.kind, "message": raised.message}
+        if isinstance(raised, Failure):
+            details["raised"] = {"kind": raised.kind, "message": raised.report.message}
         if survivors:
             details["survivors"] = sorted(survivors)
         message = f"script did not end within {limit:g} s and was ended with all that it had started"
-        return self._broke("internal.script_timeout", message, details, output, usage)
+        return self._failed("internal.script_timeout", message, details, output, usage)
 
-    def not_started(self, error: OSError | ValueError) -> Broke:
+    def not_started(self, error: OSError | ValueError) -> Failure:
         """The command could not be started. Want of memory or handles is not the author's mistake."""
         kind, reason = "internal.spawn_failed", "its arguments or variables hold a zero byte or a bad name"
         details: dict[str, Any] = {"command": self._command}
@@ -78,27 +80,16 @@ class Outcome:
             elif details.get("errno") == "ENOEXEC":
                 reason = f"{reason}; a script needs a first line such as `#!/bin/sh`"
         message = f"command `{self._command}` did not start: {reason}"
-        return self._broke(kind, message, details, None, None)
+        return self._failed(kind, message, details, None, None)
 
-    def _raised(self, raised: Envelope, output: dict[str, Any], usage: Usage) -> Broke:
-        declared = self._plan.kinds.get(raised.kind)
-        made = failure(
-            raised.kind,
-            raised.message,
-            details=raised.details,
-            typed=True,
-            category=None if declared is None else declared.category,
-            not_before=raised.not_before,
-            scene=self._scene,
-        )
-        return Broke(failure=made, output=output, has_output=True, usage=usage)
-
-    def _violated(self, reason: str, output: dict[str, Any], usage: Usage, field: str | None = None) -> Broke:
+    def _violated(
+        self, reason: str, output: dict[str, Any], usage: Usage, field: str | None = None
+    ) -> Failure:
         more = {} if field is None else {"failed_field": field}
         message, details = violation(self._request.node.name, "script", reason, **more)
-        return self._broke("internal.schema_violation", message, details, output, usage)
+        return self._failed("internal.schema_violation", message, details, output, usage)
 
-    def _exited(self, code: int, last_words: str, output: dict[str, Any], usage: Usage) -> Broke:
+    def _exited(self, code: int, last_words: str, output: dict[str, Any], usage: Usage) -> Failure:
         # Masked with room to spare, then cut, so that no half of a secret is left at the edge.
         tail = redact_text(last_words, 2 * len(last_words) + 100)[-_TAIL:]
         last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
@@ -108,22 +99,23 @@ class Outcome:
             name = _signal_name(-code)
             details["signal"] = name
             message = f"script was ended by {name}: {last}" if last else f"script was ended by {name}"
-        return self._broke("internal.script_error", message, details, output, usage)
+        return self._failed("internal.script_error", message, details, output, usage)
 
-    def _broke(
+    def _failed(
         self, kind: str, message: str, details: dict[str, Any], output: dict[str, Any] | None, usage: Usage
-    ) -> Broke:
-        made = failure(
-            kind, message, details=details, typed=self._request.node.is_opted_in, scene=self._scene
+    ) -> Failure:
+        failed = Failure.of(
+            kind, message, details=details, typed=self._request.node.is_opted_in, scene=self.scene
         )
-        return Broke(failure=made, output=output, has_output=output is not None, usage=usage)
+        return replace(failed, output=MISSING if output is None else output, usage=usage)
 
     @property
     def _command(self) -> str:
         return redact_text(str(self._request.call["command"]), 500)
 
     @property
-    def _scene(self) -> Scene:
+    def scene(self) -> Scene:
+        """Where in the run the script stands."""
         request = self._request
         return Scene(
             run=request.run,

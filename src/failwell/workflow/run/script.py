@@ -12,12 +12,13 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
 
-from failwell.workflow.envelope import LARGEST, Envelope, Malformed, parse, read_file
+from failwell.workflow.envelope import LARGEST, Malformed, parse, read_file
+from failwell.workflow.failure import Failure
 from failwell.workflow.local.capture import LIMIT, Capture, forms
 from failwell.workflow.local.process import Process, unbroken
 from failwell.workflow.local.ward import RunProcesses
 from failwell.workflow.machine.protocol import Request
-from failwell.workflow.run.executor import Broke, Tools, Worked
+from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
 from failwell.workflow.run.result import Shapes, output_of
 from failwell.workflow.run.variables import Variables
@@ -34,7 +35,7 @@ class ScriptExecutor:
         self._shapes = Shapes()
         self._secrets: dict[str, list[bytes]] = {}
 
-    async def run(self, request: Request, tools: Tools) -> Worked | Broke:
+    async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one script to its end; a cancellation ends it with all that it started, then is raised."""
         try:
             ward = self._ward(request.run, tools.run_folder)
@@ -99,7 +100,7 @@ class _Script:
         self._is_tidy = True
         self._timeout: float | None = request.call.get("timeout")
 
-    async def run(self) -> Worked | Broke:
+    async def run(self) -> Success | Failure:
         call = self._request.call
         env: dict[str, str] = dict(call.get("env") or {})
         secret: Mapping[str, str] = call.get("env_from") or {}
@@ -113,7 +114,7 @@ class _Script:
             out.close()
             err.close()
 
-    async def _run(self, env: dict[str, str], out: Capture, err: Capture) -> Worked | Broke:
+    async def _run(self, env: dict[str, str], out: Capture, err: Capture) -> Success | Failure:
         call = self._request.call
         told = Outcome(self._request, self._tools.plan, self._executor.shapes)
         try:
@@ -160,10 +161,12 @@ class _Script:
 
     def _judge(
         self, told: Outcome, out: Capture, err: Capture, code: int | None, survivors: set[int]
-    ) -> Worked | Broke:
-        raised: Envelope | Malformed | None
+    ) -> Success | Failure:
+        raised: Failure | Malformed | None
         try:
-            raised = read_file(_left_in(self._error), datetime.now(UTC))
+            raised = read_file(
+                _left_in(self._error), datetime.now(UTC), kinds=self._tools.plan.kinds, scene=told.scene
+            )
         except Malformed as error:
             raised = error
         usage = self._usage_told()

@@ -13,6 +13,7 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
+    from failwell.workflow.failure import Failure
     from failwell.workflow.run.world import Ended
 
 
@@ -57,11 +58,10 @@ def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
 
 def _failed(ended: "Ended", run: str, args: Namespace) -> int:
     from failwell.apps.cli.capability_defects import blamed
-    from failwell.workflow.failure import report_of
 
     assert ended.failure is not None
-    report = blamed(report_of(ended.failure))
-    frames = ended.failure["frames"]
+    report = blamed(ended.failure.report)
+    frames = ended.failure.node_frames
     node = frames[0]["node"] if frames else report.scene.node
     extras: dict[str, Any] = {"run": run, "node": node, "error_type": ended.error_type}
     errors_file = ended.state.metadata.get("errors_file")
@@ -69,15 +69,15 @@ def _failed(ended: "Ended", run: str, args: Namespace) -> int:
         extras["errors_file"] = errors_file
     form = getattr(args, "error_format", args.format)
     print(_failure(report, ended.failure, extras, form), file=sys.stderr, flush=True)
-    return Exit.HALTED if ended.failure["typed"] else Exit.FAILED
+    return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
 
-def _failure(report: Any, failure: Mapping[str, Any], extras: dict[str, Any], form: str) -> str:
-    details = failure["envelope"]["details"]
+def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str) -> str:
+    details = failure.envelope["details"]
     if form == JSON:
         from failwell.delivery.agent import agent_json
 
-        return dumps({**agent_json(report), **extras, "details": details, "frames": failure["frames"]})
+        return dumps({**agent_json(report), **extras, "details": details, "frames": failure.node_frames})
     if form == MARKDOWN:
         from failwell.delivery.agent import agent_markdown
 
@@ -85,7 +85,7 @@ def _failure(report: Any, failure: Mapping[str, Any], extras: dict[str, Any], fo
     from failwell.delivery.text import render_text
 
     lines = [] if _draw(report) else [render_text(report, "user"), ""]
-    where = " ← ".join(_frame(frame) for frame in failure["frames"])
+    where = " ← ".join(_frame(frame) for frame in failure.node_frames)
     lines += [f"node:    {where or extras['node'] or '-'}"]
     if details:
         lines.append(f"details: {dumps(details, ensure_ascii=False)[:2000]}")

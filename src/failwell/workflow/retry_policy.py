@@ -1,0 +1,65 @@
+"""The `retry` of a node and of a route, as policies that `failwell.decision.decide` answers for.
+
+A node's `retry` repeats what can be repeated and, beyond that, every kind that `retry_on` names. A
+route's `retry` repeats whatever the route matches: the author chose those failures.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from failwell.decision.backoff import Backoff
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.fault.axes import Category
+from failwell.report.record import ErrorReport
+
+_CATEGORIES = frozenset(map(str, Category))
+ROUTE_BACKOFF = Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
+
+
+def route_retry(most: int = 3, backoff: Backoff = ROUTE_BACKOFF) -> Policy:
+    """The policy of a route that runs the same node again, at most `most` more times."""
+    schedule = Schedule(max_attempts=most + 1, backoff=backoff)
+    return Policy(rules=(Rule(match=Match(), schedule=schedule, retryable=True, name="route"),), name="route")
+
+
+def node_retry(max_attempts: int, backoff: Backoff, retry_on: Iterable[str] | None = None) -> Policy:
+    """The policy of a node's `retry` block.
+
+    Args:
+        max_attempts: Calls, the first one included.
+        backoff: The waits between them.
+        retry_on: Kinds or categories; `None` admits everything that is retryable.
+    """
+    schedule = Schedule(max_attempts=max_attempts, backoff=backoff)
+    if retry_on is None:
+        return Policy(rules=tuple(_rules(Match(), schedule)), name="node")
+    entries = frozenset(retry_on)
+    categories = entries & _CATEGORIES
+    kinds = entries - categories
+    rules: list[Rule] = []
+    if kinds:
+        rules.append(Rule(match=Match(kinds=kinds), schedule=schedule, retryable=True, name="retry_on"))
+    if categories:
+        rules += _rules(Match(categories=frozenset(map(Category, categories))), schedule)
+    return Policy(rules=(*rules, Rule(match=Match(), retryable=False, name="not in retry_on")), name="node")
+
+
+def _renews(report: ErrorReport) -> bool:
+    return report.not_before is not None
+
+
+def _rules(match: Match, schedule: Schedule) -> list[Rule]:
+    """Repeat what `match` covers as its category allows.
+
+    A used-up resource is tried again after a wait, since nothing here can free it. A quota is waited
+    for only if the time of its renewal is known.
+    """
+    rules: list[Rule] = []
+    if not match.categories or Category.RESOURCE in match.categories:
+        resource = replace(match, categories=frozenset({Category.RESOURCE}))
+        rules.append(Rule(match=resource, schedule=schedule, retryable=True, name="resource"))
+    if not match.categories or Category.CAPACITY in match.categories:
+        capacity = replace(match, categories=frozenset({Category.CAPACITY}), predicate=_renews)
+        rules.append(Rule(match=capacity, schedule=schedule, retryable=True, name="capacity"))
+    return [*rules, Rule(match=match, schedule=schedule, name="retry")]
