@@ -169,3 +169,45 @@ def test_a_file_that_is_no_policy_is_a_mistake_in_the_configuration(tmp_path: Pa
         Policy.from_file(str(file))
 
     assert failwell.describe(refused.value).kind == "validation.config_invalid"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "places"),
+    [
+        (
+            "policy.toml",
+            'nmae = "x"\n\n[[rule]]\nmatch = { blame = "you" }\nmax_attempts = 0\n',
+            ["1:1", "4:19", "5:16"],
+        ),
+        (
+            "policy.yaml",
+            "nmae: x\nrule:\n  - match: {blame: you}\n    max_attempts: 0\n",
+            ["1:1", "3:20", "4:19"],
+        ),
+    ],
+)
+def test_every_mistake_of_a_file_is_named_with_its_place(
+    tmp_path: Path, name: str, text: str, places: list[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+
+    with pytest.raises(Validation) as refused:
+        Policy.from_file(str(file))
+
+    assert str(refused.value).startswith("the policy cannot be used: ")
+    assert [f"{file}:{place}: " in str(refused.value) for place in places] == [True, True, True]
+    assert "a policy has no key `nmae` (did you mean `name`?)" in str(refused.value)
+    assert "`rule[0].max_attempts` must be a whole number at least 1" in str(refused.value)
+    assert refused.value.fields_invalid == ["nmae", "rule[0].match.blame", "rule[0].max_attempts"]
+
+
+def test_yaml_is_read_as_workflow_files_are(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("name: no\nname: on\nin_process_limit: 0x10\n")
+
+    with pytest.raises(Validation) as refused:
+        Policy.from_file(str(file))
+
+    assert "the key `name` is written twice" in str(refused.value)
+    assert "`in_process_limit` must be a number" in str(refused.value)

@@ -81,7 +81,7 @@ class Policy:
         Raises:
             Validation: something in it cannot be used; every mistake is named with its key.
         """
-        from failwell.decision.written import read_policy
+        from failwell.decision.policy_file import read_policy
 
         return read_policy(data)
 
@@ -91,14 +91,14 @@ class Policy:
 
         Raises:
             OSError: the file cannot be read.
-            Validation: it is not what its name says, or something in it cannot be used.
-            MissingExtra: it is YAML, and no reader for that is installed.
+            Validation: it is not what its name says, or something in it cannot be used; every mistake is named
+                with its line and column.
         """
-        from failwell.decision.written import read_toml, read_yaml
+        from failwell.decision.policy_file import read_policy_file
 
         with open(path, "rb") as file:  # noqa: PTH123  (read before anything is decided, and never while)
             content = file.read()
-        return read_yaml(content) if path.lower().endswith((".yaml", ".yml")) else read_toml(content)
+        return read_policy_file(content, path)
 
 
 class Tries(NamedTuple):

@@ -31,11 +31,18 @@ class Mistake:
     """The source line, as written."""
     also: tuple[Place, ...] = field(default=())
     """Further places that belong to it, such as the first of two equal keys."""
+    missing: str = ""
+    """The key that is missing at `path`, if that is the mistake."""
 
     @property
     def is_error(self) -> bool:
         """Whether the file cannot be used because of it."""
         return self.severity == "error"
+
+    @property
+    def field(self) -> str:
+        """The field that the mistake is about: `path`, and a key that is missing there."""
+        return ".".join(part for part in (self.path, self.missing) if part)
 
     @property
     def id(self) -> str:
@@ -79,6 +86,18 @@ def _one(mistake: Mistake) -> str:
     if mistake.hint:
         lines.append(f"hint: {mistake.hint}")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def one_line(mistake: Mistake) -> str:
+    """A mistake as one line: its place, or where it has none its path, the message and the hint."""
+    message = mistake.message
+    last = mistake.path.rpartition(".")[2].partition("[")[0]
+    if mistake.path != last and message.startswith(f"`{last}` "):
+        message = f"`{mistake.path}` {message.removeprefix(f'`{last}` ')}"
+    elif mistake.place is None and mistake.path and f"`{last}`" not in message:
+        message = f"`{mistake.path}`: {message}"
+    where = "" if mistake.place is None else f"{_spot(mistake.place)}: "
+    return f"{where}{message}{f' ({mistake.hint})' if mistake.hint else ''}"
 
 
 def _spot(place: Place) -> str:
@@ -173,7 +192,7 @@ class Problems:
         """Every error that was added, those that are left out or repeated included."""
         self.unsure: set[str] = set()
         """What cannot be known about the file because of its mistakes, as topics that the shapes name."""
-        self._seen: set[tuple[Place | None, str]] = set()
+        self._seen: set[tuple[Place | str, str]] = set()
 
     def add(
         self,
@@ -185,16 +204,21 @@ class Problems:
         kind: str = "validation.shape_invalid",
         severity: Severity = "error",
         also: tuple[Place, ...] = (),
+        missing: str = "",
     ) -> None:
         """Keep one mistake, once: a part that is used twice through an alias is wrong only once."""
         self.errors += severity == "error"
-        if (place, message) in self._seen:
+        path = at if isinstance(at, str) else spelled(at)
+        if place is not None and not place.file:
+            # Values that came from no file are told apart by their path.
+            place = None
+        key = (place or path, message)
+        if key in self._seen:
             return
         if len(self.found) >= MOST:
             self.left_out += 1
             return
-        self._seen.add((place, message))
-        path = at if isinstance(at, str) else spelled(at)
+        self._seen.add(key)
         self.found.append(
             Mistake(
                 message=message,
@@ -204,6 +228,7 @@ class Problems:
                 kind=kind,
                 severity=severity,
                 also=also,
+                missing=missing,
             )
         )
 
@@ -256,4 +281,5 @@ def _with_line(mistake: Mistake, split: Mapping[str, list[str]]) -> Mistake:
         # A key that was written into the file in clear is not repeated on a screen or in a log.
         line=redact_text(_near(lines[place.line - 1], place.column))[:_LONGEST],
         also=mistake.also,
+        missing=mistake.missing,
     )

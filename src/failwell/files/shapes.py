@@ -204,10 +204,11 @@ Rescue = Callable[[Values, Item, Path], Any]
 class Key:
     """One key of a shape. With `null`, a written `null` is a value; else it is as if left out.
 
-    `topics` names what is not known about the file as a whole when the key cannot be read.
+    `topics` names what is not known about the file as a whole when the key cannot be read. `otherwise` says on
+    the reference page what holds when the key is left out.
     """
 
-    __slots__ = ("about", "is_required", "null", "topics", "type")
+    __slots__ = ("about", "is_required", "null", "otherwise", "topics", "type")
 
     def __init__(
         self,
@@ -217,12 +218,14 @@ class Key:
         required: bool = False,
         null: bool = False,
         topics: tuple[str, ...] = (),
+        otherwise: str = "",
     ) -> None:
         self.type = of
         self.about = about
         self.is_required = required
         self.null = null
         self.topics = topics
+        self.otherwise = otherwise
 
 
 class Shape:
@@ -292,7 +295,7 @@ class Shape:
                     on.unsure.update(held.topics)
         for key in self.required:
             if key not in values:
-                on.wrong(item, at, f"{self.name} needs `{key}`", hint=known[key].about)
+                on.wrong(item, at, f"{self.name} needs `{key}`", hint=known[key].about, missing=key)
                 values[key] = WRONG
                 self._doubt((key,), on)
         if self.one_of:

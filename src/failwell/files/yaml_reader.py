@@ -30,13 +30,16 @@ def compose(
     text: str,
     file: str,
     problems: Problems,
-    environ: Mapping[str, str],
+    environ: Mapping[str, str] | None,
     include: Include,
     *,
     folder: str | None = None,
     pure: bool = False,
 ) -> Item | None:
-    """The tree of one document, or `None` when it cannot be read; `pure` keeps libyaml out."""
+    """The tree of one document, or `None` when it cannot be read.
+
+    Without `environ`, `${…}` is text like any other; `pure` keeps libyaml out.
+    """
     import yaml
 
     composer = _Composer(file, problems, environ, include, folder)
@@ -79,7 +82,12 @@ class _Composer:
     """The state while one file is read: open containers, anchors, the key that waits for its value."""
 
     def __init__(
-        self, file: str, problems: Problems, environ: Mapping[str, str], include: Include, folder: str | None
+        self,
+        file: str,
+        problems: Problems,
+        environ: Mapping[str, str] | None,
+        include: Include,
+        folder: str | None,
     ) -> None:
         self.file = file
         self.problems = problems
@@ -242,7 +250,7 @@ class _Composer:
     def scalar(self, event: Any, mark: Any, key: str | None) -> Item:
         """A scalar with a tag, an anchor or a variable."""
         text: str = event.value
-        expanded = expand(text, self.environ) if "${" in text else None
+        expanded = None if self.environ is None or "${" not in text else expand(text, self.environ)
         item = Item(text, mark.line, mark.column, self.file, self.folder)
         at = self.path(key)
         if "\0" in text:
@@ -291,7 +299,7 @@ class _Composer:
 
     def tagged(self, tag: str, mark: Any, key: str | None) -> None:
         """Refuse a tag."""
-        shown = tag.replace("tag:yaml.org,2002:", "!!")
+        shown = tag.replace("tag:yaml.org,2002:", "!!").partition(":")[0]
         if tag == "!file":
             message, hint = "`!file` stands before a path", "write `!file path/to/file`"
         else:

@@ -1,0 +1,193 @@
+"""A policy as it is written: TOML, YAML, or the same as mappings. Every mistake is named, with its place in the file.
+
+name = "patient"
+in_process_limit = 60
+
+[budget]
+attempts = 10
+seconds = 120
+
+[[rule]]
+name = "rate limits"
+match = { kind = "provider.rate_limited" }
+max_attempts = 4
+backoff = { curve = "exponential", first = 2, longest = 30, jitter = 0.2 }
+
+[[rule]]
+match = { category = ["content", "fatal"] }
+retryable = false
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from failwell.decision.backoff import Backoff
+from failwell.decision.budget import NO_BUDGET, Budget
+from failwell.decision.match import Match
+from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule
+from failwell.fault.axes import ActionKind, Blame, Category, Certainty
+from failwell.fault.classes import Validation
+from failwell.fault.facts import UserAction
+from failwell.fault.registry import is_kind
+from failwell.files.documents import Document, read_document, read_values
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Key, Made, Many, Shape
+from failwell.files.tree import Item, Path
+from failwell.files.values import WRONG, Choice, Flag, Number, Text
+
+_LARGEST = 1e9
+_LISTED = re.compile(r"(\.\w+)\[\d+\]$")
+"""One of several words under a key: the key is the field."""
+
+
+def read_policy_file(content: bytes, file: str) -> Policy:
+    """The policy in a document; the name of the file says whether it is YAML or TOML.
+
+    Raises:
+        Validation: it cannot be used; every mistake is named with its place.
+    """
+    return _policy_or_refusal(read_document(content, file, POLICY))
+
+
+def read_policy(data: Mapping[str, Any]) -> Policy:
+    """The policy that `data` describes.
+
+    Raises:
+        Validation: it cannot be used; every mistake is named with its key.
+    """
+    return _policy_or_refusal(read_values(data, POLICY))
+
+
+def _policy_or_refusal(document: Document) -> Policy:
+    if document.value is not None:
+        return document.value
+    raise Validation(
+        kind="validation.config_invalid",
+        message=f"the policy cannot be used: {'; '.join(document.lines)}",
+        fields_invalid=list(dict.fromkeys(_LISTED.sub(r"\1", field) for field in document.fields)),
+        user_action=UserAction(ActionKind.FIX_CONFIGURATION, "Correct the named keys."),
+    )
+
+
+def _kind(value: str, item: Item, at: Path, on: Problems) -> Any:
+    """A kind, or the beginning of some up to a dot."""
+    if is_kind(value) or is_kind(f"{value}x"):
+        return value
+    on.wrong(
+        item, at, "`kind` must be a kind or the beginning of kinds", hint="lower-case words joined by dots"
+    )
+    return WRONG
+
+
+def _axis(axis: type[StrEnum]) -> Many:
+    word = Made(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
+    return Many(word, single=True)
+
+
+def _match(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Match:
+    kinds: tuple[str, ...] = values.get("kind", ())
+    return Match(
+        kinds=frozenset(kind for kind in kinds if not kind.endswith(".")),
+        prefixes=tuple(kind for kind in kinds if kind.endswith(".")),
+        categories=frozenset(values.get("category", ())),
+        certainties=frozenset(values.get("certainty", ())),
+        blames=frozenset(values.get("blame", ())),
+        statuses=frozenset(values.get("status", ())),
+    )
+
+
+MATCH = Shape(
+    "`match`",
+    {
+        "kind": Key(Many(Made(Text(), _kind), single=True), "kinds; one that ends in a dot is a prefix"),
+        "category": Key(_axis(Category), "what would make the work succeed"),
+        "certainty": Key(_axis(Certainty), "whether the work may have happened"),
+        "blame": Key(_axis(Blame), "how far the failure reaches"),
+        "status": Key(Many(Number(100, 599, whole=True), single=True), "HTTP statuses"),
+    },
+    make=_match,
+)
+
+
+def _backoff(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Backoff:
+    return Backoff(**values)
+
+
+BACKOFF = Shape(
+    "`backoff`",
+    {
+        "curve": Key(Choice("fixed", "linear", "exponential"), "how the waits grow"),
+        "first": Key(Number(0, _LARGEST), "seconds of the first wait"),
+        "longest": Key(Number(0, _LARGEST), "seconds of the longest wait"),
+        "jitter": Key(Number(0, 1), "each wait is spread by this share of itself"),
+    },
+    make=_backoff,
+)
+
+
+def _rule(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Rule:
+    schedule = None
+    if values.keys() & {"schedule", "max_attempts", "backoff"}:
+        default = SCHEDULES[values.get("schedule", "server")]
+        schedule = Schedule(
+            max_attempts=values.get("max_attempts", default.max_attempts),
+            backoff=values.get("backoff", default.backoff),
+        )
+    return Rule(
+        match=values.get("match", Match()),
+        schedule=schedule,
+        retryable=values.get("retryable"),
+        name=values.get("name", ""),
+    )
+
+
+RULE = Shape(
+    "a rule",
+    {
+        "name": Key(Text(), "how the rule is called in explanations"),
+        "match": Key(MATCH, "which failures it is for; all of them if left out"),
+        "max_attempts": Key(Number(1, whole=True), "calls, the first one included"),
+        "backoff": Key(BACKOFF, "the waits"),
+        "schedule": Key(Choice(*sorted(SCHEDULES)), "a named schedule instead of numbers"),
+        "retryable": Key(Flag(), "false never repeats; true repeats what its category would not"),
+    },
+    make=_rule,
+)
+
+
+def _budget(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Budget:
+    budget = Budget(**values)
+    return NO_BUDGET if budget == NO_BUDGET else budget
+
+
+BUDGET = Shape(
+    "`budget`",
+    {
+        "attempts": Key(Number(0, whole=True), "calls in all"),
+        "seconds": Key(Number(0, _LARGEST), "seconds in all"),
+        "cost": Key(Number(0, whole=True), "cost in all, in micro-cents"),
+    },
+    make=_budget,
+)
+
+
+def _policy(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Policy:
+    given = {key: values[key] for key in ("name", "in_process_limit") if key in values}
+    return Policy(rules=values.get("rule", ()), budget=values.get("budget", NO_BUDGET), **given)
+
+
+POLICY = Shape(
+    "a policy",
+    {
+        "name": Key(Text(), "how the policy is called"),
+        "in_process_limit": Key(Number(0, _LARGEST), "seconds; a longer wait is parked and not slept"),
+        "budget": Key(BUDGET, "what all attempts together may use up"),
+        "rule": Key(
+            Many(RULE, instead="write `[[rule]]`"), "the rules, in order; the first that fits decides"
+        ),
+    },
+    make=_policy,
+    about="A retry policy.",
+)
