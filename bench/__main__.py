@@ -30,17 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--quick", action="store_true", help="few rounds: shows that it works, not what it costs"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there as well")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     rows: list[Row] = []
     for name, measure in SECTIONS.items():
-        if asked.only in (None, name):
-            rows += measure(quick=asked.quick)
+        if args.only in (None, name):
+            rows += measure(quick=args.quick)
     print("\n".join(lines(rows)))
-    if asked.json is not None:
-        asked.json.write_text(
-            json.dumps(as_json(rows), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+    if args.json is not None:
+        args.json.write_text(json.dumps(as_json(rows), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 AT_ONCE = 64
 CLOSED = f"{AT_ONCE} in flight"
-OPEN = "all handed in first"
+OPEN = "all submitted first"
 WARM_UP = 20
 Ticket = TypeVar("Ticket")
 
@@ -30,9 +30,9 @@ class Figures(NamedTuple):
     """What one round found."""
 
     one: Sequence[float]
-    """Seconds of each job that was handed in alone."""
+    """Seconds of each job that was submitted alone."""
     rates: dict[str, float]
-    """Jobs a second with many at once, by the way in which they were handed in."""
+    """Jobs a second with many at once, by the way in which they were submitted."""
 
 
 def small(number: int) -> dict[str, Any]:
@@ -123,6 +123,6 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 
 def best_way(rounds: Sequence[Figures]) -> str | None:
-    """The way of handing in that had the higher median over the rounds; `None` where there was one job only."""
+    """The way of submitting that had the higher median over the rounds; `None` where there was one job only."""
     ways = rounds[0].rates
     return max(ways, key=lambda way: statistics.median(one.rates[way] for one in rounds), default=None)

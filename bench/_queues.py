@@ -21,7 +21,7 @@ from bench._processes import Figures, Sizes
 
 ROOT = Path(__file__).resolve().parents[1]
 STOPPING = 15.0
-"""Seconds that a process has to end when it is asked to."""
+"""Seconds that a process has to end when it is script to."""
 MEASURING = 300.0
 
 CELERY = """
@@ -159,8 +159,8 @@ def python() -> str:
 @cache
 def version(name: str) -> str | None:
     """The version of that queue; `None` where it or its client for Redis is not installed."""
-    asked = f"import redis, {name}; from importlib.metadata import version; print(version({name!r}))"
-    done = subprocess.run([python(), "-c", asked], capture_output=True, text=True, check=False)
+    script = f"import redis, {name}; from importlib.metadata import version; print(version({name!r}))"
+    done = subprocess.run([python(), "-c", script], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
 
 

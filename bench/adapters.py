@@ -24,7 +24,7 @@ AIM = 25
 AIM_DESCRIBE = 50
 
 
-def asked(python: str, *, quick: bool) -> dict[str, Any]:
+def measured(python: str, *, quick: bool) -> dict[str, Any]:
     """What one interpreter measured, each round of it."""
     done = subprocess.run(
         [python, str(ROOT / "bench/_sdk_errors.py"), *(["--quick"] if quick else [])],
@@ -52,7 +52,7 @@ def rows_of(spent: dict[str, dict[str, list[float]]]) -> list[Row]:
 def main() -> None:
     given = [one for one in sys.argv[1:] if one != "--quick"]
     for python in given or [sys.executable, *map(str, sorted(ROOT.glob(".sdks/*/bin/python")))]:
-        told = asked(python, quick="--quick" in sys.argv)
+        told = measured(python, quick="--quick" in sys.argv)
         versions = ", ".join(f"{name} {number}" for name, number in told["versions"].items())
         print(f"\nSDK exceptions without a traceback: {versions or 'no SDK is installed here'}")
         if told["spent"]:

@@ -24,7 +24,7 @@ LABELS = ("category", "retryable", "model_not_found", "retry_after_s")
 OTHERS = ("litellm", "pydantic-ai")
 
 
-def asked(python: str, rows: list[dict[str, Any]], *names: str) -> dict[str, Any]:
+def answers_of(python: str, rows: list[dict[str, Any]], *names: str) -> dict[str, Any]:
     """What the drivers say in one process of that interpreter, failwell always among them."""
     hidden = (*LABELS, "label_confidence", "label_note", "source", "text_origin")
     given = "\n".join(json.dumps({k: v for k, v in row.items() if k not in hidden}) for row in rows)
@@ -60,7 +60,7 @@ def main() -> None:
     rows = [row for row in every if row["label_confidence"] in ("high", "medium")]
     found: dict[str, Any] = {}
     for python in sys.argv[1:] or [sys.executable, *map(str, sorted(ROOT.glob(".sdks/*/bin/python")))]:
-        told = asked(python, rows, *OTHERS)
+        told = answers_of(python, rows, *OTHERS)
         for name in OTHERS:
             if "verdicts" in told[name]:
                 found[name] = told[name] | {"ours": told["failwell"]["us"]}

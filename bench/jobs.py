@@ -2,7 +2,7 @@
 
 Beside the floor, a bare `multiprocessing` pipe to a warm process; beside `ProcessPoolExecutor`; and beside
 Celery and dramatiq on Redis where they are there (see `bench/_queues.py`). Every job is an echo of a small
-dict by one of two worker processes, and its result comes back to whoever handed it in. All of it is measured
+dict by one of two worker processes, and its result comes back to the process that submitted it. All of it is measured
 in one run, in rounds that take turns, so that a busy machine is busy for all alike.
 """
 
@@ -176,7 +176,7 @@ def notes(found: Mapping[str, Sequence[Figures]]) -> Iterator[str]:
     """What has to be known to compare the rows."""
     yield f"{OWN}: kept in SQLite, write-ahead log, synchronous = NORMAL: outlives the death of every"
     yield "  process, maybe not the loss of power; a job of a dying worker is classified and, where that is safe,"
-    yield "  done again; two workers of 8 calls at a time; it lives in the process that hands in, the others in Redis"
+    yield "  done again; two workers of 8 calls at a time; it lives in the process that submits, the others in Redis"
     there = [other for other in OTHERS if other.label in found]
     for name in dict.fromkeys(other.name for other in there):
         first, *more = ABOUT[name]
@@ -188,7 +188,7 @@ def notes(found: Mapping[str, Sequence[Figures]]) -> Iterator[str]:
     for other in there:
         if unlogged(other) in found:
             yield line(unlogged(other), found[unlogged(other)])[2:]
-    yield "many at once: the better of two ways of handing in; the durable queue is measured in one"
+    yield "many at once: the better of two ways of submitting; the durable queue is measured in one"
 
 
 def main() -> None:

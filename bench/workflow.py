@@ -251,7 +251,7 @@ def main() -> None:
         show("failwell run, one script, whole process", f"{wall * 1000:.0f} ms", "aim 250 ms")
         show("  at its largest", f"{peak:.0f} MB", "aim 60 MB")
         took, events = resume_time(folder)
-        show(f"taking up a run of {events} events", f"{took * 1000:.0f} ms", "aim 500 ms")
+        show(f"resuming a run of {events} events", f"{took * 1000:.0f} ms", "aim 500 ms")
         if not quick:
             file = folder / "wide.yaml"
             file.write_text(sets(10_000))

@@ -1,4 +1,4 @@
-"""A release that fails twice: once in a way that was foreseen, once in a way that was not.
+"""A release that fails twice: once with an error that the workflow handles, once with one that it does not.
 
     make demo        (or: python examples/demo.py)
 
@@ -55,16 +55,14 @@ def main() -> int:
     demo.say("A release: build, three tests side by side, deploy, check, sign.")
     foreseen = demo.type("run", file, "-i", "version=2.4.1")
     demo.say(f"exit code {foreseen}: the cluster was busy, so the deployment was retried; what went live was")
-    demo.say("unhealthy, so it was rolled back. Both were written down in the file, and nobody had to look.")
+    demo.say("unhealthy, so it was rolled back. The file has a route for both, so nobody had to act.")
 
     unforeseen = demo.type("run", file, "-i", "version=2.5.0", "-i", f"work={folder}")
-    demo.say(
-        f"\nexit code {unforeseen}: no route takes `external.signing.key_missing`. The run is on record,"
-    )
-    demo.say("and whatever it has done stays done.")
+    demo.say(f"\nexit code {unforeseen}: no route takes `external.signing.key_missing`. The run is recorded,")
+    demo.say("and its finished steps stay finished.")
     demo.type("runs", "list")
 
-    demo.say("\nThe failure itself, as whoever runs the system sees it:")
+    demo.say("\nThe failure itself, as an operator sees it:")
     (errors,) = (demo.store / "runs").glob("*/errors.jsonl")
     demo.type("describe", str(errors))
     command = demo.failwell
@@ -75,10 +73,10 @@ def main() -> int:
   # every step, its attempts, what it failed with
   {command} runs show last
 
-  # what the failure is, and why it was not repeated
+  # what the failure is, and why it was not retried
   {command} explain {shlex.quote(str(errors))}
 
-  # put right what was wrong, then go on with `sign`; nothing is built or deployed twice
+  # fix the cause, then resume with `sign`; nothing is built or deployed twice
   touch {shlex.quote(str(folder / "signing.key"))}
   {command} resume last
 """)

@@ -111,22 +111,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--root", type=Path, default=ROOT, help="where docs/ and tests/ are (default: this project)"
     )
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     try:
-        items, marks, waiting = read_items(asked.root), read_marks(asked.root), read_waiting(asked.root)
+        items, marks, waiting = read_items(args.root), read_marks(args.root), read_waiting(args.root)
     except BadMark as bad:
         print(f"error: {bad}", file=sys.stderr)
         return 1
     wrong = problems(items, marks, waiting)
     for line in wrong:
-        print(line, file=sys.stderr if asked.check else sys.stdout)
+        print(line, file=sys.stderr if args.check else sys.stdout)
     shown = {mark.item for mark in marks if mark.collected} & items.keys()
     later = f", {len(waiting)} wait" if waiting else ""
     print(
         f"acceptance: {len(shown)} of {len(items)} items are shown by {len({m.test for m in marks})} tests{later}"
     )
-    return 1 if wrong and asked.check else 0
+    return 1 if wrong and args.check else 0
 
 
 def _marks_in(path: Path, name: str) -> Iterator[Mark]:

@@ -34,11 +34,11 @@ def test_every_type_of_step_has_its_own_table() -> None:
 def test_an_event_that_the_code_writes_and_the_page_does_not_know_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = {name: said for name, said in events.ROWS.items() if name != "node:retrying"}
+    known = {name: meaning for name, meaning in events.ROWS.items() if name != "node:retrying"}
     monkeypatch.setattr(events, "ROWS", {**known, "node:dreaming": "It dreams."})
 
     with pytest.raises(
-        ValueError, match=r"no row for \['node:retrying'\]; nobody writes \['node:dreaming'\]"
+        ValueError, match=r"no row for \['node:retrying'\]; nothing writes \['node:dreaming'\]"
     ):
         events.events_page()
 

@@ -10,36 +10,36 @@ SOURCE = Path(__file__).resolve().parents[2] / "src/failwell"
 WRITERS = ("workflow/machine", "apps/cli/workflows/gates.py")
 
 ROWS = {
-    "run:started": "The first fact: `run`, `workflow`, `file`, `digest`, `inputs` (secrets as marks), `metadata`; with `continues`, "
-    "the run and the position that it goes on from.",
-    "run:resumed": "Somebody took the run up: `from_seq`, `by`, `active` (seconds worked on so far), raised `limits`.",
-    "run:paused": "Nothing can go on without a person or before a time: `gates`, `blocked_until`.",
+    "run:started": "The first event: `run`, `workflow`, `file`, `digest`, `inputs` (secrets as marks), `metadata`; with `continues`, "
+    "the run and the position that it continues from.",
+    "run:resumed": "The run is resumed: `from_seq`, `by`, `active` (seconds worked on so far), raised `limits`.",
+    "run:paused": "The run waits for a person or for a time: `gates`, `blocked_until`.",
     "run:timeout": "The run's time limit was reached: `elapsed`, `limit`. `run:ending` follows.",
-    "run:cancelling": "Somebody asked for the end: `reason`, `by`. What runs is being stopped.",
-    "run:ending": "The run has failed, and what still runs is being stopped: `failure`, `error_type`, `node`.",
-    "run:completed": "The last fact of a run that ended well: `outputs`, `usage`, `duration`.",
-    "run:failed": "The last fact of a run that failed: `failure`, `envelope`, `frames`, `error_type`, `node`, `typed`, "
+    "run:cancelling": "A stop was requested: `reason`, `by`. Running steps are being stopped.",
+    "run:ending": "The run has failed, and running steps are being stopped: `failure`, `error_type`, `node`.",
+    "run:completed": "The last event of a run that completed: `outputs`, `usage`, `duration`.",
+    "run:failed": "The last event of a run that failed: `failure`, `envelope`, `frames`, `error_type`, `node`, `typed`, "
     "`errors_file`, `usage`, `duration`.",
-    "run:cancelled": "The last fact of a run that was cancelled: `reason`, `by`, `usage`, `duration`.",
-    "node:started": "A step begins: `path`, `node`, `type`, `visit`, `attempt`, `key` (the idempotency key), `item`; `rerun` when it "
-    "ran as the host died.",
-    "node:completed": "It ended well: `output`, `usage`, `duration_ms`.",
-    "node:failed": "It failed, and is not repeated: `failure`, and `output` if it had one.",
-    "node:retrying": "It failed and will be repeated: `failure`, `delay`, `until`, and `by`: `node`, `route` or `parking`.",
+    "run:cancelled": "The last event of a run that was cancelled: `reason`, `by`, `usage`, `duration`.",
+    "node:started": "A step starts: `path`, `node`, `type`, `visit`, `attempt`, `key` (the idempotency key), `item`; `rerun` when it "
+    "was running when the host died.",
+    "node:completed": "It completed: `output`, `usage`, `duration_ms`.",
+    "node:failed": "It failed, and is not retried: `failure`, and `output` if it had one.",
+    "node:retrying": "It failed and will be retried: `failure`, `delay`, `until`, and `by`: `node`, `route` or `parking`.",
     "node:waiting": "A `wait` step waits: `until`, `seconds`, `reason`.",
-    "node:skipped": "A member of a group did not take part: `reason`.",
-    "route:taken": "Where the run goes: `node`, `to`, `on_error` (the kind), `output` that the route adds.",
-    "group:started": "A group begins: `keys`, and for `for_each` its `items`.",
-    "group:stopping": "Members that still run are being stopped: `because`.",
+    "node:skipped": "A member of a group was skipped: `reason`.",
+    "route:taken": "The route that was chosen: `node`, `to`, `on_error` (the kind), `output` that the route adds.",
+    "group:started": "A group starts: `keys`, and for `for_each` its `items`.",
+    "group:stopping": "Running members are being stopped: `because`.",
     "workflow:opening": "A sub-workflow whose path is a template is being read: `file`.",
-    "workflow:started": "A sub-workflow begins: `file`, `workflow`, `digest`, `inputs`, `depth`.",
-    "workflow:ended": "A sub-workflow has ended well.",
+    "workflow:started": "A sub-workflow starts: `file`, `workflow`, `digest`, `inputs`, `depth`.",
+    "workflow:ended": "A sub-workflow has completed.",
     "human_gate:paused": "A person is asked: `gate`, `type`, `prompt`, `options`, `questions`, `assignee`, `expires_at`.",
-    "human_gate:answered": "Somebody answered while nobody drove the run; it counts when the run is taken up.",
-    "human_gate:resumed": "The answer counts: `gate`, `decision`, `decided_by`, `payload`, `comment`.",
-    "budget:warning": "The budget is spent, and the run goes on: `spent_usd`, `limit_usd`, `threshold_pct`.",
+    "human_gate:answered": "An answer arrived while no process drove the run; it takes effect when the run is resumed.",
+    "human_gate:resumed": "The answer takes effect: `gate`, `decision`, `decided_by`, `payload`, `comment`.",
+    "budget:warning": "The budget is spent, and the run continues: `spent_usd`, `limit_usd`, `threshold_pct`.",
     "budget:paused": "The budget is spent, and a person is asked: `spent_usd`, `limit_usd`, `gate`.",
-    "notification": "What a `notification` step tells: `emission_id`, `schema_id`, `correlation`, `payload`.",
+    "notification": "What a `notification` step sends: `emission_id`, `schema_id`, `correlation`, `payload`.",
     "hook": "A text of `workflow.hooks`, rendered: `hook`, `text`, or `failed`.",
 }
 
@@ -53,23 +53,23 @@ def events_page() -> str:
     written = written_types()
     if written != set(ROWS):
         missing, idle = sorted(written - set(ROWS)), sorted(set(ROWS) - written)
-        raise ValueError(f"tools/docs/events.py: no row for {missing}; nobody writes {idle}")
+        raise ValueError(f"tools/docs/events.py: no row for {missing}; nothing writes {idle}")
     lines = [
         "# Events of a run",
         "",
         "What the journal holds, and `failwell runs export` prints: one JSON object a line, with `seq` (from 0, without gaps),",
         "`type`, `at` (seconds since 1970) and `data`. `path` in the data names one execution: `build`, `fan[3]` (the fourth item),",
-        "`group/member`, `child/step`. Types that you do not know are to be passed over: there will be more.",
+        "`group/member`, `child/step`. Ignore types that you do not know: there will be more.",
         "",
-        "| type | says |",
+        "| type | meaning |",
         "| --- | --- |",
-        *(f"| `{name}` | {said} |" for name, said in ROWS.items()),
+        *(f"| `{name}` | {meaning} |" for name, meaning in ROWS.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
 def written_types() -> set[str]:
-    """The types of fact that the source hands to a journal."""
+    """The types of event that the source writes to a journal."""
     found: set[str] = set()
     for place in WRITERS:
         path = SOURCE / place

@@ -75,10 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fold the results of test runs into docs/reference/providers.json."""
     parser = argparse.ArgumentParser(prog="python -m tools.docs.providers", description=main.__doc__)
     parser.add_argument("results", nargs="+", type=Path, help="files that FAILWELL_MATRIX wrote")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     rows = [
-        json.loads(line) for path in asked.results for line in path.read_text(encoding="utf-8").splitlines()
+        json.loads(line) for path in args.results for line in path.read_text(encoding="utf-8").splitlines()
     ]
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in fold(rows))
     RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
