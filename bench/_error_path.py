@@ -7,6 +7,7 @@ import failwell
 from bench import _by_hand as by_hand
 from bench._measure import microseconds
 from bench._table import Row, row
+from failwell import faults
 from failwell.fault.classes import ProviderTransient
 
 
@@ -27,9 +28,7 @@ def chain() -> failwell.Fault:
                 raise ProviderTransient(
                     kind="provider.rate_limited",
                     provider="openai",
-                    provider_metadata=failwell.ProviderMetadata(
-                        sdk="openai", status_code=429, request_id="r"
-                    ),
+                    provider_metadata=faults.ProviderMetadata(sdk="openai", status_code=429, request_id="r"),
                     not_before=failwell.NotBefore(after=7.5, source="header retry-after"),
                 )
             except failwell.Fault as leaf:

@@ -14,8 +14,8 @@ from typing import Any
 
 import failwell
 from failwell.decision.backoff import Backoff
-from failwell.runtime.chain import Chain, Entry
 from failwell.runtime.cost import Prices
+from failwell.runtime.fallback import Chain, Entry
 
 ROUNDS = 15
 CALLS = 400
@@ -151,7 +151,7 @@ def main() -> None:
         )
         print(f"  {name:<26}{figures[0]:>9.2f}{figures[1]:>9.2f}{figures[2]:>11.1f}{figures[3]:>9.1f}")
 
-    def entry(name: str, call: Callable[[], Any]) -> Entry:
+    def entry(name: str, call: Callable[[], Any]) -> Entry[Any]:
         return Entry(provider=name, model="m", call=call)
 
     answering = Chain(entry("A", works), prices=Prices(public=False))

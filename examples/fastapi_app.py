@@ -14,11 +14,11 @@ import httpx
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
-from failwell.delivery.asgi import OnReport
-from failwell.delivery.problem import from_problem
-from failwell.delivery.starlette import install
+from failwell.delivery.middleware import OnReport
+from failwell.delivery.problem_details import from_problem
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore, ResourceShortfall
+from failwell.integrations.starlette import install
 from failwell.report.record import ErrorReport
 
 

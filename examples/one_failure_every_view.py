@@ -12,14 +12,14 @@ import sys
 from rich.console import Console
 
 import failwell
+from failwell import faults
 from failwell.capability import JobError
-from failwell.delivery.agent import agent_json, agent_markdown
-from failwell.delivery.log import JsonFormatter, log_report
-from failwell.delivery.mcp import tool_result
-from failwell.delivery.panel import panel
-from failwell.delivery.problem import problem, retry_after_header
-from failwell.delivery.text import render_text
+from failwell.delivery.agent_output import agent_json, agent_markdown
+from failwell.delivery.failure_text import panel, render_text
+from failwell.delivery.logs import JsonFormatter, log_report
+from failwell.delivery.problem_details import problem, retry_after_header
 from failwell.fault.classes import ProviderTransient
+from failwell.integrations.mcp import tool_result
 
 
 class StepFailed(failwell.Fault):
@@ -33,7 +33,7 @@ def call_model() -> str:
         message="openai is rate limiting this account: 30,000 tokens per minute are used up",
         provider="openai",
         model="gpt-5",
-        provider_metadata=failwell.ProviderMetadata(
+        provider_metadata=faults.ProviderMetadata(
             sdk="openai", status_code=429, code="rate_limit_exceeded", request_id="req_8f2b", retry_after=7.5
         ),
         not_before=failwell.NotBefore(after=7.5, source="header retry-after"),

@@ -19,8 +19,8 @@ from random import Random
 from typing import Protocol
 
 import failwell
-from failwell.runtime.guard import ClosedOff, Guard
-from failwell.runtime.operation import Operation, Retrying
+from failwell.runtime.call_guard import ClosedOff, Guard
+from failwell.runtime.operation import Operation, RetryOptions
 from failwell.testing.clock import FakeClock
 
 CLIENTS = 1_000
@@ -96,7 +96,7 @@ def guarded(clients_per_guard: int) -> Strategy:
 
     def prepare(clock: FakeClock, rng: Random) -> Begin:
         ways = [
-            Retrying(provider="acme", guard=Guard(clock=clock), clock=clock, jitter=rng.random)
+            RetryOptions(provider="acme", guard=Guard(clock=clock), clock=clock, jitter=rng.random)
             for _ in range(0, CLIENTS, clients_per_guard)
         ]
         return lambda client: Operation(ways[client // clients_per_guard])

@@ -5,10 +5,10 @@ import traceback
 from copy import deepcopy
 from typing import Any, cast
 
-from failwell.delivery.mcp import tool_result
-from failwell.delivery.problem import problem
+from failwell.delivery.problem_details import problem
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.integrations.mcp import tool_result
 from failwell.report.describe import describe
 from failwell.report.record import Attempt, Scene
 from fuzz.trees import Choices

@@ -13,15 +13,14 @@ from typing import Any, cast
 from rich.console import Console
 
 from failwell.capability import JobError, classify_exception, map_bare_exception_to_job_error
-from failwell.delivery.agent import agent_json, agent_markdown
-from failwell.delivery.log import said
-from failwell.delivery.mcp import from_tool_result, tool_result
-from failwell.delivery.otel import attributes
-from failwell.delivery.panel import panel
-from failwell.delivery.problem import from_problem, problem, problem_json, retry_after_header
-from failwell.delivery.text import render_text
+from failwell.delivery.agent_output import agent_json, agent_markdown
+from failwell.delivery.failure_text import panel, render_text
+from failwell.delivery.logs import said
+from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.delivery.webhook import failure_payload
 from failwell.fault.base import Fault
+from failwell.integrations.mcp import from_tool_result, tool_result
+from failwell.otel import attributes
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import SCHEMA, ErrorReport

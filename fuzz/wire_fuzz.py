@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from failwell.apps.cli.errors.pasted_input import Given, recognise
-from failwell.delivery.mcp import from_tool_result
-from failwell.delivery.problem import from_problem
+from failwell.delivery.problem_details import from_problem
 from failwell.fault.classes import Validation
+from failwell.integrations.mcp import from_tool_result
 from failwell.report.pasted import describe_pasted
 from failwell.report.record import ErrorReport
 from failwell.report.reply import describe_reply, parse_reply

@@ -13,8 +13,29 @@ from typing import cast, get_args
 
 from failwell.fault.catalogue import CATALOGUE
 
-PROMISED = ("failwell", "failwell.capability")
-"""Modules whose `__all__` is API. Names elsewhere may move between releases."""
+PROMISED = (
+    "failwell",
+    "failwell.capability",
+    "failwell.faults",
+    "failwell.http",
+    "failwell.integrations.celery",
+    "failwell.integrations.fastapi",
+    "failwell.integrations.langgraph",
+    "failwell.integrations.mcp",
+    "failwell.integrations.pydantic_ai",
+    "failwell.integrations.stamina",
+    "failwell.integrations.starlette",
+    "failwell.integrations.structlog",
+    "failwell.integrations.temporal",
+    "failwell.integrations.tenacity",
+    "failwell.logging",
+    "failwell.otel",
+    "failwell.policies",
+    "failwell.reports",
+    "failwell.sentry",
+    "failwell.testing",
+)
+"""The public modules: their `__all__` is API. Names elsewhere may move between releases."""
 
 
 def api_text() -> str:

@@ -305,9 +305,9 @@ def _measured(
 def delivered() -> dict[str, Count]:
     """Describe the rate limit and show it."""
     describe = failwell.describe
-    panel = _first("failwell.delivery.panel:panel", "failwell.delivery:panel")
+    panel = _first("failwell.delivery.failure_text:panel", "failwell.delivery:panel")
     problem = _first(
-        "failwell.http:problem", "failwell.delivery.problem:problem", "failwell.delivery.http:problem"
+        "failwell.http:problem", "failwell.delivery.problem_details:problem", "failwell.delivery.http:problem"
     )
 
     def show(report: Any) -> None:

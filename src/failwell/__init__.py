@@ -1,41 +1,42 @@
-"""Everything fails. Fail well: one typed error model, and the runtime that acts on it.
+"""One typed error model for agents, workflows and jobs, and the runtime that acts on it.
 
-Importing this package imports nothing else: each name below is loaded when it is first used.
+Importing this package imports nothing else: each name is loaded when it is first used.
+
+Example:
+    >>> import failwell
+    >>> report = failwell.describe(ConnectionRefusedError(111, "Connection refused"))
+    >>> report.kind, report.retryable
+    ('provider.connection', True)
+    >>> @failwell.retry(attempts=3, backoff=failwell.Backoff(first=0.0))
+    ... def answer() -> int:
+    ...     return 42
+    >>> answer()
+    42
 """
 
-# `typing.TYPE_CHECKING`, without paying for `typing`: checkers go by the name.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
+    __all__: list[str]
     from failwell._version import __version__ as __version__
-    from failwell.adapters.classify import register_code as register_code
+    from failwell.decision.backoff import Backoff as Backoff
+    from failwell.decision.budget import Budget as Budget
     from failwell.decision.policy import Policy as Policy
     from failwell.fault.axes import Blame as Blame
     from failwell.fault.axes import Category as Category
     from failwell.fault.axes import Certainty as Certainty
-    from failwell.fault.axes import Domain as Domain
     from failwell.fault.base import Fault as Fault
     from failwell.fault.facts import NotBefore as NotBefore
-    from failwell.fault.facts import ProviderMetadata as ProviderMetadata
-    from failwell.fault.facts import ResourceShortfall as ResourceShortfall
-    from failwell.fault.facts import UserAction as UserAction
-    from failwell.fault.registry import kind as kind
-    from failwell.fault.registry import kinds as kinds
-    from failwell.fault.registry import register_kind as register_kind
-    from failwell.report.checked import check_reply as check_reply
     from failwell.report.checked import checked as checked
     from failwell.report.describe import describe as describe
-    from failwell.report.policy import TracebackPolicy as TracebackPolicy
     from failwell.report.record import ErrorReport as ErrorReport
-    from failwell.report.record import Scene as Scene
     from failwell.report.redact import register_secret as register_secret
-    from failwell.report.revive import revive as revive
-    from failwell.report.revive import translate as translate
     from failwell.report.saved import classify as classify
     from failwell.report.scene import scene as scene
-    from failwell.report.unclassified import unclassified as unclassified
+    from failwell.runtime.call_guard import Guard as Guard
     from failwell.runtime.cancel import cancel_scope as cancel_scope
-    from failwell.runtime.chain import Chain as Chain
-    from failwell.runtime.chain_entry import Entry as Entry
+    from failwell.runtime.fallback import Chain as Chain
+    from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
+    from failwell.runtime.fallback_entry import Entry as Entry
     from failwell.runtime.gather import Partial as Partial
     from failwell.runtime.gather import gather as gather
     from failwell.runtime.loop import Parked as Parked
@@ -43,103 +44,61 @@ if TYPE_CHECKING:
     from failwell.runtime.retry import retry as retry
     from failwell.runtime.retry import retrying as retrying
     from failwell.runtime.sdk_retries import without_sdk_retries as without_sdk_retries
+    from failwell.runtime.shared_budget import SharedBudget as SharedBudget
     from failwell.runtime.suppress import observe as observe
     from failwell.runtime.suppress import suppress as suppress
+else:
+    from failwell._lazy import lazy_names
 
-_HOMES = {
-    "Blame": "failwell.fault.axes",
-    "Category": "failwell.fault.axes",
-    "Certainty": "failwell.fault.axes",
-    "Chain": "failwell.runtime.chain",
-    "Domain": "failwell.fault.axes",
-    "Entry": "failwell.runtime.chain_entry",
-    "ErrorReport": "failwell.report.record",
-    "Fault": "failwell.fault.base",
-    "NotBefore": "failwell.fault.facts",
-    "Parked": "failwell.runtime.loop",
-    "Partial": "failwell.runtime.gather",
-    "Policy": "failwell.decision.policy",
-    "ProviderMetadata": "failwell.fault.facts",
-    "ResourceShortfall": "failwell.fault.facts",
-    "Scene": "failwell.report.record",
-    "TracebackPolicy": "failwell.report.policy",
-    "UserAction": "failwell.fault.facts",
-    "__version__": "failwell._version",
-    "cancel_scope": "failwell.runtime.cancel",
-    "check_reply": "failwell.report.checked",
-    "checked": "failwell.report.checked",
-    "classify": "failwell.report.saved",
-    "describe": "failwell.report.describe",
-    "gather": "failwell.runtime.gather",
-    "idempotency_key": "failwell.runtime.operation",
-    "kind": "failwell.fault.registry",
-    "kinds": "failwell.fault.registry",
-    "observe": "failwell.runtime.suppress",
-    "without_sdk_retries": "failwell.runtime.sdk_retries",
-    "register_code": "failwell.adapters.classify",
-    "register_kind": "failwell.fault.registry",
-    "register_secret": "failwell.report.redact",
-    "retry": "failwell.runtime.retry",
-    "retrying": "failwell.runtime.retry",
-    "revive": "failwell.report.revive",
-    "scene": "failwell.report.scene",
-    "suppress": "failwell.runtime.suppress",
-    "translate": "failwell.report.revive",
-    "unclassified": "failwell.report.unclassified",
-}
-
-__all__ = [
-    "Blame",
-    "Category",
-    "Certainty",
-    "Chain",
-    "Domain",
-    "Entry",
-    "ErrorReport",
-    "Fault",
-    "NotBefore",
-    "Parked",
-    "Partial",
-    "Policy",
-    "ProviderMetadata",
-    "ResourceShortfall",
-    "Scene",
-    "TracebackPolicy",
-    "UserAction",
-    "__version__",
-    "cancel_scope",
-    "check_reply",
-    "checked",
-    "classify",
-    "describe",
-    "gather",
-    "idempotency_key",
-    "kind",
-    "kinds",
-    "observe",
-    "register_code",
-    "register_kind",
-    "register_secret",
-    "retry",
-    "retrying",
-    "revive",
-    "scene",
-    "suppress",
-    "translate",
-    "unclassified",
-    "without_sdk_retries",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "Backoff": "failwell.decision.backoff",
+            "Blame": "failwell.fault.axes",
+            "Budget": "failwell.decision.budget",
+            "Category": "failwell.fault.axes",
+            "Certainty": "failwell.fault.axes",
+            "Chain": "failwell.runtime.fallback",
+            "ChainPolicy": "failwell.runtime.fallback_entry",
+            "Entry": "failwell.runtime.fallback_entry",
+            "ErrorReport": "failwell.report.record",
+            "Fault": "failwell.fault.base",
+            "Guard": "failwell.runtime.call_guard",
+            "NotBefore": "failwell.fault.facts",
+            "Parked": "failwell.runtime.loop",
+            "Partial": "failwell.runtime.gather",
+            "Policy": "failwell.decision.policy",
+            "SharedBudget": "failwell.runtime.shared_budget",
+            "__version__": "failwell._version",
+            "cancel_scope": "failwell.runtime.cancel",
+            "checked": "failwell.report.checked",
+            "classify": "failwell.report.saved",
+            "describe": "failwell.report.describe",
+            "gather": "failwell.runtime.gather",
+            "idempotency_key": "failwell.runtime.operation",
+            "observe": "failwell.runtime.suppress",
+            "register_secret": "failwell.report.redact",
+            "retry": "failwell.runtime.retry",
+            "retrying": "failwell.runtime.retry",
+            "scene": "failwell.report.scene",
+            "suppress": "failwell.runtime.suppress",
+            "without_sdk_retries": "failwell.runtime.sdk_retries",
+        },
+        moved={
+            "Domain": "failwell.faults.Domain",
+            "ProviderMetadata": "failwell.faults.ProviderMetadata",
+            "ResourceShortfall": "failwell.faults.ResourceShortfall",
+            "Scene": "failwell.reports.Scene",
+            "TracebackPolicy": "failwell.reports.TracebackPolicy",
+            "UserAction": "failwell.faults.UserAction",
+            "check_reply": "failwell.reports.check_reply",
+            "kind": "failwell.faults.kind",
+            "kinds": "failwell.faults.kinds",
+            "quiet_client": "failwell.without_sdk_retries",
+            "register_code": "failwell.faults.register_code",
+            "register_kind": "failwell.faults.register_kind",
+            "revive": "failwell.faults.revive",
+            "translate": "failwell.faults.translate",
+            "unclassified": "failwell.reports.unclassified",
+        },
+    )

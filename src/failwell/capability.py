@@ -1,79 +1,82 @@
-"""Everything the author of a capability needs to raise, classify and record a failure.
+"""For authors of capabilities: raise, classify and record a failure, and report on a call while it runs.
 
-What an author says during a call (`progress`, `check_cancel`, …) goes to the worker that runs it; anywhere
-else, in a test for example, it does nothing. A worker offers this module, without the classifying part,
-where failwell is not installed.
+`progress`, `check_cancel` and the like speak to the worker that runs the call. Anywhere else, in a test for
+example, they do nothing. A worker offers this module where failwell is not installed.
+
+Example:
+    >>> from failwell.capability import CapabilityInputError, classify_exception, progress
+    >>> def resize(width: int) -> int:
+    ...     if width <= 0:
+    ...         raise CapabilityInputError("the width must be positive", fields_invalid=["width"])
+    ...     progress(1.0, "done")
+    ...     return width
+    >>> resize(640)
+    640
 """
 
-from typing import TYPE_CHECKING, Any
-
-from failwell.fault.axes import JobCategory
-from failwell.fault.capability import (
-    CapabilityCancelledError,
-    CapabilityConfigError,
-    CapabilityDisabledError,
-    CapabilityError,
-    CapabilityFatalError,
-    CapabilityInputError,
-    CapabilityNotLoadedError,
-    CapabilityResourceError,
-    CapabilityTimeoutError,
-    CapabilityTransientError,
-    WorkerOOMError,
-)
-from failwell.fault.facts import ResourceShortfall
-from failwell.report.job_error import JobError, classify_exception, map_bare_exception_to_job_error
-from failwell.report.policy import TracebackPolicy
-
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
-    from failwell.jobs.child.author import (
-        capability,
-        check_cancel,
-        heartbeat,
-        is_cancelled,
-        on_cancel,
-        progress,
-        usage,
-    )
-
-__all__ = [
-    "CapabilityCancelledError",
-    "CapabilityConfigError",
-    "CapabilityDisabledError",
-    "CapabilityError",
-    "CapabilityFatalError",
-    "CapabilityInputError",
-    "CapabilityNotLoadedError",
-    "CapabilityResourceError",
-    "CapabilityTimeoutError",
-    "CapabilityTransientError",
-    "JobCategory",
-    "JobError",
-    "ResourceShortfall",
-    "TracebackPolicy",
-    "WorkerOOMError",
-    "capability",
-    "check_cancel",
-    "classify_exception",
-    "heartbeat",
-    "is_cancelled",
-    "map_bare_exception_to_job_error",
-    "on_cancel",
-    "progress",
-    "usage",
-]
-
-_DURING_A_CALL = frozenset(
-    {"capability", "check_cancel", "heartbeat", "is_cancelled", "on_cancel", "progress", "usage"}
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _DURING_A_CALL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from failwell.fault.axes import JobCategory as JobCategory
+    from failwell.fault.capability import CapabilityCancelledError as CapabilityCancelledError
+    from failwell.fault.capability import CapabilityConfigError as CapabilityConfigError
+    from failwell.fault.capability import CapabilityDisabledError as CapabilityDisabledError
+    from failwell.fault.capability import CapabilityError as CapabilityError
+    from failwell.fault.capability import CapabilityFatalError as CapabilityFatalError
+    from failwell.fault.capability import CapabilityInputError as CapabilityInputError
+    from failwell.fault.capability import CapabilityNotLoadedError as CapabilityNotLoadedError
+    from failwell.fault.capability import CapabilityResourceError as CapabilityResourceError
+    from failwell.fault.capability import CapabilityTimeoutError as CapabilityTimeoutError
+    from failwell.fault.capability import CapabilityTransientError as CapabilityTransientError
+    from failwell.fault.capability import WorkerOOMError as WorkerOOMError
+    from failwell.fault.facts import ResourceShortfall as ResourceShortfall
+    from failwell.jobs.child.author import capability as capability
+    from failwell.jobs.child.author import check_cancel as check_cancel
+    from failwell.jobs.child.author import heartbeat as heartbeat
+    from failwell.jobs.child.author import is_cancelled as is_cancelled
+    from failwell.jobs.child.author import on_cancel as on_cancel
+    from failwell.jobs.child.author import progress as progress
+    from failwell.jobs.child.author import usage as usage
+    from failwell.report.job_error import JobError as JobError
+    from failwell.report.job_error import classify_exception as classify_exception
+    from failwell.report.job_error import map_bare_exception_to_job_error as map_bare_exception_to_job_error
+    from failwell.report.policy import TracebackPolicy as TracebackPolicy
+else:
     import sys
-    from importlib import import_module
+
+    from failwell._lazy import lazy_names
 
     # Inside a worker, the module that knows the calls in flight is the worker's own.
-    spoken = sys.modules.get("_failwell_worker.author") or import_module("failwell.jobs.child.author")
-    return getattr(spoken, name)
+    _AUTHOR = (
+        "_failwell_worker.author"
+        if "_failwell_worker.author" in sys.modules
+        else "failwell.jobs.child.author"
+    )
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "CapabilityCancelledError": "failwell.fault.capability",
+            "CapabilityConfigError": "failwell.fault.capability",
+            "CapabilityDisabledError": "failwell.fault.capability",
+            "CapabilityError": "failwell.fault.capability",
+            "CapabilityFatalError": "failwell.fault.capability",
+            "CapabilityInputError": "failwell.fault.capability",
+            "CapabilityNotLoadedError": "failwell.fault.capability",
+            "CapabilityResourceError": "failwell.fault.capability",
+            "CapabilityTimeoutError": "failwell.fault.capability",
+            "CapabilityTransientError": "failwell.fault.capability",
+            "JobCategory": "failwell.fault.axes",
+            "JobError": "failwell.report.job_error",
+            "ResourceShortfall": "failwell.fault.facts",
+            "TracebackPolicy": "failwell.report.policy",
+            "WorkerOOMError": "failwell.fault.capability",
+            "capability": _AUTHOR,
+            "check_cancel": _AUTHOR,
+            "classify_exception": "failwell.report.job_error",
+            "heartbeat": _AUTHOR,
+            "is_cancelled": _AUTHOR,
+            "map_bare_exception_to_job_error": "failwell.report.job_error",
+            "on_cancel": _AUTHOR,
+            "progress": _AUTHOR,
+            "usage": _AUTHOR,
+        },
+    )

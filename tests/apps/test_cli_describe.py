@@ -12,7 +12,7 @@ import pytest
 
 from failwell.apps.cli.errors.pasted_input import MOST_BYTES
 from failwell.apps.cli.exit_codes import Exit
-from failwell.delivery.problem import problem
+from failwell.delivery.problem_details import problem
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.delivery.problem import problem
+from failwell.delivery.problem_details import problem
 from failwell.fault.axes import Category, Certainty, Domain
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall

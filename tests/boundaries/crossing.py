@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from failwell import Fault, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell import Fault, NotBefore
 from failwell.fault.axes import ActionKind, Blame, Certainty
 from failwell.fault.classes import ProviderTransient
+from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
@@ -113,7 +114,7 @@ def raise_in_child(leaf: str, chain: str) -> None:
 
 def describe_in_child(written: str) -> str:
     """Read a report in another process, raise it there, and describe what was caught."""
-    from failwell import revive
+    from failwell.faults import revive
 
     try:
         raise revive(ErrorReport.from_json(written))

@@ -26,23 +26,22 @@ from rich.console import Console
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
-from failwell.delivery.agent import agent_json, agent_markdown
-from failwell.delivery.asgi import FailwellMiddleware
-from failwell.delivery.log import JsonFormatter, ReportFilter, log_report
-from failwell.delivery.mcp import from_tool_result, tool_result
-from failwell.delivery.otel import emit
-from failwell.delivery.panel import panel
-from failwell.delivery.problem import from_problem, problem, problem_json
-from failwell.delivery.sentry import before_send
-from failwell.delivery.starlette import install
-from failwell.delivery.structlog import report_exception
-from failwell.delivery.text import render_text
+from failwell.delivery.agent_output import agent_json, agent_markdown
+from failwell.delivery.failure_text import panel, render_text
+from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.middleware import FailwellMiddleware
+from failwell.delivery.problem_details import from_problem, problem, problem_json
 from failwell.delivery.webhook import failure_payload
 from failwell.fault.base import Fault
+from failwell.integrations.mcp import from_tool_result, tool_result
+from failwell.integrations.starlette import install
+from failwell.integrations.structlog import report_exception
+from failwell.otel import emit
 from failwell.report.describe import describe
 from failwell.report.job_error import map_bare_exception_to_job_error
 from failwell.report.policy import default_policy
 from failwell.report.revive import revive, translate
+from failwell.sentry import before_send
 from tests.canary.canaries import SECRETS
 
 Audience = Literal["shown", "operator"]

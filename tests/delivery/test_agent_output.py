@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from failwell.delivery.agent import agent_json, agent_markdown
+from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.record import Scene

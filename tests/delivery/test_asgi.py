@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from failwell.delivery.asgi import App, FailwellMiddleware, Receive, Send
-from failwell.delivery.problem import from_problem
+from failwell.delivery.middleware import App, FailwellMiddleware, Receive, Send
+from failwell.delivery.problem_details import from_problem
 from failwell.fault.base import Fault
 from failwell.report.record import ErrorReport
 from tests.delivery.builders import a_fault, a_wait

@@ -19,19 +19,18 @@ from rich.console import Console
 from sentry_sdk import Client
 from sentry_sdk.utils import event_from_exception
 
-from failwell.delivery.agent import agent_json, agent_markdown
-from failwell.delivery.asgi import FailwellMiddleware
-from failwell.delivery.log import JsonFormatter, ReportFilter, log_report
-from failwell.delivery.mcp import from_tool_result, tool_result
-from failwell.delivery.otel import emit
-from failwell.delivery.panel import panel
-from failwell.delivery.problem import from_problem, problem, problem_json
-from failwell.delivery.sentry import before_send
-from failwell.delivery.structlog import report_exception
-from failwell.delivery.text import render_text
+from failwell.delivery.agent_output import agent_json, agent_markdown
+from failwell.delivery.failure_text import panel, render_text
+from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.middleware import FailwellMiddleware
+from failwell.delivery.problem_details import from_problem, problem, problem_json
 from failwell.delivery.webhook import failure_payload
 from failwell.fault.base import Fault
+from failwell.integrations.mcp import from_tool_result, tool_result
+from failwell.integrations.structlog import report_exception
+from failwell.otel import emit
 from failwell.report.describe import describe
+from failwell.sentry import before_send
 
 # Made at run time: a source line that is quoted with a stack must not look like a leak.
 CANARY = "yranac"[::-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.delivery.log import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
 from tests.delivery.builders import a_full_report, a_report
 
 Captured = tuple[logging.Logger, StringIO]

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from failwell.delivery.otel import OPT_IN, Signal, emit
+from failwell.otel import OPT_IN, Signal, emit
 from failwell.report.record import ErrorReport
 from tests.delivery.builders import NOON, a_full_report, a_report, summary_of
 
@@ -119,7 +119,7 @@ def test_a_kind_of_a_newer_peer_is_its_own_body() -> None:
 def test_without_the_library_the_missing_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from failwell.delivery.otel import emit\n"
+        "from failwell.otel import emit\n"
         "from tests.delivery.builders import a_report\n"
         "emit(a_report())\n"
     )

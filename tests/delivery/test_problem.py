@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.delivery.problem import from_problem, problem, problem_json, retry_after_header
+from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.fault.registry import kinds

@@ -11,9 +11,9 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
-from failwell.delivery.sentry import before_send
 from failwell.fault.base import Fault
 from failwell.fault.classes import ProviderTransient
+from failwell.sentry import before_send
 
 # Made at run time: a source line that is quoted with a stack must not look like a leak.
 CANARY = "yranac"[::-1]

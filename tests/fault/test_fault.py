@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 import failwell
+from failwell import faults
 from failwell.fault.axes import Blame, Certainty
 from failwell.fault.base import Fault, foreign_end, lineage
 from failwell.fault.facts import NotBefore, ProviderMetadata
@@ -57,7 +58,7 @@ def test_without_a_summary_the_docstrings_first_line_is_the_message() -> None:
 
 
 def test_a_plain_fault_says_what_its_kind_says() -> None:
-    assert str(Fault(kind="provider.auth")) == failwell.kind("provider.auth").summary
+    assert str(Fault(kind="provider.auth")) == faults.kind("provider.auth").summary
     assert str(Fault()) == ""
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import failwell
+from failwell import faults
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.catalogue import CATALOGUE
 from failwell.fault.registry import (
@@ -102,7 +102,7 @@ def test_an_unknown_kind_can_be_looked_up_without_an_error() -> None:
 
 
 def test_an_authors_kind_gets_what_follows_from_its_category() -> None:
-    made = failwell.register_kind("registry_test.flaky_line", category="transient")
+    made = faults.register_kind("registry_test.flaky_line", category="transient")
 
     assert made.category is Category.TRANSIENT
     assert (made.status, made.resubmit, made.policy, made.owned) == (503, True, "server", False)
@@ -112,7 +112,7 @@ def test_an_authors_kind_gets_what_follows_from_its_category() -> None:
         ActionKind.UNKNOWN,
     )
     assert (made.title, made.summary) == ("Flaky line", "The work reported flaky line.")
-    assert failwell.kind("registry_test.flaky_line") is made
+    assert faults.kind("registry_test.flaky_line") is made
 
 
 def test_an_authors_kind_keeps_the_words_it_was_given() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from failwell.delivery.asgi import report_for_caller
-from failwell.delivery.log import JsonFormatter, ReportFilter
-from failwell.delivery.sentry import before_send
-from failwell.delivery.structlog import report_exception
+from failwell.delivery.logs import JsonFormatter, ReportFilter
+from failwell.delivery.middleware import report_for_caller
+from failwell.integrations.structlog import report_exception
+from failwell.sentry import before_send
 from fuzz.oracle import check_report
 from fuzz.zoo import specimens
 

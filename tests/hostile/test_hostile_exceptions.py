@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 import failwell
-from failwell import Fault
+from failwell import Fault, faults
 from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
 from failwell.report.policy import TracebackPolicy
 from fuzz.oracle import check_exception, check_report
@@ -49,7 +49,7 @@ def test_a_fault_whose_words_and_details_bite_keeps_its_kind(escape: type[BaseEx
     report = failwell.describe(fault)
 
     assert (report.kind, report.category, report.provider) == ("provider.auth", "configuration", "acme")
-    assert report.message == failwell.kind("provider.auth").summary
+    assert report.message == faults.kind("provider.auth").summary
     assert classify_exception(fault) == "user_input"
 
 
@@ -135,7 +135,7 @@ def test_a_frozen_fault_can_be_translated() -> None:
     fault = Fault(kind="tool.failed")
     fault.__class__ = cast("Any", type("Frozen", (Fault,), {"__setattr__": refuse, "__delattr__": refuse}))
 
-    assert failwell.translate(fault, provider="acme", model="large") is fault
+    assert faults.translate(fault, provider="acme", model="large") is fault
 
 
 @pytest.mark.parametrize("policy", TracebackPolicy)

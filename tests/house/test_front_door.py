@@ -1,69 +1,166 @@
-"""The package root: one table, read by people, checkers and the interpreter alike."""
+"""The public modules: lazy, complete, and listed alike for people, checkers and the interpreter."""
 
 import ast
+import inspect
+import pydoc
+import warnings
+from importlib import import_module
 from pathlib import Path
-from typing import cast
+from types import ModuleType
 
 import pytest
 
 import failwell
-from tools.api import api_text
+from tools.api import PROMISED, api_text
 
 HERE = Path(__file__).resolve().parent
-ROOT_SOURCE = HERE.parents[1] / "src/failwell/__init__.py"
+SRC = HERE.parents[1] / "src"
 
 
-def root_tree() -> ast.Module:
-    return ast.parse(ROOT_SOURCE.read_text(encoding="utf-8"))
+def source_of(name: str) -> Path:
+    path = SRC / name.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def lazy_table() -> dict[str, str]:
-    """The table of lazy names: the one dict of the root that maps names to our modules."""
-    found: list[dict[str, str]] = []
-    for node in root_tree().body:
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        if isinstance(value, ast.Dict) and value.values:
-            table = cast("dict[object, object]", ast.literal_eval(value))
-            if all(isinstance(home, str) and home.startswith("failwell.") for home in table.values()):
-                found.append(cast("dict[str, str]", table))
-    assert len(found) == 1, "the root keeps one table of lazy names"
-    return found[0]
+def lazy_modules() -> list[str]:
+    """The public modules that load their names on first use."""
+    return [name for name in PROMISED if "lazy_names(" in source_of(name).read_text(encoding="utf-8")]
 
 
-def typed_block() -> dict[str, str]:
-    """Name → module, as a type checker reads them."""
-    names: dict[str, str] = {}
-    for node in root_tree().body:
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+def tables(name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Name to module, as a type checker reads them and as the interpreter does."""
+    typed: dict[str, str] = {}
+    lazy: dict[str, str] = {}
+    for node in ast.walk(ast.parse(source_of(name).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for statement in node.body:
-                assert isinstance(statement, ast.ImportFrom), ast.unparse(statement)
-                for alias in statement.names:
-                    assert alias.asname == alias.name, f"re-export `{alias.name}` as itself"
-                    names[alias.name] = statement.module or ""
-    return names
+                if isinstance(statement, ast.ImportFrom):
+                    for alias in statement.names:
+                        assert alias.asname == alias.name, f"{name}: re-export `{alias.name}` as itself"
+                        typed[alias.name] = statement.module or ""
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
+            table = node.args[1]
+            assert isinstance(table, ast.Dict), name
+            for key, value in zip(table.keys, table.values, strict=True):
+                assert isinstance(key, ast.Constant), name
+                # In a worker these names come from the worker's own copy of this module.
+                is_author = isinstance(value, ast.Name) and value.id == "_AUTHOR"
+                lazy[str(key.value)] = "failwell.jobs.child.author" if is_author else ast.literal_eval(value)
+    return typed, lazy
 
 
-def test_what_is_exported_is_what_the_table_holds() -> None:
-    assert sorted(failwell.__all__) == sorted(lazy_table())
+def names_of(module: ModuleType) -> list[str]:
+    return list(vars(module)["__all__"])
+
+
+def test_the_core_has_at_most_thirty_names() -> None:
+    assert len(names_of(failwell)) <= 30
 
 
 def test_checkers_and_the_interpreter_find_each_name_in_the_same_module() -> None:
-    assert typed_block() == lazy_table()
+    for name in lazy_modules():
+        typed, lazy = tables(name)
+
+        assert lazy, name
+        assert typed == lazy, name
 
 
-def test_every_exported_name_resolves() -> None:
-    missing = [name for name in failwell.__all__ if getattr(failwell, name, None) is None]
+@pytest.mark.parametrize("name", PROMISED)
+def test_a_public_module_lists_shows_and_resolves_its_names(name: str) -> None:
+    module = import_module(name)
+    names = names_of(module)
 
-    assert missing == []
+    assert names == sorted(names), name
+    assert set(names) <= set(dir(module)), name
+    assert [one for one in names if getattr(module, one, None) is None] == [], name
+    help_text = pydoc.plain(pydoc.render_doc(module))
+    assert [one for one in names if one not in help_text and one != "__version__"] == [], name
 
 
-def test_every_exported_name_is_listed_by_dir() -> None:
-    assert set(failwell.__all__) <= set(dir(failwell))
+@pytest.mark.parametrize("name", PROMISED)
+def test_everything_public_is_documented(name: str) -> None:
+    module = import_module(name)
+    bare = [
+        one
+        for one in names_of(module)
+        if (inspect.isclass(value := getattr(module, one)) or inspect.isfunction(value))
+        and not inspect.getdoc(value)
+    ]
+
+    assert inspect.getdoc(module)
+    assert bare == []
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
-    with pytest.raises(AttributeError, match="no_such_name"):
-        getattr(failwell, "no_such_name")  # noqa: B009
+    for name in lazy_modules():
+        with pytest.raises(AttributeError, match="no_such_name"):
+            getattr(import_module(name), "no_such_name")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Domain", "failwell.faults.Domain"),
+        ("ProviderMetadata", "failwell.faults.ProviderMetadata"),
+        ("ResourceShortfall", "failwell.faults.ResourceShortfall"),
+        ("Scene", "failwell.reports.Scene"),
+        ("TracebackPolicy", "failwell.reports.TracebackPolicy"),
+        ("UserAction", "failwell.faults.UserAction"),
+        ("check_reply", "failwell.reports.check_reply"),
+        ("kind", "failwell.faults.kind"),
+        ("kinds", "failwell.faults.kinds"),
+        ("quiet_client", "failwell.without_sdk_retries"),
+        ("register_code", "failwell.faults.register_code"),
+        ("register_kind", "failwell.faults.register_kind"),
+        ("revive", "failwell.faults.revive"),
+        ("translate", "failwell.faults.translate"),
+        ("unclassified", "failwell.reports.unclassified"),
+    ],
+)
+def test_a_name_that_left_the_core_works_and_says_where_it_is_now(old: str, new: str) -> None:
+    home, _, name = new.rpartition(".")
+
+    with pytest.warns(DeprecationWarning, match=rf"`failwell\.{old}` is deprecated: use `{new}`") as caught:
+        value = getattr(failwell, old)
+
+    assert value is getattr(import_module(home), name)
+    assert caught[0].filename == __file__
+    assert old not in dir(failwell)
+
+
+@pytest.mark.parametrize(
+    ("statement", "new"),
+    [
+        ("from failwell.delivery.agent import agent_json, agent_markdown", "failwell.reports.agent_json"),
+        ("from failwell.delivery.asgi import FailwellMiddleware, OnReport", "failwell.http.OnReport"),
+        ("from failwell.delivery.log import JsonFormatter, log_report", "failwell.logging.JsonFormatter"),
+        ("from failwell.delivery.mcp import tool_result", "failwell.integrations.mcp.tool_result"),
+        ("from failwell.delivery.otel import emit", "failwell.otel.emit"),
+        ("from failwell.delivery.panel import panel", "failwell.reports.panel"),
+        ("from failwell.delivery.problem import from_problem, problem", "failwell.http.from_problem"),
+        ("from failwell.delivery.sentry import before_send", "failwell.sentry.before_send"),
+        ("from failwell.delivery.starlette import install", "failwell.integrations.starlette.install"),
+        ("from failwell.delivery.structlog import report_exception", "failwell.integrations.structlog"),
+        ("from failwell.delivery.text import render_text", "failwell.reports.render_text"),
+        ("from failwell.runtime.bridges.celery import retry_task", "failwell.integrations.celery"),
+        ("from failwell.runtime.bridges.langgraph import retry_on", "failwell.integrations.langgraph"),
+        ("from failwell.runtime.bridges.pydantic_ai import fallback_on", "failwell.integrations.pydantic_ai"),
+        ("from failwell.runtime.bridges.stamina import retry_on", "failwell.integrations.stamina.retry_on"),
+        ("from failwell.runtime.bridges.temporal import retry_policy", "failwell.integrations.temporal"),
+        ("from failwell.runtime.bridges.tenacity import wait_failwell", "failwell.integrations.tenacity"),
+        ("from failwell.runtime.chain import ChainPolicy", "failwell.ChainPolicy"),
+        ("from failwell.runtime.guard import ClosedOff, Guard", "failwell.policies.Guard"),
+        ("from failwell.runtime.purse import Purse", "failwell.policies.SharedBudget"),
+    ],
+)
+def test_an_old_path_that_guides_have_shown_works_and_says_where_it_is_now(statement: str, new: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(statement, {})
+
+    assert caught, statement
+    assert all(issubclass(one.category, DeprecationWarning) for one in caught)
+    assert any(f"use `{new}" in str(one.message) for one in caught), [str(one.message) for one in caught]
 
 
 def test_the_promised_api_is_what_was_promised() -> None:

@@ -5,8 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-import failwell
-from failwell import Fault
+from failwell import Fault, reports
 
 SAID = "the patient's diagnosis is"
 """What the model said: it may be in no report."""
@@ -115,5 +114,5 @@ def claude_stream(stop: str, *deltas: Any) -> list[Any]:
 
 def caught(provider: str, reply: Any) -> Fault:
     with pytest.raises(Fault) as raised:
-        failwell.check_reply(provider, reply)
+        reports.check_reply(provider, reply)
     return raised.value

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, TracebackPolicy
+from failwell import Fault
+from failwell.reports import TracebackPolicy
 from failwell.testing.builders import a_fault
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import Fault, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell import Fault, NotBefore, faults
 from failwell.fault.axes import ActionKind
+from failwell.faults import ProviderMetadata, ResourceShortfall, UserAction
 from failwell.report.record import Attempt
 from failwell.testing.builders import NOON, a_fault, a_report
 
@@ -42,7 +43,7 @@ class Grumpy(Fault, kind="provider.auth"):
 def test_a_fault_says_what_it_is_and_everything_follows() -> None:
     report = failwell.describe(a_fault(message="slow down"), at=NOON)
 
-    kind = failwell.kind("provider.rate_limited")
+    kind = faults.kind("provider.rate_limited")
     assert (report.kind, report.category, report.certainty, report.blame) == (
         kind.name,
         kind.category,
@@ -74,7 +75,7 @@ def test_an_authors_unregistered_kind_is_kept_and_never_retried() -> None:
 
 
 def test_an_authors_registered_kind_gets_what_was_registered() -> None:
-    failwell.register_kind(
+    faults.register_kind(
         "external.git.drift", category="configuration", title="Drifted", advice="Check out the commit."
     )
 
@@ -96,7 +97,7 @@ def test_an_author_whose_summary_fails_still_gets_the_classification() -> None:
     report = failwell.describe(Grumpy())
     wrapped = failwell.describe(Fault.wrap(Grumpy(), "outside"))
 
-    assert (report.kind, report.message) == ("provider.auth", failwell.kind("provider.auth").summary)
+    assert (report.kind, report.message) == ("provider.auth", faults.kind("provider.auth").summary)
     assert (wrapped.kind, wrapped.causes[0].message) == ("provider.auth", None)
 
 
@@ -272,7 +273,7 @@ def test_provider_and_model_are_bounded() -> None:
 def test_an_untyped_exception_from_a_tool_becomes_a_typed_failure_with_its_cause() -> None:
     original = ValueError("whatever the tool does inside")
 
-    fault = failwell.translate(original, untyped="tool.failed")
+    fault = faults.translate(original, untyped="tool.failed")
     report = failwell.describe(fault)
 
     assert (fault.kind, fault.__cause__) == ("tool.failed", original)

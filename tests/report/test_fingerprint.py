@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ProviderMetadata
+from failwell.faults import ProviderMetadata
 from failwell.report.fingerprint import fingerprint, site
 from failwell.report.identity import new_id
 from failwell.testing.builders import a_fault

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import failwell
+from failwell import faults
 from failwell.capability import (
     CapabilityCancelledError,
     CapabilityConfigError,
@@ -245,7 +246,7 @@ def test_every_typed_error_survives_the_wire(error: CapabilityError) -> None:
     sent = failwell.describe(raised(error), policy="full")
 
     received = failwell.ErrorReport.from_json(sent.to_json())
-    again = failwell.describe(failwell.revive(received))
+    again = failwell.describe(faults.revive(received))
 
     assert again == received == sent
     assert (received.error_type, received.message) == (type(error).__name__, str(error))

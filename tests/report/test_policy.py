@@ -3,8 +3,9 @@
 import pytest
 
 import failwell
-from failwell import TracebackPolicy
+from failwell import faults
 from failwell.report.policy import ENVIRONMENT_VARIABLE, default_policy
+from failwell.reports import TracebackPolicy
 from failwell.testing.builders import a_fault
 
 SECRET = "the patient is called Ada"
@@ -48,7 +49,7 @@ def test_repr_only_keeps_message_and_repr() -> None:
 def test_none_keeps_the_repr_alone() -> None:
     report = failwell.describe(raised(), policy="none")
 
-    assert report.message == failwell.kind("validation.input_invalid").summary
+    assert report.message == faults.kind("validation.input_invalid").summary
     assert [c.message for c in report.causes] == [None]
     assert report.internal is not None
     assert (SECRET in report.internal.repr, report.internal.traceback) == (True, None)
@@ -143,7 +144,7 @@ def test_an_exception_that_will_not_speak_is_described_by_its_type() -> None:
 
     report = failwell.describe(Mute(), policy="full")
 
-    assert report.message == failwell.kind("internal.unknown").summary
+    assert report.message == faults.kind("internal.unknown").summary
     assert report.internal is not None
     assert report.internal.repr == "Mute(… [repr failed])"
 

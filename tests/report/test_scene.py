@@ -10,9 +10,10 @@ from inspect import iscoroutinefunction
 import pytest
 
 import failwell
-from failwell import Fault, Scene, scene
+from failwell import Fault, scene
 from failwell.report.record import NOWHERE
 from failwell.report.scene import current_scene, merge
+from failwell.reports import Scene
 from failwell.testing.builders import a_fault
 
 

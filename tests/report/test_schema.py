@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 
 import failwell
-from failwell import Blame, Category, Certainty, Domain, ErrorReport
+from failwell import Blame, Category, Certainty, ErrorReport
 from failwell.fault.axes import ActionKind
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND
+from failwell.faults import Domain
 from failwell.report.parts import REPORT, Part
 from failwell.report.record import SCHEMA
 from failwell.report.wire import schema
+from failwell.reports import TracebackPolicy
 from tests.report.strategies import reports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,8 +57,8 @@ def test_every_report_fits_it(report: ErrorReport) -> None:
     VALIDATOR.validate(report.to_dict())
 
 
-@pytest.mark.parametrize("policy", list(failwell.TracebackPolicy))
-def test_a_described_exception_fits_it(policy: failwell.TracebackPolicy) -> None:
+@pytest.mark.parametrize("policy", list(TracebackPolicy))
+def test_a_described_exception_fits_it(policy: TracebackPolicy) -> None:
     with failwell.scene(run="r1", node="n"):
         try:
             raise ExceptionGroup("two", [KeyError("x"), OSError(28, "full")])

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 import failwell
-from failwell import ErrorReport, ProviderMetadata, Scene
+from failwell import ErrorReport, faults
 from failwell.fault.axes import Category
+from failwell.faults import ProviderMetadata
 from failwell.report.wire import from_dict, from_json, to_dict, to_json
+from failwell.reports import Scene, TracebackPolicy
 from failwell.testing.builders import NOON, a_fault, a_report
 from tests.report.strategies import reports
 
@@ -87,8 +89,8 @@ def test_the_tolerant_reader_reads_our_own_version_exactly(report: ErrorReport) 
 
 
 @pytest.mark.acceptance("pipelex 2")
-@pytest.mark.parametrize("policy", list(failwell.TracebackPolicy))
-def test_the_raw_body_of_a_provider_is_nowhere_in_a_report(policy: failwell.TracebackPolicy) -> None:
+@pytest.mark.parametrize("policy", list(TracebackPolicy))
+def test_the_raw_body_of_a_provider_is_nowhere_in_a_report(policy: TracebackPolicy) -> None:
     try:
         try:
             raise ApiError(BODY)
@@ -110,7 +112,7 @@ def test_a_full_report_reads_back_equal() -> None:
             provider_metadata=ProviderMetadata(sdk="acme", status_code=429, headers={"retry-after": "7"}),
             not_before=failwell.NotBefore(after=7, source="retry-after"),
             fields_invalid=[],
-            resource_shortfall=failwell.ResourceShortfall("disk_mb", 2.5, 1),
+            resource_shortfall=faults.ResourceShortfall("disk_mb", 2.5, 1),
             details={"nested": {"list": [1, None, "x"]}},
         ),
         policy="full",

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import ErrorReport, Scene
+from failwell import ErrorReport, faults, reports
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.wire import CAP, fit
+from failwell.reports import Scene
 from failwell.testing.builders import a_fault, a_report
 
 WIDE = "ü😀" * 12_000
@@ -74,11 +75,11 @@ TOO_LARGE: dict[str, Any] = {
     "error_type": WIDE,
     "fingerprint": WIDE,
     "schema": "failwell.error/" + WIDE,
-    "user_action": failwell.UserAction(failwell.kind("tool.busy").action, WIDE),
+    "user_action": faults.UserAction(faults.kind("tool.busy").action, WIDE),
     "scene": Scene(run=WIDE),
     "provider": WIDE,
     "model": WIDE,
-    "provider_metadata": failwell.ProviderMetadata(code=WIDE, headers={WIDE: WIDE}),
+    "provider_metadata": faults.ProviderMetadata(code=WIDE, headers={WIDE: WIDE}),
     "not_before": failwell.NotBefore(after=1, source=WIDE),
     "fields_invalid": (WIDE,) * 20,
     "details": {WIDE: WIDE},
@@ -128,7 +129,7 @@ def test_an_exception_with_a_megabyte_of_everything_stays_small() -> None:
     error.add_note("n" * 1_000_000)
     error.__cause__ = a_fault(message="y" * 1_000_000, details={"z": ["w" * 10_000] * 100})
 
-    for policy in failwell.TracebackPolicy:
+    for policy in reports.TracebackPolicy:
         assert size(failwell.describe(error, policy=policy)) <= CAP
 
 

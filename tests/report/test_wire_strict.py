@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import failwell
-from failwell import ErrorReport
+from failwell import ErrorReport, faults
 from failwell.fault.classes import Validation
 from failwell.report.record import Attempt, Cause, Evidence, Frame, Internal
 from failwell.report.wire import schema
+from failwell.reports import Scene
 from failwell.testing.builders import NOON, a_report
 from tests.report.strategies import reports
 
@@ -23,13 +24,13 @@ VALIDATOR: Any = jsonschema.Draft202012Validator(schema())
 
 def a_full_dict() -> dict[str, Any]:
     return a_report(
-        scene=failwell.Scene(run="r1", attempt=2),
+        scene=Scene(run="r1", attempt=2),
         provider="acme",
         model="large",
-        provider_metadata=failwell.ProviderMetadata(sdk="acme", status_code=429, headers={"date": "x"}),
+        provider_metadata=faults.ProviderMetadata(sdk="acme", status_code=429, headers={"date": "x"}),
         not_before=failwell.NotBefore(after=1.5, at=NOON),
         fields_invalid=("size",),
-        resource_shortfall=failwell.ResourceShortfall("disk_mb", 2, 1),
+        resource_shortfall=faults.ResourceShortfall("disk_mb", 2, 1),
         details={"a": 1},
         causes=(Cause(type="ValueError", notes=("x",)),),
         frames=(Frame(boundary="node", name="n"),),

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import failwell
-from failwell import Blame, Category, Certainty, ErrorReport
+from failwell import Blame, Category, Certainty, ErrorReport, reports
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.report.wire import CAP
@@ -152,7 +151,7 @@ def test_one_entry_that_cannot_be_used_does_not_cost_the_others() -> None:
 def test_an_unknown_key_inside_a_part_does_not_cost_the_part() -> None:
     report = from_a_newer_peer(scene={"run": "r1", "planet": "mars"})
 
-    assert report.scene == failwell.Scene(run="r1")
+    assert report.scene == reports.Scene(run="r1")
 
 
 def test_the_least_that_is_a_report() -> None:

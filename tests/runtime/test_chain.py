@@ -10,9 +10,9 @@ import failwell
 from failwell.decision.backoff import Backoff
 from failwell.decision.breaker import BreakerPolicy
 from failwell.fault.classes import Cancellation
+from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
-from failwell.runtime.chain import Chain, ChainPolicy, Entry
-from failwell.runtime.guard import Guard
+from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.loop import Parked
 from failwell.runtime.operation import idempotency_key
 from failwell.testing.builders import a_fault
@@ -20,19 +20,19 @@ from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
 
 
-def an_entry(name: str, call: Callable[..., Any], **changes: Any) -> Entry:
+def an_entry(name: str, call: Callable[..., Any], **changes: Any) -> Entry[Any]:
     return Entry(provider=name, model=f"{name}-model", call=call, **changes)
 
 
-def a_chain(*entries: Entry, clock: FakeClock | None = None, **changes: Any) -> Chain:
+def a_chain(*entries: Entry[Any], clock: FakeClock | None = None, **changes: Any) -> Chain[Any]:
     return Chain(*entries, clock=clock or FakeClock(), jitter=even, **changes)
 
 
-def tried(chain: Chain) -> list[tuple[str | None, str | None]]:
+def tried(chain: Chain[Any]) -> list[tuple[str | None, str | None]]:
     return [(row.provider, row.kind) for row in chain.ledger.attempts]
 
 
-def skipped(chain: Chain) -> list[str]:
+def skipped(chain: Chain[Any]) -> list[str]:
     return [one.provider for one in chain.ledger.skipped]
 
 
@@ -465,7 +465,7 @@ def test_a_hook_before_each_attempt_can_stop_the_chain_with_an_error_of_its_own(
     class OverLimit(Exception):
         pass
 
-    def check(entry: Entry) -> None:
+    def check(entry: Entry[Any]) -> None:
         if entry.provider == "B":
             raise OverLimit
 

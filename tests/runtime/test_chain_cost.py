@@ -8,8 +8,8 @@ import pytest
 
 import failwell
 from failwell.decision.budget import Budget
-from failwell.runtime.chain import Chain, ChainPolicy, Entry
 from failwell.runtime.cost import Price, Prices, estimate, read_usage
+from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
@@ -23,11 +23,11 @@ def a_reply(given: int, answered: int) -> dict[str, Any]:
     return {"usage": {"prompt_tokens": given, "completion_tokens": answered}}
 
 
-def an_entry(model: str, call: Any, **changes: Any) -> Entry:
+def an_entry(model: str, call: Any, **changes: Any) -> Entry[Any]:
     return Entry(provider=model.upper(), model=model, call=call, **changes)
 
 
-def a_chain(*entries: Entry, **changes: Any) -> Chain:
+def a_chain(*entries: Entry[Any], **changes: Any) -> Chain[Any]:
     return Chain(*entries, prices=PRICES, clock=FakeClock(), **changes)
 
 

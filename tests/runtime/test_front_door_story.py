@@ -3,6 +3,7 @@
 import json
 
 import failwell
+from failwell import faults, reports
 
 
 class OutOfStock(failwell.Fault, kind="shop.out_of_stock"):
@@ -15,7 +16,7 @@ class OutOfStock(failwell.Fault, kind="shop.out_of_stock"):
 
 
 def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_door_alone() -> None:
-    failwell.register_kind(
+    faults.register_kind(
         "shop.out_of_stock", category="user_input", title="Out of stock", model_keys=("item",)
     )
     failwell.register_secret("correct-horse")
@@ -26,13 +27,13 @@ def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_
             report = failwell.describe(error)
 
     arrived = failwell.ErrorReport.from_json(report.to_json())
-    again = failwell.describe(failwell.revive(arrived))
+    again = failwell.describe(faults.revive(arrived))
 
     assert again == report
-    assert failwell.kind(report.kind) in failwell.kinds()
-    assert (report.category, report.domain) == (failwell.Category.USER_INPUT, failwell.Domain.INPUT)
+    assert faults.kind(report.kind) in faults.kinds()
+    assert (report.category, report.domain) == (failwell.Category.USER_INPUT, faults.Domain.INPUT)
     assert (report.scene, report.details["note"]) == (
-        failwell.Scene(run="r1", tool="shop"),
+        reports.Scene(run="r1", tool="shop"),
         "ask with [redacted]",
     )
     assert report.view("model")["context"] == {"item": "tea"}
@@ -41,7 +42,7 @@ def test_a_failure_is_raised_described_sent_revived_and_shown_through_the_front_
 
 
 def test_somebody_elses_exception_goes_the_same_way() -> None:
-    fault = failwell.translate(ConnectionRefusedError("x"), provider="acme", model="large")
+    fault = faults.translate(ConnectionRefusedError("x"), provider="acme", model="large")
 
     report = failwell.describe(fault)
 

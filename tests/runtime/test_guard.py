@@ -5,7 +5,7 @@ import pytest
 import failwell
 from failwell.decision.breaker import BreakerPolicy, Called
 from failwell.decision.bucket import Bucket
-from failwell.runtime.guard import ClosedOff, Guard
+from failwell.runtime.call_guard import ClosedOff, Guard
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault, a_report
 from failwell.testing.clock import FakeClock

@@ -18,7 +18,7 @@ from failwell.fault.registry import kinds
 from failwell.report.describe import describe
 from failwell.report.ledger import ledger_of
 from failwell.runtime.cancel import CancelScope
-from failwell.runtime.chain import Chain, ChainPolicy, Entry
+from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.loop import Parked
 from failwell.runtime.retry import retry
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
@@ -255,7 +255,7 @@ def test_a_chain_never_does_what_no_loop_may_do(plan: list[Line], idempotent: bo
     clock = FakeClock()
     made: list[tuple[int, Failure | None]] = []
 
-    def entry(place: int, line: Line) -> Entry:
+    def entry(place: int, line: Line) -> Entry[Any]:
         script = iter(line.script)
 
         def call() -> str:

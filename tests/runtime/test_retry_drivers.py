@@ -9,7 +9,7 @@ import failwell
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.fault.base import Fault
-from failwell.runtime.loop import Ended, Happening, watch
+from failwell.runtime.loop import AttemptEvent, OperationEnded, watch
 from failwell.runtime.retry import retry, retrying
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.runtime.suppress import Suppressed, observe
@@ -124,14 +124,14 @@ def test_an_interrupt_is_not_repeated() -> None:
 
 
 def test_a_watcher_of_the_whole_process_hears_every_loop() -> None:
-    seen: list[Happening] = []
+    seen: list[AttemptEvent] = []
 
     with watch(seen.append):
         retry(clock=FakeClock(), layer="one")(Scripted(overloaded(), "answer"))()
         caught(retry(clock=FakeClock(), layer="two")(Scripted(a_fault(kind="provider.auth"))))
     retry(clock=FakeClock(), layer="three")(Scripted(overloaded(), "answer"))()
 
-    assert [(one.ledger.layer, one.succeeded) for one in seen if isinstance(one, Ended)] == [
+    assert [(one.ledger.layer, one.succeeded) for one in seen if isinstance(one, OperationEnded)] == [
         ("one", True),
         ("two", False),
     ]
@@ -140,7 +140,7 @@ def test_a_watcher_of_the_whole_process_hears_every_loop() -> None:
 def test_a_watcher_that_fails_breaks_nothing_and_is_on_record() -> None:
     heard: list[Suppressed] = []
 
-    def broken(happening: Happening) -> None:
+    def broken(event: AttemptEvent) -> None:
         raise KeyError("x")
 
     with observe(heard.append):
@@ -151,7 +151,7 @@ def test_a_watcher_that_fails_breaks_nothing_and_is_on_record() -> None:
 
 
 def test_a_call_that_works_tells_nobody_anything() -> None:
-    seen: list[Happening] = []
+    seen: list[AttemptEvent] = []
 
     with watch(seen.append):
         retry(Scripted("answer"))()

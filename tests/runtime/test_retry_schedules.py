@@ -12,7 +12,7 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Cancellation
 from failwell.report.ledger import ledger_of
 from failwell.runtime.cancel import CancelScope
-from failwell.runtime.loop import Ended, Happening, Parked, Tried
+from failwell.runtime.loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
@@ -94,14 +94,14 @@ def test_a_store_is_tried_three_times_with_linear_waits() -> None:
 
 @pytest.mark.acceptance("stud-cli 16")
 def test_a_success_after_two_timeouts_is_a_success_and_all_three_attempts_are_on_record() -> None:
-    seen: list[Happening] = []
+    seen: list[AttemptEvent] = []
     call = Scripted(a_timeout(), a_timeout(), "answer")
 
     answer = retry(clock=FakeClock(), watcher=seen.append)(call)()
 
     assert answer == "answer"
     ended = seen[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, OperationEnded)
     assert ended.succeeded
     assert [one.number for one in ended.ledger.attempts] == [1, 2, 3]
     assert [one.kind for one in ended.ledger.attempts] == ["provider.timeout", "provider.timeout", None]
@@ -177,7 +177,7 @@ def test_a_repeated_tool_asks_for_approval_once_because_the_loop_is_below_the_qu
 
 @pytest.mark.acceptance("stud-cli 23")
 def test_every_attempt_is_on_record_with_its_number_kind_wait_and_reason() -> None:
-    seen: list[Happening] = []
+    seen: list[AttemptEvent] = []
 
     error = caught(retry(clock=FakeClock(), jitter=even, watcher=seen.append)(Scripted(overloaded())))
 
@@ -186,7 +186,7 @@ def test_every_attempt_is_on_record_with_its_number_kind_wait_and_reason() -> No
         (2, "provider.overloaded", 2.0, "retrying in 2.0 s, after a back-off"),
         (3, "provider.overloaded", None, "giving up, all 3 attempts are spent"),
     ]
-    assert [one.attempt.number for one in seen if isinstance(one, Tried)] == [1, 2, 3]
+    assert [one.attempt.number for one in seen if isinstance(one, AttemptFailed)] == [1, 2, 3]
     assert failwell.describe(error).attempts == ledger(error).attempts
 
 

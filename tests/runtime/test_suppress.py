@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell import observe, suppress
+from failwell import observe, reports, suppress
 from failwell.runtime.suppress import Suppressed
 
 SECRET = "hunter2-and-more"
@@ -207,4 +207,4 @@ def test_the_event_knows_where_it_happened() -> None:
     with observe(seen.append), failwell.scene(run="r1"), quiet, failwell.scene(node="sum"):
         open_shop(ValueError("x"))
 
-    assert seen[0].report.scene == failwell.Scene(run="r1", node="sum")
+    assert seen[0].report.scene == reports.Scene(run="r1", node="sum")

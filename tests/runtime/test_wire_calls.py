@@ -7,7 +7,7 @@ import pytest
 
 import failwell
 from failwell.fault.axes import ActionKind
-from failwell.runtime.chain import Chain, ChainPolicy, Entry
+from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.loop import Parked
 from failwell.runtime.retry import retry
 from failwell.runtime.sdk_retries import without_sdk_retries
@@ -37,12 +37,23 @@ def a_post(fake: Lab, scenario: str, dialect: str = "openai", timeout: float = 5
     return post
 
 
+_open_clients: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _close_clients() -> Iterator[None]:
+    yield
+    while _open_clients:
+        _open_clients.pop().close()
+
+
 def an_openai_call(fake: Lab, scenario: str, **changes: Any) -> Any:
     """A call with the vendor's own client, its retries switched off by `without_sdk_retries`."""
     openai: Any = pytest.importorskip("openai")
     client = without_sdk_retries(
         openai.OpenAI(api_key="sk-lab", base_url=fake.url("openai", scenario), **changes)
     )
+    _open_clients.append(client)
 
     def create(**_: Any) -> Any:
         return client.chat.completions.create(**ASKED)

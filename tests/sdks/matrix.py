@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import failwell
+from failwell import reports
 from failwell.apps.lab.dialects.table import dialect
 from failwell.apps.lab.scenario import SCENARIOS
 from failwell.report.record import ErrorReport
@@ -129,7 +130,7 @@ def judge(case: Case, reply: object, error: BaseException | None) -> ErrorReport
             if case.streams:
                 list(failwell.checked(provider, reply))
             else:
-                failwell.check_reply(provider, reply)
+                reports.check_reply(provider, reply)
         except Exception as found:
             error = found
     return None if error is None else failwell.describe(error, provider=provider)

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import failwell
-from failwell import ErrorReport
+from failwell import ErrorReport, faults
 from failwell.report.parts import REPORT
 from failwell.report.wire import schema
 
@@ -66,7 +66,7 @@ def test_it_fits_the_schema(path: Path) -> None:
 def test_it_can_be_raised_and_described_as_itself(path: Path) -> None:
     report = ErrorReport.from_json(text_of(path))
 
-    assert failwell.describe(failwell.revive(report)) == report
+    assert failwell.describe(faults.revive(report)) == report
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=name_of)

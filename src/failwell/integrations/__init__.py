@@ -1,4 +1,5 @@
-"""Bridges to other people's retry engines: the engine calls and waits, failwell says what may be repeated.
+"""Adapters for other libraries: retry engines, queues, web frameworks, loggers and tool protocols.
 
-Standard library alone at import; the engine itself is loaded when a bridge needs it.
+Each module serves one library. Loading it needs the standard library alone; the library itself is imported
+when a function needs it.
 """

@@ -11,6 +11,8 @@ from failwell.decision.verdict import Park, Retry
 from failwell.report.describe import describe
 from failwell.runtime.clock import random_jitter
 
+__all__ = ["retry_task"]
+
 LONGEST = 3600.0
 """Seconds; Redis hands a task out a second time when it waits longer than this (its visibility timeout)."""
 _DEFAULT = Policy()

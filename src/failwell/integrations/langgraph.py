@@ -1,6 +1,8 @@
 """LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only for failures that a repeat can cure."""
 
-from failwell.integrations.answer import repeatable
+from failwell.integrations._repeatable import repeatable
+
+__all__ = ["retry_on"]
 
 
 def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:

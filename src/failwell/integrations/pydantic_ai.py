@@ -3,6 +3,8 @@
 from failwell.decision.policy import falls_through
 from failwell.report.describe import describe
 
+__all__ = ["fallback_on"]
+
 
 def fallback_on(error: Exception, *, idempotent: bool | None = None) -> bool:
     """Whether another provider may succeed where this one failed.

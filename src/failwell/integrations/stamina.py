@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from failwell.integrations.answer import repeatable
+from failwell.integrations._repeatable import repeatable
+
+__all__ = ["retry_on"]
 
 
 def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:

@@ -11,6 +11,8 @@ from failwell._extras import need
 from failwell.decision.policy import SCHEDULES, Schedule
 from failwell.report.describe import describe
 
+__all__ = ["retry_policy", "to_application_error"]
+
 _COEFFICIENTS = {"exponential": 2.0, "fixed": 1.0}
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from failwell._extras import need
 from failwell.decision.policy import SCHEDULES, default_schedule
-from failwell.integrations.answer import repeatable
+from failwell.integrations._repeatable import repeatable
 from failwell.report.describe import describe
 from failwell.runtime.clock import random_jitter
+
+__all__ = ["retry_if_failwell", "wait_failwell"]
 
 
 def retry_if_failwell(*, idempotent: bool | None = None) -> Any:

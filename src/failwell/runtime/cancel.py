@@ -5,15 +5,15 @@ in a thread and on an event loop alike, so no back-off outlives the work it belo
 """
 
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from threading import Condition
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.fault.classes import Cancellation
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -64,12 +64,7 @@ class CancelScope:
             for child in below:
                 child.cancel("parent")
         for callback in callbacks:
-            try:
-                callback()
-            except Exception as problem:  # noqa: BLE001  (one callback that fails must not keep the others running)
-                record_suppressed(
-                    suppressed(problem, "a callback failed while its scope was being cancelled")
-                )
+            call_hook(callback, reason="a callback failed while its scope was being cancelled")
 
     def check(self) -> None:
         """Raise if this scope was stopped. To be called after every wait."""
@@ -146,67 +141,72 @@ current_scope = _current.get
 """The scope that the running task works in, if any."""
 
 
-@contextmanager
-def cancel_scope(level: Level = "run", *, name: str = "") -> Generator[CancelScope]:
-    """A scope for the block, below the one around it.
+def cancel_scope(level: Level = "run", *, name: str = "") -> "ScopeBlock":
+    """A scope for a `with` block, below the one around it.
 
     Inside an asyncio task, stopping the scope also interrupts whatever the block is awaiting. A thread
     cannot be interrupted; there a stopped scope ends waits and keeps new calls from being made.
 
+    Args:
+        level: What the scope stands for; it names the kind of the cancellation.
+        name: Which one of them it is.
+
     Raises:
         Cancellation: the scope was stopped while the block awaited something.
     """
-    above = _current.get()
-    made = CancelScope(level, name=name, parent=above)
-    token = _current.set(made)
-    interrupt = _Interrupt(made)
-    try:
-        yield made
-    except BaseException as error:  # (a cancel is no Exception; whatever is not ours goes on as it came)
-        if interrupt.ended_by(error):
-            raise made.fault() from None
-        raise
-    finally:
-        interrupt.leave()
-        _current.reset(token)
-        made.close()
+    return ScopeBlock(level, name)
 
 
-class _Interrupt:
-    """Ends what the running task awaits when a scope is stopped, as `asyncio.timeout` does for time."""
+class ScopeBlock:
+    """The block of a `cancel_scope`. It ends what the running task awaits, as `asyncio.timeout` does for time."""
 
-    def __init__(self, scope: CancelScope) -> None:
-        self._task = _running_task()
+    def __init__(self, level: Level, name: str) -> None:
+        self._level: Level = level
+        self._name = name
+        self._inside = False
+        self._interrupted = False
+
+    def __enter__(self) -> CancelScope:
+        self._scope = scope = CancelScope(self._level, name=self._name, parent=_current.get())
+        self._token = _current.set(scope)
+        self._task = task = _running_task()
+        self._cancels_before = 0 if task is None else task.cancelling()
         self._inside = True
-        self._sent = False
-        self._before = 0 if self._task is None else self._task.cancelling()
-        self._undo = None if self._task is None else scope.on_cancel(self._from_any_thread)
+        self._undo = None if task is None else scope.on_cancel(self._interrupt_from_any_thread)
+        return scope
 
-    def _from_any_thread(self) -> None:
-        if self._task is not None:
-            self._task.get_loop().call_soon_threadsafe(self._send)
-
-    def _send(self) -> None:
-        # On the loop's own thread the task is suspended now: inside the block, or already out of it.
-        if self._inside and self._task is not None:
-            self._sent = True
-            self._task.cancel()
-
-    def ended_by(self, error: BaseException) -> bool:
-        """Whether `error` is our own interruption, and no other cancel came with it."""
-        if not self._sent or self._task is None or type(error).__name__ != "CancelledError":
-            return False
-        return self._task.uncancel() <= self._before
-
-    def leave(self) -> None:
-        """The block is over; a stop that comes later is not about it."""
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        # A stop that comes later is not about this block.
+        is_ours = error is not None and self._is_interruption(error)
         self._inside = False
         if self._undo is not None:
             self._undo()
+        _current.reset(self._token)
+        self._scope.close()
+        if is_ours:
+            raise self._scope.fault() from None
+
+    def _interrupt_from_any_thread(self) -> None:
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._interrupt)
+
+    def _interrupt(self) -> None:
+        # On the loop's own thread the task is suspended now: inside the block, or already out of it.
+        if self._inside and self._task is not None:
+            self._interrupted = True
+            self._task.cancel()
+
+    def _is_interruption(self, error: BaseException) -> bool:
+        """Whether `error` is our own interruption, and no other cancel came with it."""
+        if not self._interrupted or self._task is None or type(error).__name__ != "CancelledError":
+            return False
+        return self._task.uncancel() <= self._cancels_before
 
 
 def _running_task() -> "Task[Any] | None":
-    # Nobody is inside a task where asyncio was never loaded.
+    # Where asyncio was never loaded, no task is running.
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return None

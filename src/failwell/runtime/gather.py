@@ -13,7 +13,7 @@ from failwell.report.record import ErrorReport
 from failwell.report.scene import scene
 from failwell.runtime.cancel import current_scope
 from failwell.runtime.cost import read_usage, usage_in
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook, catch
 
 T = TypeVar("T")
 
@@ -119,6 +119,7 @@ R = TypeVar("R")
 Stop = Literal["never", "drain", "at_once"]
 """What a failure does to the others: nothing; those that run end and no more begin; all stop."""
 WINDOW = 8
+_END: Any = object()
 
 
 @overload
@@ -196,11 +197,11 @@ class _Batch:
     def waiting(self) -> Iterator[tuple[int, Any]]:
         """The items to start, one by one, until something halts them."""
         while not self.halted:
-            try:
-                item = next(self._items)
-            except StopIteration:
+            item, error = catch(next, self._items, _END)
+            if item is _END:
                 return
-            except Exception as error:  # noqa: BLE001  (an item that could not be made is an item that failed)
+            if error is not None:
+                # An item that could not be produced is an item that failed.
                 self.total += 1
                 self.failed(self.total - 1, error)
                 self.halted = True
@@ -231,13 +232,14 @@ class _Batch:
 
     def outcome(self) -> Partial[Any]:
         """What came of it. Items that were never read count as not started."""
-        try:
-            self.total = len(self._source) if isinstance(self._source, Sized) else self._count_rest()
-        except Exception as problem:  # noqa: BLE001  (what was done must not be lost to what cannot be counted)
-            record_suppressed(suppressed(problem, "the items that were not started could not be counted"))
+        # What was done must not be lost to what cannot be counted.
+        total = call_hook(self._count_items, reason="the items that were not started could not be counted")
+        self.total = self.total if total is None else total
         return Partial(self.total, self.results, self.errors, self.raised, self.usage)
 
-    def _count_rest(self) -> int:
+    def _count_items(self) -> int:
+        if isinstance(self._source, Sized):
+            return len(self._source)
         return self.total + sum(1 for _ in self._items)
 
     def _count(self, usage: dict[str, int]) -> None:

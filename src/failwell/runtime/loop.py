@@ -1,6 +1,6 @@
 """The attempt loop as a state machine: told what happened, it says what to do next.
 
-It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `failwell.runtime.chain`
+It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `failwell.runtime.fallback`
 and every layer above) feed it failures, carry out its decisions and tell it how those went.
 """
 
@@ -16,7 +16,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.report.ledger import Ledger, Skipped
 from failwell.report.record import Attempt, ErrorReport
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook
 
 MOST_ROWS = 64
 """Rows kept in a ledger; of a longer loop the last ones."""
@@ -148,7 +148,7 @@ class Parked(Fault):
 
 
 @frozen
-class Tried:
+class AttemptFailed:
     """One attempt failed, and this was decided about it."""
 
     layer: str
@@ -159,7 +159,7 @@ class Tried:
 
 
 @frozen
-class Ended:
+class OperationEnded:
     """An operation that failed at least once is over."""
 
     ledger: Ledger
@@ -167,8 +167,8 @@ class Ended:
     type: str = "ended"
 
 
-Happening: TypeAlias = Tried | Ended
-Watcher: TypeAlias = Callable[[Happening], object]
+AttemptEvent: TypeAlias = AttemptFailed | OperationEnded
+Watcher: TypeAlias = Callable[[AttemptEvent], object]
 
 _watchers: list[Watcher] = []
 
@@ -188,10 +188,7 @@ def is_watched(own: Watcher | None) -> bool:
     return own is not None or bool(_watchers)
 
 
-def notify(happening: Happening, own: Watcher | None) -> None:
-    """Tell the loop's own watcher and those of the whole process."""
+def notify(event: AttemptEvent, own: Watcher | None) -> None:
+    """Call the loop's own watcher and those of the whole process."""
     for watcher in [*_watchers] if own is None else [own, *_watchers]:
-        try:
-            watcher(happening)
-        except Exception as problem:  # noqa: BLE001  (a watcher must not break what it watches)
-            record_suppressed(suppressed(problem, "a watcher of attempts failed and was passed over"))
+        call_hook(watcher, event, reason="a watcher of attempts failed and was passed over")

@@ -1,7 +1,8 @@
 """One call that may be repeated, from before its first attempt to its end.
 
-It stands between the pure loop and the drivers: it asks the loop, and knows the scope, the budget, the
-guard and the key. A call that succeeds pays for none of what only a failure needs.
+An `Operation` connects the pure loop with the call around it: cancel scope, shared budget, guard and
+idempotency key. It is a context manager that is entered once for each attempt. A call that succeeds pays
+for none of what only a failure needs.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -9,7 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import timedelta
 from os import urandom
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from failwell.decision.breaker import Called
 from failwell.decision.budget import NO_BUDGET
@@ -20,10 +22,19 @@ from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
 from failwell.report.ledger import attach, ledger_of
 from failwell.report.record import ErrorReport
+from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope, current_scope
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
-from failwell.runtime.guard import Guard
-from failwell.runtime.loop import Allowed, Ended, Loop, Parked, Tried, Watcher, is_watched, notify
+from failwell.runtime.loop import (
+    Allowed,
+    AttemptFailed,
+    Loop,
+    OperationEnded,
+    Parked,
+    Watcher,
+    is_watched,
+    notify,
+)
 from failwell.runtime.shared_budget import (
     BudgetExceeded,
     SharedBudget,
@@ -31,50 +42,53 @@ from failwell.runtime.shared_budget import (
     reset_open_budget,
     set_open_budget,
 )
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook, call_hook_async
+
+_HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
 
 
-class OneKey:
-    """The key of one operation; it does not exist before somebody asks."""
+class KeyHolder:
+    """The idempotency key of one operation; it is made when it is first asked for."""
 
-    __slots__ = ("around", "pinned", "value")
+    __slots__ = ("outer", "pinned", "value")
 
-    def __init__(self, value: str | None = None, around: "OneKey | None" = None) -> None:
+    def __init__(self, value: str | None = None, outer: "KeyHolder | None" = None) -> None:
         self.value = value
-        self.around = around
+        self.outer = outer
         self.pinned = value is not None
-        """Whether it was brought from outside, so that loops below use it too."""
+        """Whether it was given from outside, so that the loops below use it too."""
 
 
-_key: ContextVar[OneKey | None] = ContextVar("failwell_key", default=None)
-current_key = _key.get
-set_key = _key.set
-reset_key = _key.reset
+_key: ContextVar[KeyHolder | None] = ContextVar("failwell_key", default=None)
+_current_key = _key.get
+_set_key = _key.set
+_reset_key = _key.reset
 
 
 def idempotency_key() -> str:
     """The key of the operation this runs in: the same in each of its attempts.
 
-    Outside any loop every call makes a new one.
+    A server that knows the key does the work once however often it is asked, so a call whose reply got lost
+    may be repeated. Outside any loop every call makes a new key.
     """
-    held = _key.get()
-    if held is None:
+    holder = _key.get()
+    if holder is None:
         return urandom(16).hex()
-    if held.value is None:
-        held.value = urandom(16).hex()
-    return held.value
+    if holder.value is None:
+        holder.value = urandom(16).hex()
+    return holder.value
 
 
 @contextmanager
 def keyed(key: str) -> Generator[None]:
-    """Let everything in the block that asks for a key get this one.
+    """Make `key` the idempotency key of everything in the block, across loops, processes and days.
 
     Raises:
         ValueError: the key is empty.
     """
     if not key:
         raise ValueError("an idempotency key must not be empty")
-    token = _key.set(OneKey(key, _key.get()))
+    token = _key.set(KeyHolder(key, _key.get()))
     try:
         yield
     finally:
@@ -82,21 +96,22 @@ def keyed(key: str) -> Generator[None]:
 
 
 @frozen
-class Retrying:
+class RetryOptions:
     """How a call is repeated: the policy, and everything that is injected."""
 
     policy: Policy = Policy()
     layer: str = "call"
+    """The name of the loop in the ledger."""
     idempotent: bool | None = None
     """Whether a repeat is harmless although the outcome is unknown."""
     keyed: bool = False
-    """Whether the call sends `idempotency_key()`: then an unknown outcome may be asked for again, as
-    long as the attempt really took the key."""
+    """Whether the call sends `idempotency_key()`: a call with an unknown outcome may then be repeated, provided
+    that the attempt asked for the key."""
     provider: str | None = None
     model: str | None = None
     account: str = ""
     evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None
-    """Frees what the report says is short; `False` when nothing could be freed."""
+    """Frees what the report says is short; returns `False` when nothing could be freed."""
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None
     """Says whether work with an unknown outcome was done: `True`, `False`, or `None` for "cannot tell"."""
     guard: Guard | None = None
@@ -111,64 +126,112 @@ class Retrying:
             raise ValueError("a guard needs to know the `provider` whose calls it counts")
 
 
-class Operation(OneKey):
-    """One call through `how`. Made before the first attempt; one object for all of them."""
+class Operation(KeyHolder):
+    """One call under `options`, entered once for each attempt: `with operation: …`, then `operation.wait()`.
 
-    __slots__ = ("_tokens", "budget", "how", "loop", "plain", "scope", "spare")
+    A failure that may be repeated is swallowed and `delay` is set. Any other leaves the block with the ledger
+    attached to it.
+    """
 
-    def __init__(self, how: Retrying) -> None:
-        self.how = how
-        self.around = around = current_key()
-        if around is not None and around.pinned:
-            self.value, self.pinned = around.value, True
+    __slots__ = (
+        "_cover", "_tokens", "budget", "delay", "loop", "options", "plain", "scope", "visible",
+    )  # fmt: skip
+
+    def __init__(self, options: RetryOptions) -> None:
+        self.options = options
+        self.outer = outer = _current_key()
+        if outer is not None and outer.pinned:
+            self.value, self.pinned = outer.value, True
         else:
             self.value, self.pinned = None, False
         self.loop: Loop | None = None
-        self.scope = scope = how.cancel or current_scope()
-        self.budget = how.budget or open_budget()
-        self.plain = scope is None and how.guard is None
-        """Whether a success has nothing to be checked or noted, as long as nothing has failed."""
-        if self.budget is not None or not self.plain or how.policy.budget is not NO_BUDGET:
+        self.delay: float | None = None
+        """Seconds until the next attempt; `None` when there is none."""
+        self.visible = False
+        """Whether the caller has seen a part of the result, which rules a repeat out."""
+        self.scope = scope = options.cancel or current_scope()
+        self.budget = options.budget or open_budget()
+        self.plain = scope is None and options.guard is None
+        """Whether a success has nothing to check or record, as long as nothing has failed."""
+        if self.budget is not None or not self.plain or options.policy.budget is not NO_BUDGET:
             self._prepare()
 
     def _prepare(self) -> None:
-        how = self.how
-        self.spare: list[bool] = []
-        if how.policy.budget is not NO_BUDGET:
-            self.budget = SharedBudget(how.policy.budget, clock=how.clock, parent=self.budget)
+        options = self.options
+        self._cover: list[bool] = []
+        """Holds one item while the first attempt of an inner loop is covered by the attempt taken last."""
+        if options.policy.budget is not NO_BUDGET:
+            self.budget = SharedBudget(options.policy.budget, clock=options.clock, parent=self.budget)
         if self.scope is not None:
             self.scope.check()
         if self.budget is not None:
-            refused = self.take()
-            if refused is not None:
-                raise BudgetExceeded(why=refused)
-        if how.guard is not None:
-            closed = how.guard.refuses(self.called)
+            refusal = self.take()
+            if refusal is not None:
+                raise BudgetExceeded(why=refusal)
+        if options.guard is not None:
+            closed = options.guard.refuses(self.called)
             if closed is not None:
                 raise closed
 
     @property
     def called(self) -> Called:
         """Who is called, for the guard."""
-        how = self.how
-        return Called(how.provider or "", how.account, how.model)
+        options = self.options
+        return Called(options.provider or "", options.account, options.model)
 
-    def enter(self) -> None:
-        """Let everything that runs now find this operation around it."""
-        self._tokens: tuple[Token[Any], Token[Any] | None] = (
-            set_key(self),
-            None if self.budget is None else set_open_budget(self.budget),
+    def enter(self) -> Self:
+        """Make this the operation of the running context; `detach` takes it out again."""
+        budget = self.budget
+        self._tokens: tuple[Token[Any], Token[Any] | None] | None = (
+            _set_key(self),
+            None if budget is None else set_open_budget(budget),
         )
+        return self
 
-    def leave(self) -> None:
-        """Take back what `enter` did."""
-        key, paid = self._tokens
-        reset_key(key)
-        if paid is not None:
-            reset_open_budget(paid)
+    __enter__ = enter
+
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        try:
+            if error is None:
+                self.succeeded()
+            elif isinstance(error, Exception):
+                # Hooks run inside the operation, so that they see its key.
+                self.delay = self.failed(error)
+                return self.delay is not None
+            else:
+                self.abandoned()
+        finally:
+            self.detach()
+        return False
+
+    async def __aenter__(self) -> Self:
+        return self.enter()
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return self.__exit__(_type, error, _trace)
+        try:
+            self.delay = await self.failed_async(error)
+            return self.delay is not None
+        finally:
+            self.detach()
+
+    def detach(self) -> None:
+        """Take the operation out of the running context. Harmless twice."""
+        tokens = self._tokens
+        if tokens is None:
+            return
+        self._tokens = None
+        _reset_key(tokens[0])
+        if tokens[1] is not None:
+            reset_open_budget(tokens[1])
 
     def succeeded(self) -> None:
-        """Take note of a call that worked.
+        """Record a call that worked.
 
         Raises:
             Cancellation: the scope was stopped meanwhile, which beats every other outcome.
@@ -176,131 +239,134 @@ class Operation(OneKey):
         loop = self.loop
         if self.plain and loop is None:
             return
-        if self.how.guard is not None:
-            self.how.guard.succeeded(self.called)
+        options = self.options
+        if options.guard is not None:
+            options.guard.succeeded(self.called)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped()
         if loop is not None:
-            loop.record(None, None, called=(self.how.provider, self.how.model))
-            if is_watched(self.how.watcher):
-                notify(Ended(ledger=loop.ledger(), succeeded=True), self.how.watcher)
+            loop.record(None, None, called=(options.provider, options.model))
+            if is_watched(options.watcher):
+                notify(OperationEnded(ledger=loop.ledger(), succeeded=True), options.watcher)
 
     def abandoned(self) -> None:
-        """Take note of a call that ended in something that is no failure, such as an interrupt."""
-        if self.how.guard is not None:
-            self.how.guard.abandoned(self.called)
+        """Record a call that ended in something that is no failure, such as an interrupt."""
+        if self.options.guard is not None:
+            self.options.guard.abandoned(self.called)
 
-    def failed(self, error: Exception, *, visible: bool = False) -> float | None:
+    def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next attempt, or `None` when `error` has to be raised.
 
         Raises:
             Parked: the wait is too long to sleep.
             Cancellation: the scope around this was stopped, which beats every other outcome.
         """
-        decision, report = self._judge(error, visible=visible)
-        answer = self._ask(decision, report)
-        return self._settle(error, decision, report, answer)
+        decision, report = self._decide(error)
+        hook = self._hook(decision)
+        answer = None if hook is None else call_hook(hook, report, reason=_HOOK_FAILED)
+        return self._conclude(error, decision, report, answer)
 
-    async def failed_async(self, error: Exception, *, visible: bool = False) -> float | None:
+    async def failed_async(self, error: Exception) -> float | None:
         """`failed`, with hooks that may be async."""
-        decision, report = self._judge(error, visible=visible)
-        answer = self._ask(decision, report)
-        if answer is not None and hasattr(answer, "__await__"):
-            try:
-                answer = await answer
-            except Exception as problem:  # noqa: BLE001  (see `_ask`: a hook that fails has no answer)
-                answer = _no_answer(problem)
+        decision, report = self._decide(error)
+        hook = self._hook(decision)
+        answer = None
+        if hook is not None:
+            answer = await call_hook_async(hook, report, reason=_HOOK_FAILED)
             if self.scope is not None and self.scope.cancelled:
                 raise self.stopped() from error
-        return self._settle(error, decision, report, answer)
+        return self._conclude(error, decision, report, answer)
 
-    def wait(self, seconds: float) -> None:
-        """Wait, unless the scope is stopped first."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for `delay`, or for `seconds`, unless the scope is stopped first."""
+        seconds = (self.delay or 0.0) if seconds is None else seconds
         if self.scope is None:
             if seconds > 0:
-                self.how.clock.sleep(seconds)
+                self.options.clock.sleep(seconds)
             return
         try:
-            self.scope.wait(seconds, self.how.clock)
+            self.scope.wait(seconds, self.options.clock)
         except Cancellation:
             raise self.stopped() from None
 
-    async def wait_async(self, seconds: float) -> None:
-        """Wait without blocking the event loop, unless the scope is stopped first."""
+    async def wait_async(self, seconds: float | None = None) -> None:
+        """`wait` without blocking the event loop."""
+        seconds = (self.delay or 0.0) if seconds is None else seconds
         if self.scope is None:
             if seconds > 0:
-                await self.how.clock.asleep(seconds)
+                await self.options.clock.asleep(seconds)
             return
         try:
-            await self.scope.wait_async(seconds, self.how.clock)
+            await self.scope.wait_async(seconds, self.options.clock)
         except Cancellation:
             raise self.stopped() from None
 
-    def _judge(self, error: Exception, *, visible: bool) -> tuple[Decision, ErrorReport]:
-        how = self.how
-        idempotent = True if how.keyed and self.value is not None else how.idempotent
+    def _decide(self, error: Exception) -> tuple[Decision, ErrorReport]:
+        options = self.options
+        idempotent = True if options.keyed and self.value is not None else options.idempotent
         loop = self.loop
         if loop is None:
-            able = Allowed(idempotent, evict=how.evict is not None, park=True, ask=how.reconcile is not None)
-            loop = self.loop = Loop(how.policy, layer=how.layer, allowed=able)
+            able = Allowed(
+                idempotent, evict=options.evict is not None, park=True, ask=options.reconcile is not None
+            )
+            loop = self.loop = Loop(options.policy, layer=options.layer, allowed=able)
         elif idempotent is not loop.allowed.idempotent:
             loop.allowed = loop.allowed._replace(idempotent=idempotent)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped() from error
-        report = describe(error, provider=how.provider, model=how.model, idempotent=idempotent)
-        if how.guard is not None:
-            how.guard.failed(self.called, report)
-        budgets = () if self.budget is None else self.budget.lines()
+        report = describe(error, provider=options.provider, model=options.model, idempotent=idempotent)
+        if options.guard is not None:
+            options.guard.failed(self.called, report)
         decision = loop.failed(
-            report, jitter=how.jitter(), budgets=budgets, visible=visible, inner=ledger_of(error)
+            report,
+            jitter=options.jitter(),
+            budgets=() if self.budget is None else self.budget.lines(),
+            visible=self.visible,
+            inner=ledger_of(error),
         )
         return decision, report
 
-    def _ask(self, decision: Decision, report: ErrorReport) -> Any:
-        """What the hook that the decision needs answers; hooks that fail have no answer."""
-        hook: Callable[[ErrorReport], Any] | None = None
+    def _hook(self, decision: Decision) -> Callable[[ErrorReport], Any] | None:
+        """The hook whose answer the decision depends on."""
         if isinstance(decision, Evict):
-            hook = self.how.evict
-        elif isinstance(decision, Ask):
-            hook = self.how.reconcile
-        if hook is None:
-            return None
-        try:
-            return hook(report)
-        except Exception as problem:  # noqa: BLE001  (the failure at hand is the one to raise, not the hook's)
-            return _no_answer(problem)
+            return self.options.evict
+        return self.options.reconcile if isinstance(decision, Ask) else None
 
-    def _settle(self, error: Exception, decision: Decision, report: ErrorReport, answer: Any) -> float | None:
+    def _conclude(
+        self, error: Exception, decision: Decision, report: ErrorReport, answer: Any
+    ) -> float | None:
         loop = self.loop
-        assert loop is not None  # (`_judge` made it)
-        wait, refused = _wait_of(decision, answer)
+        assert loop is not None  # (`_decide` made it)
+        wait, refusal = _wait_of(decision, answer)
         if isinstance(error, Parked):
-            # Whoever parked it below has decided; parking it again would only hide the ledger.
-            wait, refused = None, "it is parked"
+            # An inner loop has parked it; parking it again would only hide the ledger.
+            wait, refusal = None, "it is parked"
         if wait is not None:
-            refused = self._refused()
-            wait = wait if refused is None else None
-        how = self.how
-        row = loop.record(report, decision, wait=wait, refused=refused, called=(how.provider, how.model))
-        watched = is_watched(how.watcher)
+            refusal = self._refusal()
+            wait = wait if refusal is None else None
+        options = self.options
+        row = loop.record(
+            report, decision, wait=wait, refused=refusal, called=(options.provider, options.model)
+        )
+        watched = is_watched(options.watcher)
         if watched:
-            notify(Tried(layer=how.layer, attempt=row, report=report), how.watcher)
+            notify(AttemptFailed(layer=options.layer, attempt=row, report=report), options.watcher)
         if wait is not None:
             return wait
         ledger = loop.ledger()
         attach(error, ledger)
         if watched:
-            notify(Ended(ledger=ledger, succeeded=False), how.watcher)
-        if isinstance(decision, Park) and refused is None:
-            at = how.clock.now() + timedelta(seconds=decision.after)
+            notify(OperationEnded(ledger=ledger, succeeded=False), options.watcher)
+        if isinstance(decision, Park) and refusal is None:
+            at = options.clock.now() + timedelta(seconds=decision.after)
             parked = Parked(resume_at=at, waits_for=decision.why, caller_facing=True)
             attach(parked, ledger)
             raise parked from error
         return None
 
-    def _refused(self) -> str | None:
+    def _refusal(self) -> str | None:
         """Why there is no further attempt although the policy allows one."""
-        guard = self.how.guard
+        guard = self.options.guard
         if guard is not None:
             if not guard.may_retry(self.called):
                 return "retries to this provider have run dry"
@@ -310,28 +376,37 @@ class Operation(OneKey):
         return None if self.budget is None else self.take()
 
     def take(self) -> str | None:
-        """Take an attempt from the budget. The first of a nested loop was paid by the attempt around it."""
+        """Take an attempt from the budget; `None`, or why there is none left.
+
+        The first attempt of an inner loop is covered by the attempt around it.
+        """
         assert self.budget is not None  # (asked only then)
-        outer = self.around
+        outer = self.outer
         while outer is not None and not isinstance(outer, Operation):
-            outer = outer.around
-        below = None
-        if outer is not None and outer.budget is not None and outer.spare:
-            outer.spare.pop()
-            below = outer.budget
-        refused = self.budget.take(below=below)
-        if refused is None:
-            self.spare[:] = [True]
-        return refused
+            outer = outer.outer
+        covered_by = None
+        if outer is not None and outer.budget is not None and outer._claim_cover():  # noqa: SLF001  (the same class)
+            covered_by = outer.budget
+        refusal = self.budget.take(below=covered_by)
+        if refusal is None:
+            self._cover[:] = [True]
+        return refusal
+
+    def _claim_cover(self) -> bool:
+        try:
+            # One step, so that of several threads only one is covered.
+            return self._cover.pop()
+        except IndexError:
+            return False
 
     def stopped(self) -> Cancellation:
-        """The fault that says the scope was stopped, with what had been tried until then."""
+        """The fault that says the scope was stopped, with the attempts made until then."""
         assert self.scope is not None  # (only a scope can be stopped)
-        made = self.scope.fault()
+        fault = self.scope.fault()
         if self.loop is not None:
             self.loop.stopped = "it was cancelled"
-            attach(made, self.loop.ledger())
-        return made
+            attach(fault, self.loop.ledger())
+        return fault
 
 
 def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]:
@@ -346,7 +421,3 @@ def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]
             return decision.after, None
         return None, "the work was done" if answer is True else "nobody could say whether the work was done"
     return None, None
-
-
-def _no_answer(problem: Exception) -> None:
-    record_suppressed(suppressed(problem, "a hook of a loop failed and counts as no answer"))

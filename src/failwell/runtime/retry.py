@@ -1,23 +1,24 @@
-"""Thin drivers around one loop: they call, hand over what failed, wait, and call again.
+"""Repeat a call as its failures allow: a decorator, a written-out loop, and two functions.
 
-What finally comes out is the caller's own exception, with the ledger on it.
+They call, pass each failure to one `Operation`, wait, and call again. What finally comes out is the caller's
+own exception, with the ledger on it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.report.record import ErrorReport
+from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
-from failwell.runtime.guard import Guard
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import Operation, Retrying
+from failwell.runtime.operation import Operation, RetryOptions
 from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
@@ -25,87 +26,174 @@ _R = TypeVar("_R")
 _END = object()
 
 
-class Wishes(TypedDict, total=False):
-    """What `retry` and `retrying` take; everything may be left out."""
-
-    attempts: int
-    """Calls in all, the first included."""
-    backoff: Backoff
-    on: Match | str
-    """Repeat only these failures: a `Match`, a kind, or the beginning of one with its dot."""
-    policy: Policy
-    timeout: float
-    """Seconds over all attempts and waits."""
-    how: Retrying
-    """A whole `Retrying`, to which the rest is added."""
-    layer: str
-    idempotent: bool | None
-    keyed: bool
-    provider: str | None
-    model: str | None
-    account: str
-    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None
-    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None
-    guard: Guard | None
-    budget: SharedBudget | None
-    watcher: Watcher | None
-    clock: Clock
-    jitter: Callable[[], float]
-    cancel: CancelScope | None
-
-
 @overload
 def retry(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 
 
 @overload
-def retry(**wishes: Unpack[Wishes]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+def retry(
+    *,
+    attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on: Match | str | None = None,
+    policy: Policy | None = None,
+    timeout: float | None = None,
+    idempotent: bool | None = None,
+    keyed: bool | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    account: str | None = None,
+    layer: str | None = None,
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
+    guard: Guard | None = None,
+    budget: SharedBudget | None = None,
+    watcher: Watcher | None = None,
+    cancel: CancelScope | None = None,
+    clock: Clock | None = None,
+    jitter: Callable[[], float] | None = None,
+    options: RetryOptions | None = None,
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 
-def retry(function: Any = None, /, **wishes: Unpack[Wishes]) -> Any:
+def retry(
+    function: Any = None,
+    /,
+    *,
+    attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on: Match | str | None = None,
+    policy: Policy | None = None,
+    timeout: float | None = None,
+    idempotent: bool | None = None,
+    keyed: bool | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    account: str | None = None,
+    layer: str | None = None,
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
+    guard: Guard | None = None,
+    budget: SharedBudget | None = None,
+    watcher: Watcher | None = None,
+    cancel: CancelScope | None = None,
+    clock: Clock | None = None,
+    jitter: Callable[[], float] | None = None,
+    options: RetryOptions | None = None,
+) -> Any:
     """Repeat a function as its failures allow; plain, async, generator and async generator functions.
 
-    Without arguments each kind's own default applies: six calls for a rate limit, three for a server
-    failure, none for anything that a repeat does not cure. Generators are repeated only before they
-    have yielded anything.
+    Without arguments each kind's default applies: six calls for a rate limit, three for a server failure,
+    one for anything that a repeat does not cure. A generator is repeated only before it has yielded anything.
 
     Args:
         function: The function to repeat, when used without parentheses.
-        wishes: See `Wishes`; those of `Retrying` can be given as well.
-    """
-    how = settle(**wishes)
-    if function is not None:
-        return _decorate(function, how)
-
-    def decorate(one: Any) -> Any:
-        return _decorate(one, how)
-
-    return decorate
-
-
-def settle(**wishes: Unpack[Wishes]) -> Retrying:
-    """The `Retrying` that a few brief wishes stand for.
+        attempts: Calls in all, the first included.
+        backoff: The waits between them.
+        on: Repeat only these failures: a `Match`, a kind, or the beginning of one with its dot.
+        policy: Rules that decide which failures are repeated.
+        timeout: Seconds over all attempts and waits.
+        idempotent: Whether a repeat is harmless although the outcome is unknown.
+        keyed: Whether the call sends `idempotency_key()`, which makes a repeat harmless.
+        provider: Who is called, for reports, breakers and retry buckets.
+        model: The model that is called.
+        account: The account that is used, where breakers and buckets are to be apart.
+        layer: The name of this loop in the ledger.
+        evict: Frees what a report says is short; returns `False` when nothing could be freed.
+        reconcile: Says whether work with an unknown outcome was done: `True`, `False` or `None`.
+        guard: Breakers and retry buckets that several loops share.
+        budget: A budget that several loops share.
+        watcher: Called with each failed attempt and with the end.
+        cancel: The scope that stops the loop; the one around it by default.
+        clock: Tells the time and waits.
+        jitter: Draws a number in [0, 1) for each wait.
+        options: All of these as one value. What is given beside it wins.
 
     Raises:
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
-    given: dict[str, Any] = dict(wishes)
-    base: Retrying = given.pop("how", None) or Retrying()
-    policy: Policy = given.pop("policy", None) or base.policy
-    attempts, backoff = given.pop("attempts", None), given.pop("backoff", None)
-    on, timeout = given.pop("on", None), given.pop("timeout", None)
+    merged = merge_options(
+        options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
+        idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, layer=layer,
+        evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
+        clock=clock, jitter=jitter,
+    )  # fmt: skip
+    if function is not None:
+        return _decorate(function, merged)
+
+    def decorate(decorated: Any) -> Any:
+        return _decorate(decorated, merged)
+
+    return decorate
+
+
+def retrying(
+    *,
+    attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on: Match | str | None = None,
+    policy: Policy | None = None,
+    timeout: float | None = None,
+    idempotent: bool | None = None,
+    keyed: bool | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    account: str | None = None,
+    layer: str | None = None,
+    evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
+    reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
+    guard: Guard | None = None,
+    budget: SharedBudget | None = None,
+    watcher: Watcher | None = None,
+    cancel: CancelScope | None = None,
+    clock: Clock | None = None,
+    jitter: Callable[[], float] | None = None,
+    options: RetryOptions | None = None,
+) -> "RetryLoop":
+    """Repeat a block in a written-out loop.
+
+    Write `for attempt in retrying():` and, inside it, `with attempt:`. Works with `async for` and `async with` as well. The parameters are those of `retry`.
+    """
+    return RetryLoop(
+        merge_options(
+            options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
+            idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, layer=layer,
+            evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
+            clock=clock, jitter=jitter,
+        )
+    )  # fmt: skip
+
+
+def merge_options(
+    options: RetryOptions | None,
+    *,
+    attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on: Match | str | None = None,
+    policy: Policy | None = None,
+    timeout: float | None = None,
+    **fields: Any,
+) -> RetryOptions:
+    """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
+
+    Raises:
+        ValueError: a number makes no sense: no attempt at all, a negative time.
+    """
+    base = options or RetryOptions()
+    policy = policy or base.policy
     rules = policy.rules
-    fits = Match.of(on) if isinstance(on, str) else on
+    match = Match.of(on) if isinstance(on, str) else on
     if attempts is not None or backoff is not None:
         schedule = Schedule(
             max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
         )
-        rules = (Rule(match=fits or _REPEATABLE, schedule=schedule, name="given here"), *rules)
-    if fits is not None:
-        other = Rule(match=Match.of(when=_none_of(fits)), retryable=False, name="not asked for")
+        rules = (Rule(match=match or _REPEATABLE, schedule=schedule, name="given here"), *rules)
+    if match is not None:
+        other = Rule(match=Match.of(when=_none_of(match)), retryable=False, name="not asked for")
         rules = (other, *rules)
     if timeout is not None:
         policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
+    given = {name: value for name, value in fields.items() if value is not None}
     return replace(base, policy=replace(policy, rules=rules), **given)
 
 
@@ -116,240 +204,151 @@ def _is_repeatable(report: ErrorReport) -> bool:
 _REPEATABLE = Match.of(when=_is_repeatable)
 
 
-def _none_of(fits: Match) -> Callable[[ErrorReport], bool]:
-    return lambda report: not fits.fits(report)
+def _none_of(match: Match) -> Callable[[ErrorReport], bool]:
+    return lambda report: not match.fits(report)
 
 
-def run(how: Retrying, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Call `function` as often as `how` allows."""
-    operation = Operation(how)
-    operation.enter()
-    try:
-        while True:
-            try:
-                value = function(*args, **kwargs)
-            except (
-                Exception
-            ) as error:  # (the loop decides about every failure, and what it does not repeat is raised)
-                wait = operation.failed(error)
-                if wait is None:
-                    raise
-            else:
-                operation.succeeded()
-                return value
-            operation.wait(wait)
-    except BaseException as stop:  # (a probe's place must be given back, whatever ended the call)
-        if not isinstance(stop, Exception):
-            operation.abandoned()
-        raise
-    finally:
-        operation.leave()
+def run(options: RetryOptions, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call `function` as often as `options` allow."""
+    operation = Operation(options)
+    while True:
+        with operation:
+            return function(*args, **kwargs)
+        operation.wait()
 
 
 async def run_async(
-    how: Retrying, function: Callable[_P, Awaitable[_R]], *args: _P.args, **kwargs: _P.kwargs
+    options: RetryOptions, function: Callable[_P, Awaitable[_R]], *args: _P.args, **kwargs: _P.kwargs
 ) -> _R:
-    """Await `function(...)` as often as `how` allows."""
-    operation = Operation(how)
-    operation.enter()
-    try:
-        while True:
-            try:
-                value = await function(*args, **kwargs)
-            except Exception as error:  # (see `run`: decided by the loop)
-                wait = await operation.failed_async(error)
-                if wait is None:
-                    raise
-            else:
-                operation.succeeded()
-                return value
-            await operation.wait_async(wait)
-    except BaseException as stop:  # (see `run`: a probe's place must be given back)
-        if not isinstance(stop, Exception):
-            operation.abandoned()
-        raise
-    finally:
-        operation.leave()
+    """Await `function(...)` as often as `options` allow."""
+    operation = Operation(options)
+    while True:
+        async with operation:
+            return await function(*args, **kwargs)
+        await operation.wait_async()
 
 
-def _decorate(function: Any, how: Retrying) -> Any:
+def _decorate(function: Any, options: RetryOptions) -> Any:
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     if iscoroutinefunction(function):
 
         @wraps(function)
         async def repeated_async(*args: Any, **kwargs: Any) -> Any:
-            return await run_async(how, function, *args, **kwargs)
+            return await run_async(options, function, *args, **kwargs)
 
         return repeated_async
     if isasyncgenfunction(function):
-        return _async_stream(function, how)
+        return _async_stream(function, options)
     if isgeneratorfunction(function):
-        return _stream(function, how)
+        return _stream(function, options)
 
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Any:
-        return run(how, function, *args, **kwargs)
+        return run(options, function, *args, **kwargs)
 
     return repeated
 
 
-def _stream(function: Callable[..., Iterator[Any]], how: Retrying) -> Callable[..., Iterator[Any]]:
+def _stream(function: Callable[..., Iterator[Any]], options: RetryOptions) -> Callable[..., Iterator[Any]]:
     @wraps(function)
     def repeated(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        operation = Operation(how)
+        operation = Operation(options)
         while True:
-            shown = False
-            try:
+            with operation:
                 source = function(*args, **kwargs)
-                # Entered for the first item only: a generator's context is whoever asks for the next one.
-                operation.enter()
-                try:
-                    item = next(source, _END)
-                finally:
-                    operation.leave()
+                item = next(source, _END)
+                # The context of a generator is the caller's from the first item on.
+                operation.detach()
                 if item is not _END:
-                    shown = True
+                    operation.visible = True
                     yield item
                     yield from source
-            except Exception as error:  # (see `run`: decided by the loop)
-                wait = operation.failed(error, visible=shown)
-                if wait is None:
-                    raise
-                operation.wait(wait)
-            else:
-                operation.succeeded()
                 return
+            operation.wait()
 
     return repeated
 
 
 def _async_stream(
-    function: Callable[..., AsyncIterator[Any]], how: Retrying
+    function: Callable[..., AsyncIterator[Any]], options: RetryOptions
 ) -> Callable[..., AsyncIterator[Any]]:
     @wraps(function)
     async def repeated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        operation = Operation(how)
+        operation = Operation(options)
         while True:
-            shown = False
             source: Any = function(*args, **kwargs)
             try:
-                # See `_stream`: entered for the first item only.
-                operation.enter()
-                try:
+                async with operation:
                     item = await anext(source, _END)
-                finally:
-                    operation.leave()
-                if item is not _END:
-                    shown = True
-                    yield item
-                    async for item in source:
+                    # See `_stream`: the context is the caller's from here on.
+                    operation.detach()
+                    if item is not _END:
+                        operation.visible = True
                         yield item
-            except Exception as error:  # (see `run`: decided by the loop)
-                wait = await operation.failed_async(error, visible=shown)
-                if wait is None:
-                    raise
-                await operation.wait_async(wait)
-            else:
-                operation.succeeded()
-                return
+                        async for item in source:
+                            yield item
+                    return
             finally:
-                # Left to itself it would be closed some time later, with its connection open until then.
+                # Otherwise it would be closed some time later, with its connection open until then.
                 await source.aclose()
+            await operation.wait_async()
 
     return repeated
 
 
-class TryOnce:
+class RetryAttempt:
     """One round of `for attempt in retrying(): with attempt: …`."""
 
-    def __init__(self, rounds: "_Rounds", number: int) -> None:
-        self._rounds = rounds
+    __slots__ = ("_operation", "number")
+
+    def __init__(self, operation: Operation, number: int) -> None:
+        self._operation = operation
         self.number = number
 
     def __enter__(self) -> Self:
-        self._rounds.operation.enter()
+        self._operation.enter()
         return self
 
     def __exit__(
-        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._rounds.operation.leave()
-        return self._rounds.ended(error)
+        return self._operation.__exit__(cls, error, trace)
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        self._operation.enter()
+        return self
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._rounds.operation.leave()
-        return await self._rounds.ended_async(error)
+        return await self._operation.__aexit__(cls, error, trace)
 
 
-class _Rounds:
-    """The rounds of one loop that is written out by hand."""
+class RetryLoop:
+    """What `retrying` returns: an iterable of attempts. An attempt without its `with` block is the last one."""
 
-    def __init__(self, how: Retrying) -> None:
-        self.operation = Operation(how)
-        self.wait: float | None = 0.0
-        self.number = 0
+    def __init__(self, options: RetryOptions) -> None:
+        self._options = options
 
-    def ended(self, error: BaseException | None) -> bool:
-        """Take note of how a round ended; whether its failure is swallowed for another round."""
-        if isinstance(error, Exception):
-            self.wait = self.operation.failed(error)
-            return self.wait is not None
-        return self._over(error)
+    def __iter__(self) -> Iterator[RetryAttempt]:
+        operation = Operation(self._options)
+        number = 0
+        while True:
+            number += 1
+            operation.delay = None
+            yield RetryAttempt(operation, number)
+            if operation.delay is None:
+                return
+            operation.wait()
 
-    async def ended_async(self, error: BaseException | None) -> bool:
-        """`ended`, with hooks that may be async."""
-        if isinstance(error, Exception):
-            self.wait = await self.operation.failed_async(error)
-            return self.wait is not None
-        return self._over(error)
-
-    def next(self) -> TryOnce:
-        """The next round; without its `with` block it is the last one."""
-        self.number += 1
-        self.wait = None
-        return TryOnce(self, self.number)
-
-    def _over(self, error: BaseException | None) -> bool:
-        self.wait = None
-        if error is None:
-            self.operation.succeeded()
-        else:
-            self.operation.abandoned()
-        return False
-
-
-class Rounds:
-    """What `retrying` returns: iterated over, it gives one round after the other."""
-
-    def __init__(self, how: Retrying) -> None:
-        self._how = how
-
-    def __iter__(self) -> Iterator[TryOnce]:
-        rounds = _Rounds(self._how)
-        while rounds.wait is not None:
-            if rounds.number:
-                rounds.operation.wait(rounds.wait)
-            yield rounds.next()
-
-    async def __aiter__(self) -> AsyncIterator[TryOnce]:
-        rounds = _Rounds(self._how)
-        while rounds.wait is not None:
-            if rounds.number:
-                await rounds.operation.wait_async(rounds.wait)
-            yield rounds.next()
-
-
-def retrying(**wishes: Unpack[Wishes]) -> Rounds:
-    """Repeat what stands in a loop that is written out by hand.
-
-    Write `for attempt in retrying():` and, inside it, `with attempt:`.
-
-    Takes what `retry` takes, and works with `async for` and `async with` as well.
-    """
-    return Rounds(settle(**wishes))
+    async def __aiter__(self) -> AsyncIterator[RetryAttempt]:
+        operation = Operation(self._options)
+        number = 0
+        while True:
+            number += 1
+            operation.delay = None
+            yield RetryAttempt(operation, number)
+            if operation.delay is None:
+                return
+            await operation.wait_async()

@@ -1,4 +1,8 @@
-"""The one way to ignore an error: with a reason, and on the record."""
+"""The one way to ignore an error: with a reason, and on the record.
+
+`suppress` is for users. The other functions call code that is not ours (hooks, observers, callbacks) and keep
+its failures from breaking the work at hand.
+"""
 
 import logging
 from collections.abc import Callable, Coroutine, Generator
@@ -15,27 +19,34 @@ from failwell.report.record import ErrorReport
 _log = logging.getLogger("failwell")
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
 @frozen
 class Suppressed:
-    """An error was ignored on purpose, and this is the record of it."""
+    """The record of an error that was ignored on purpose."""
 
     reason: str
     cause: str
-    """What was ignored, in words that hold no secret: its type and its kind."""
+    """What was ignored: its type and its kind, never its text."""
     report: ErrorReport
     at: datetime
     type: str = "suppressed"
 
 
-Event = Suppressed
-Observer = Callable[[Event], None]
+Observer = Callable[[Suppressed], None]
 
 _observers: list[Observer] = []
 
 
 @contextmanager
 def observe(observer: Observer) -> Generator[None]:
-    """Tell `observer` of every event while the block runs."""
+    """Call `observer` with every suppressed error while the block runs.
+
+    Args:
+        observer: Called with each `Suppressed` event. If it raises, it is passed over.
+    """
     _observers.append(observer)
     try:
         yield
@@ -43,17 +54,55 @@ def observe(observer: Observer) -> Generator[None]:
         _observers.remove(observer)
 
 
-def record_suppressed(event: Event) -> None:
-    """Tell every observer; what none of them hears goes to the log, so it is never lost."""
-    told = list(_observers)
-    heard = False
-    for observer in told:
-        try:
-            observer(event)
-            heard = True
-        except Exception as problem:  # noqa: BLE001  (an observer must not break what it observes)
-            _record_failed_observer(observer, problem, told)
-    if not heard:
+def catch(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:
+    """Call `function(*args)`; its value, or the exception that it raised.
+
+    For callers that decide about every failure themselves. Interrupts and cancellations pass through.
+    """
+    try:
+        return function(*args), None
+    except Exception as error:  # noqa: BLE001  (the caller decides about it)
+        return None, error
+
+
+async def catch_async(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:
+    """`catch` for a function whose value may have to be awaited."""
+    try:
+        value = function(*args)
+        if hasattr(value, "__await__"):
+            value = await value
+        return value, None
+    except Exception as error:  # noqa: BLE001  (the caller decides about it)
+        return None, error
+
+
+def call_hook(hook: Callable[..., Any], *args: Any, reason: str) -> Any:
+    """What `hook(*args)` returns; `None` if it raises, which is recorded as suppressed for `reason`."""
+    value, error = catch(hook, *args)
+    if error is not None:
+        record_suppressed(suppressed(error, reason))
+    return value
+
+
+async def call_hook_async(hook: Callable[..., Any], *args: Any, reason: str) -> Any:
+    """`call_hook` for a hook that may be async."""
+    value, error = await catch_async(hook, *args)
+    if error is not None:
+        record_suppressed(suppressed(error, reason))
+    return value
+
+
+def record_suppressed(event: Suppressed) -> None:
+    """Pass the event to every observer, or to the log if no observer accepts it."""
+    observers = list(_observers)
+    accepted = False
+    for observer in observers:
+        error = catch(observer, event)[1]
+        if error is None:
+            accepted = True
+        else:
+            _record_failed_observer(observer, error, observers)
+    if not accepted:
         _log.info("suppressed %s: %s", event.cause, event.reason)
 
 
@@ -65,20 +114,15 @@ def suppressed(error: BaseException, reason: str) -> Suppressed:
     )
 
 
-def _record_failed_observer(broken: Observer, problem: Exception, told: list[Observer]) -> None:
-    event = suppressed(problem, "an observer failed and was passed over")
-    others = [observer for observer in told if observer is not broken]
+def _record_failed_observer(failed: Observer, error: Exception, observers: list[Observer]) -> None:
+    event = suppressed(error, "an observer failed and was passed over")
+    others = [observer for observer in observers if observer is not failed]
     if not others:
         _log.warning("suppressed %s: %s", event.cause, event.reason)
     for observer in others:
-        try:
-            observer(event)
-        except Exception:  # noqa: BLE001  (telling of a failed observer is not told of again)
+        # A second failure is only logged; recording it could go on for ever.
+        if catch(observer, event)[1] is not None:
             _log.warning("an observer failed while it was told of another one's failure")
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class _Suppression:
@@ -144,6 +188,10 @@ class _Suppression:
 def suppress(*types: type[Exception], reason: str) -> _Suppression:
     """Ignore errors of these types in the block or function, and record each as `suppressed`.
 
+    Args:
+        types: The exception types to ignore, subclasses included.
+        reason: Why they may be ignored; it is part of the record.
+
     Raises:
         TypeError: no type was named, or one that is not an `Exception`: a cancellation is not an
             error that could be ignored.
@@ -151,9 +199,9 @@ def suppress(*types: type[Exception], reason: str) -> _Suppression:
     """
     if not types:
         raise TypeError("name the exception types to suppress")
-    for one in cast("tuple[object, ...]", types):
-        if not (isinstance(one, type) and issubclass(one, Exception)):
-            raise TypeError(f"{one!r} cannot be suppressed: only subclasses of Exception can")
+    for cls in cast("tuple[object, ...]", types):
+        if not (isinstance(cls, type) and issubclass(cls, Exception)):
+            raise TypeError(f"{cls!r} cannot be suppressed: only subclasses of Exception can")
     if not reason.strip():
         raise ValueError("say why the error may be ignored: `reason` is empty")
     return _Suppression(types, reason)

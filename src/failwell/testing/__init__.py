@@ -1,31 +1,36 @@
-"""What a user's own tests need: builders, a clock, and the fault laboratory. Standard library alone.
+"""For your own tests: builders of reports and faults, a fake clock, and the fault lab. Standard library alone.
 
-Nothing that is shipped for production imports this room. Being for people and not for other rooms, it
-has a front door of its own: each name is loaded when it is first used.
+Nothing that is shipped for production imports this package.
+
+Example:
+    >>> from failwell.testing import FakeClock, a_report
+    >>> a_report(kind="provider.auth").category.value
+    'configuration'
+    >>> clock = FakeClock()
+    >>> clock.sleep(60)
+    >>> clock.monotonic(), clock.slept
+    (60.0, [60])
 """
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.testing.builders import a_fault as a_fault
     from failwell.testing.builders import a_report as a_report
     from failwell.testing.clock import FakeClock as FakeClock
+    from failwell.testing.laboratory import Lab as Lab
+    from failwell.testing.laboratory import NoSuchFailure as NoSuchFailure
     from failwell.testing.laboratory import lab as lab
+else:
+    from failwell._lazy import lazy_names
 
-_HOMES = {
-    "FakeClock": "failwell.testing.clock",
-    "a_fault": "failwell.testing.builders",
-    "a_report": "failwell.testing.builders",
-    "lab": "failwell.testing.laboratory",
-}
-
-__all__ = ["FakeClock", "a_fault", "a_report", "lab"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "FakeClock": "failwell.testing.clock",
+            "Lab": "failwell.testing.laboratory",
+            "NoSuchFailure": "failwell.testing.laboratory",
+            "a_fault": "failwell.testing.builders",
+            "a_report": "failwell.testing.builders",
+            "lab": "failwell.testing.laboratory",
+        },
+    )

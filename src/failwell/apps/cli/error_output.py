@@ -68,19 +68,19 @@ def _words(report: ErrorReport, wished: Wishes) -> str:
             extras[name] = report.details[name]
     stack = report.internal.traceback if wished.traceback and report.internal is not None else None
     if wished.errors == "text":
-        from failwell.delivery.text import render_text
+        from failwell.delivery.failure_text import render_text
 
         text = _with_mistakes(report, render_text(report, "user"))
         return f"{stack}\n{text}" if stack else text
     if stack:
         extras["traceback"] = stack.splitlines()
     if wished.errors == "markdown":
-        from failwell.delivery.agent import agent_markdown
+        from failwell.delivery.agent_output import agent_markdown
 
         return agent_markdown(report, **extras).rstrip("\n")
     from json import dumps
 
-    from failwell.delivery.agent import agent_json
+    from failwell.delivery.agent_output import agent_json
 
     return dumps(agent_json(report, **extras), ensure_ascii=False)
 

@@ -23,7 +23,7 @@ def text_table(columns: Row, rows: Sequence[Row], args: Namespace, indent: str =
 
 def markdown_table(columns: Row, rows: Sequence[Row]) -> list[str]:
     """A table of GitHub's dialect; the first column is what one could type."""
-    from failwell.delivery.markdown import code, escaped
+    from failwell.delivery.agent_output import code, escaped
 
     return [
         f"| {' | '.join(columns)} |",

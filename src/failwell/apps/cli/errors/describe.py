@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     elif _for_a_person(args):
         _panel(report, args)
     else:
-        from failwell.delivery.text import render_text
+        from failwell.delivery.failure_text import render_text
 
         say(render_text(report, args.view))
     return Exit.DONE
@@ -54,7 +54,7 @@ def _for_a_person(args: Namespace) -> bool:
 def _panel(report: ErrorReport, args: Namespace) -> None:
     from rich.console import Console
 
-    from failwell.delivery.panel import panel
+    from failwell.delivery.failure_text import panel
 
     color = wants_color(args)
     console = Console(no_color=not color, force_terminal=color or None, highlight=False)
@@ -66,10 +66,10 @@ def _panel(report: ErrorReport, args: Namespace) -> None:
 
 def _markdown(report: ErrorReport, view: str) -> str:
     if view == "operator":
-        from failwell.delivery.agent import agent_markdown
+        from failwell.delivery.agent_output import agent_markdown
 
         return agent_markdown(report)
-    from failwell.delivery.markdown import code, escaped
+    from failwell.delivery.agent_output import code, escaped
 
     shown: Mapping[str, Any] = report.view(view)  # pyright: ignore[reportArgumentType]
     lines = [f"- {escaped(name)}: {code(_plain(value))}" for name, value in shown.items()]

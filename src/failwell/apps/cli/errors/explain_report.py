@@ -150,7 +150,7 @@ def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> str:
 
 
 def _markdown(report: ErrorReport, judged: list[_Judged]) -> str:
-    from failwell.delivery.markdown import escaped
+    from failwell.delivery.agent_output import escaped
 
     parts = [f"# {escaped(f'{report.kind}: {report.title}')}", escaped(report.message)]
     for heading, lines in [*_lines(report), *_verdicts(report, judged)]:

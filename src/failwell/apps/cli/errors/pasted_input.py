@@ -117,14 +117,14 @@ def _json(given: Given) -> ErrorReport:
 def _reply(given: Given) -> ErrorReport:
     reply = parse_reply(given.text)
     if "problem+json" in reply.headers.get("content-type", ""):
-        from failwell.delivery.problem import from_problem
+        from failwell.delivery.problem_details import from_problem
 
         return from_problem(reply.body, status=reply.status, headers=reply.headers)
     return describe_reply(reply, provider=given.provider, model=given.model)
 
 
 def _problem(document: Mapping[str, Any]) -> ErrorReport:
-    from failwell.delivery.problem import from_problem
+    from failwell.delivery.problem_details import from_problem
 
     return from_problem(document)
 

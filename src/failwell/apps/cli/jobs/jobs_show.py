@@ -123,7 +123,7 @@ def show(args: Namespace) -> int:
         shown["error"] = f"{job.error.kind}: {job.error.message}"
         shown["next"] = blamed(job.error, is_shown=True).user_action.detail
     if args.format == "markdown":
-        from failwell.delivery.markdown import code, escaped
+        from failwell.delivery.agent_output import code, escaped
 
         lines = [
             f"- {name}: {code(str(value)) if name == 'id' else escaped(str(value))}"
@@ -156,7 +156,7 @@ def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
             continue
         whole = text.strip("\n")
         if form == "markdown":
-            from failwell.delivery.markdown import fenced
+            from failwell.delivery.agent_output import fenced
 
             made += ["", f"## {title}", "", fenced(whole)]
         else:
@@ -171,7 +171,7 @@ def as_json(event: "Event") -> dict[str, Any]:
 
 def words(event: "Event", form: str) -> str:
     """One event for people."""
-    from failwell.delivery.markdown import escaped
+    from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain import one_line
 
     told = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))

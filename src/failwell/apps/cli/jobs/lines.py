@@ -22,7 +22,7 @@ def block(lines: "Sequence[Printed]", form: str) -> list[str]:
     hidden = lines[-1].n - len(last)
     title = "printed" if hidden <= 0 else f"printed (the last {len(last)} of {lines[-1].n} lines)"
     if form == "markdown":
-        from failwell.delivery.markdown import fenced
+        from failwell.delivery.agent_output import fenced
 
         return ["", f"## {title}", "", fenced("\n".join(last))]
     return ["", title, *(f"  {one}" for one in last)]

@@ -30,7 +30,7 @@ def refusal(mistakes: Sequence[Mistake], form: str) -> str:
         return f"# Error: workflow refused\n\n{tally(mistakes)}\n\n{to_markdown(mistakes)}"
     from json import dumps
 
-    from failwell.delivery.agent import agent_json
+    from failwell.delivery.agent_output import agent_json
     from failwell.report.describe import describe
 
     fault = WorkflowRefused(

@@ -75,14 +75,14 @@ def _failed(ended: "Ended", run: str, args: Namespace) -> int:
 def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str) -> str:
     details = failure.envelope["details"]
     if form == JSON:
-        from failwell.delivery.agent import agent_json
+        from failwell.delivery.agent_output import agent_json
 
         return dumps({**agent_json(report), **extras, "details": details, "frames": failure.node_frames})
     if form == MARKDOWN:
-        from failwell.delivery.agent import agent_markdown
+        from failwell.delivery.agent_output import agent_markdown
 
         return agent_markdown(report, **extras).rstrip("\n")
-    from failwell.delivery.text import render_text
+    from failwell.delivery.failure_text import render_text
 
     lines = [] if _draw(report) else [render_text(report, "user"), ""]
     where = " ← ".join(_frame(frame) for frame in failure.node_frames)
@@ -101,7 +101,7 @@ def _draw(report: Any) -> bool:
         return False
     from rich.console import Console
 
-    from failwell.delivery.panel import panel
+    from failwell.delivery.failure_text import panel
 
     Console(file=sys.stderr).print(panel(report, "user"))
     return True

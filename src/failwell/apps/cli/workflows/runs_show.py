@@ -205,7 +205,7 @@ def _text(run: "Run", status: str, seen: "RunDetails", args: Namespace) -> list[
 
 def _markdown(run: "Run", status: str, seen: "RunDetails", *, everything: bool) -> list[str]:
     from failwell.apps.cli.tables import markdown_table
-    from failwell.delivery.markdown import code, escaped
+    from failwell.delivery.agent_output import code, escaped
 
     lines = [f"# run {run.id}", ""]
     lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, status, seen)]

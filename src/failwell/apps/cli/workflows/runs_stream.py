@@ -64,7 +64,7 @@ def _say_how_it_rests(store: "SqliteStore", run: str, args: Namespace) -> None:
 
 def _words(event: "Event", format_: str) -> str:
     from failwell.apps.cli.times import clock
-    from failwell.delivery.markdown import escaped
+    from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain import one_line
 
     told = " ".join(_telling(event))

@@ -81,7 +81,7 @@ def _say_data(shape: "Graph", args: Namespace) -> None:
             + [{"sort": "edge", **edge} for edge in data["edges"]]
         )
         return
-    from failwell.delivery.markdown import escaped as cell
+    from failwell.delivery.agent_output import escaped as cell
 
     lines = [f"# {cell(shape.name)}", "", "| node | type | group |", "| --- | --- | --- |"]
     lines += (

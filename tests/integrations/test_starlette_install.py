@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from failwell.delivery.problem import from_problem
-from failwell.delivery.starlette import install
+from failwell.delivery.problem_details import from_problem
+from failwell.integrations.starlette import install
 from failwell.report.record import ErrorReport
 from tests.delivery.builders import a_fault, a_wait
 

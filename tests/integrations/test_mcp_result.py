@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.delivery.mcp import OURS_ALONE, from_tool_result, tool_result
 from failwell.fault.registry import kinds
+from failwell.integrations.mcp import OURS_ALONE, from_tool_result, tool_result
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
 
 

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 import failwell
+from failwell import faults
 from failwell.decision.policy import IN_PROCESS_LIMIT
 from failwell.fault.axes import Category
-from failwell.integrations.answer import repeatable
+from failwell.integrations._repeatable import repeatable
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
@@ -16,11 +17,11 @@ from tests.runtime.acting import Scripted, caught, told
 STOPS = [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
 
 
-@pytest.mark.parametrize("kind", sorted(kind.name for kind in failwell.kinds()))
+@pytest.mark.parametrize("kind", sorted(kind.name for kind in faults.kinds()))
 def test_a_kind_is_repeatable_if_and_only_if_its_category_is(kind: str) -> None:
     report = repeatable(a_fault(kind=kind))
 
-    assert (report is not None) is failwell.kind(kind).category.retryable
+    assert (report is not None) is faults.kind(kind).category.retryable
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: type(stop).__name__)
@@ -29,7 +30,7 @@ def test_whoever_stops_the_program_is_obeyed(stop: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind.name for kind in failwell.kinds() if kind.category is Category.CANCELLED]
+    "kind", [kind.name for kind in faults.kinds() if kind.category is Category.CANCELLED]
 )
 def test_a_cancel_is_not_repeated_even_if_it_says_it_may_be(kind: str) -> None:
     assert repeatable(a_fault(kind=kind, retryable=True), idempotent=True) is None

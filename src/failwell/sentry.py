@@ -10,13 +10,15 @@ of a request only what is on a list stays.
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from failwell.delivery.log import error_in
+from failwell.delivery.logs import error_in
 from failwell.fault.base import is_fault
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
+
+__all__ = ["before_send"]
 
 Event = Any
 """Sentry's event: a dictionary, typed differently in each of its versions."""

@@ -13,8 +13,14 @@ from typing import Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
-from failwell.delivery.log import log_report
-from failwell.delivery.problem import MEDIA_TYPE, Disclosure, problem, problem_json, retry_after_header
+from failwell.delivery.logs import log_report
+from failwell.delivery.problem_details import (
+    MEDIA_TYPE,
+    Disclosure,
+    problem,
+    problem_json,
+    retry_after_header,
+)
 from failwell.fault.base import Fault, is_fault
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport

@@ -16,6 +16,8 @@ from failwell.report.record import ErrorReport
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
 
+__all__ = ["attributes", "emit"]
+
 Signal = Literal["logs", "span", "both"]
 Attributes = dict[str, str | bool | int | float]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeGuard, cast
 
+from failwell.delivery.failure_text import render_text
 from failwell.delivery.plain import json_text, one_line
-from failwell.delivery.text import render_text
 from failwell.fault.axes import Domain
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport

@@ -13,21 +13,21 @@ from failwell.fault.classes import ProviderCapability
 from failwell.report.describe import describe
 from failwell.report.ledger import attach, ledger_of
 from failwell.report.record import ErrorReport
-from failwell.runtime.chain_entry import Entry
 from failwell.runtime.cost import estimate, read_usage, usage_in
-from failwell.runtime.loop import Allowed, Ended, Loop, Parked, Tried, is_watched, notify
+from failwell.runtime.fallback_entry import Entry
+from failwell.runtime.loop import Allowed, AttemptFailed, Loop, OperationEnded, Parked, is_watched, notify
 from failwell.runtime.operation import Operation
 from failwell.runtime.shared_budget import BudgetExceeded, Reservation
-from failwell.runtime.suppress import record_suppressed, suppressed
+from failwell.runtime.suppress import call_hook, catch
 
 if TYPE_CHECKING:
-    from failwell.runtime.chain import Chain
+    from failwell.runtime.fallback import Chain
 
 
 class Call(NamedTuple):
     """Make this call."""
 
-    entry: Entry
+    entry: Entry[Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
@@ -43,9 +43,13 @@ class Wait(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """Ask a hook; what it returns may have to be awaited."""
+    """Call a hook; what it returns may have to be awaited."""
 
-    ask: Callable[[], Any]
+    function: Callable[[], Any]
+
+    def __call__(self) -> Any:
+        """Call it."""
+        return self.function()
 
 
 class Failed(NamedTuple):
@@ -66,21 +70,21 @@ Step = Call | Wait | Hook
 Outcome = Failed | Answered | None
 
 
-class Pass:
+class ChainCall:
     """One call through the chain, from the first entry to an answer or the last failure."""
 
     def __init__(
-        self, chain: "Chain", needs: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, chain: "Chain[Any]", needs: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         self.chain = chain
         self.needs = needs
         self.args = args
         self.kwargs = kwargs
         self.last: Exception | None = None
-        self.operation = Operation(chain.how)
-        self.loop = self.operation.loop = Loop(chain.plans[0][0], layer=chain.how.layer)
+        self.operation = Operation(chain.options)
+        self.loop = self.operation.loop = Loop(chain.plans[0][0], layer=chain.options.layer)
         self.reserved: Reservation | None = None
-        self.calling: Entry | None = None
+        self.calling: Entry[Any] | None = None
         self._calls = 0
         self._steps = self._go()
 
@@ -92,7 +96,7 @@ class Pass:
             pass
         raise self._exhausted()
 
-    def succeeded(self, entry: Entry, usage: Mapping[str, int]) -> None:
+    def succeeded(self, entry: Entry[Any], usage: Mapping[str, int]) -> None:
         """Close the books on a call that worked."""
         chain = self.chain
         cost = self._settle(entry, usage, None)
@@ -103,8 +107,8 @@ class Pass:
         chain.last_provider = entry.provider
         self.loop.record(None, None, called=(entry.provider, entry.model), usage=usage, cost=cost)
         chain.ledger = self.loop.ledger()
-        if is_watched(chain.how.watcher) and self.loop.calls > 1:
-            notify(Ended(ledger=chain.ledger, succeeded=True), chain.how.watcher)
+        if is_watched(chain.options.watcher) and self.loop.calls > 1:
+            notify(OperationEnded(ledger=chain.ledger, succeeded=True), chain.options.watcher)
         scope = self.operation.scope
         if scope is not None and scope.cancelled:
             raise self.operation.stopped()
@@ -122,11 +126,8 @@ class Pass:
         hook = self.chain.policy.usage
         if hook is None:
             return read_usage(reply)
-        try:
-            return hook(reply)
-        except Exception as problem:  # noqa: BLE001  (an answer that came must not be lost to a counter)
-            record_suppressed(suppressed(problem, "a usage hook failed, so tokens were not counted"))
-            return {}
+        # A reply must not be lost because its tokens could not be counted.
+        return call_hook(hook, reply, reason="a usage hook failed, so tokens were not counted") or {}
 
     def _go(self) -> Generator[Step, Outcome, None]:
         chain = self.chain
@@ -160,7 +161,7 @@ class Pass:
                 self._check()
 
     def _attempt(
-        self, entry: Entry, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Step, Outcome, Failed | None]:
         """Make one attempt; `None` if a breaker has closed meanwhile, so that none was made."""
         chain = self.chain
@@ -169,14 +170,11 @@ class Pass:
             self.loop.skipped(entry.provider, entry.model, str(closed))
             return None
         self.calling = entry
-        try:
-            if chain.policy.before is not None:
-                chain.policy.before(entry)
-            self._pay(entry, kwargs)
-        except Exception as refused:  # (whatever says no stops the chain, and takes the ledger along)
+        refusal = catch(self._admit, entry, kwargs)[1]
+        if refusal is not None:
             self.loop.stopped = "it was not allowed"
-            attach(refused, self.loop.ledger())
-            raise
+            attach(refusal, self.loop.ledger())
+            raise refusal
         if entry.credential is not None:
             looked_up = yield Hook(entry.credential)
             self._check()
@@ -189,8 +187,10 @@ class Pass:
         assert isinstance(outcome, Failed)  # (a call that works ends the pass)
         return outcome
 
-    def _pay(self, entry: Entry, kwargs: Mapping[str, Any]) -> None:
-        """Take the attempt, and set aside what it may cost."""
+    def _admit(self, entry: Entry[Any], kwargs: Mapping[str, Any]) -> None:
+        """Ask the `before` hook, take the attempt, and set aside what it may cost."""
+        if self.chain.policy.before is not None:
+            self.chain.policy.before(entry)
         budget = self.operation.budget
         if budget is None:
             return
@@ -200,7 +200,7 @@ class Pass:
         expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs)
         self.reserved = budget.reserve(expected or 0)
 
-    def _settle(self, entry: Entry, usage: Mapping[str, int], report: ErrorReport | None) -> int | None:
+    def _settle(self, entry: Entry[Any], usage: Mapping[str, int], report: ErrorReport | None) -> int | None:
         """What the call cost, if that can be known; the budget is told."""
         cost = self.chain.prices.cost(entry.provider, entry.model, usage) if usage else None
         if self.reserved is not None:
@@ -213,7 +213,7 @@ class Pass:
             self.reserved = None
         return cost
 
-    def _judge(self, entry: Entry, failed: Failed, place: int) -> tuple[Decision, ErrorReport]:
+    def _judge(self, entry: Entry[Any], failed: Failed, place: int) -> tuple[Decision, ErrorReport]:
         chain = self.chain
         self.last = failed.error
         scope = self.operation.scope
@@ -234,14 +234,14 @@ class Pass:
         budget = self.operation.budget
         decision = self.loop.failed(
             report,
-            jitter=chain.how.jitter(),
+            jitter=chain.options.jitter(),
             budgets=() if budget is None else budget.lines(),
             visible=failed.visible,
             inner=ledger_of(failed.error),
         )
         return decision, report
 
-    def _record(self, entry: Entry, failed: Failed, report: ErrorReport, decision: Decision) -> None:
+    def _record(self, entry: Entry[Any], failed: Failed, report: ErrorReport, decision: Decision) -> None:
         usage = failed.usage or usage_in(report) or self._told(failed.error)
         cost = self._settle(entry, usage, report)
         row = self.loop.record(
@@ -252,9 +252,9 @@ class Pass:
             usage=usage,
             cost=cost,
         )
-        watcher = self.chain.how.watcher
+        watcher = self.chain.options.watcher
         if is_watched(watcher):
-            notify(Tried(layer=self.loop.layer, attempt=row, report=report), watcher)
+            notify(AttemptFailed(layer=self.loop.layer, attempt=row, report=report), watcher)
 
     def _told(self, error: Exception) -> Mapping[str, int]:
         return {} if self.chain.policy.usage is None else self.usage_of(error)
@@ -285,7 +285,7 @@ class Pass:
     def _given_up(self, error: Exception, decision: Decision) -> Exception:
         ended = error
         if isinstance(decision, Park) and not isinstance(error, Parked):
-            at = self.chain.how.clock.now() + timedelta(seconds=decision.after)
+            at = self.chain.options.clock.now() + timedelta(seconds=decision.after)
             ended = Parked.wrap(error, resume_at=at, waits_for=decision.why, caller_facing=True)
         return self._ended(ended)
 
@@ -306,12 +306,12 @@ class Pass:
     def _ended(self, error: Exception) -> Exception:
         ledger = self.chain.ledger = self.loop.ledger()
         attach(error, ledger)
-        if is_watched(self.chain.how.watcher):
-            notify(Ended(ledger=ledger, succeeded=False), self.chain.how.watcher)
+        if is_watched(self.chain.options.watcher):
+            notify(OperationEnded(ledger=ledger, succeeded=False), self.chain.options.watcher)
         return error
 
 
-def _no_credential(entry: Entry) -> Exception:
+def _no_credential(entry: Entry[Any]) -> Exception:
     return ProviderCapability(
         kind="provider.auth",
         message="The credentials could not be looked up, so nothing was sent.",

@@ -3,10 +3,12 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from failwell.delivery.log import MESSAGE_CAP, error_in, is_exception, named
+from failwell.delivery.logs import MESSAGE_CAP, error_in, is_exception, named
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text, redact_value
+
+__all__ = ["report_exception"]
 
 
 def report_exception(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from failwell.delivery.structlog import report_exception
+from failwell.integrations.structlog import report_exception
 from tests.delivery.builders import a_full_report, a_report
 
 

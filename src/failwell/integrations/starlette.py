@@ -10,7 +10,7 @@ from http.client import responses
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell._extras import need
-from failwell.delivery.asgi import (
+from failwell.delivery.middleware import (
     REQUEST_ID_HEADER,
     FailwellMiddleware,
     OnReport,
@@ -20,7 +20,7 @@ from failwell.delivery.asgi import (
     request_id_of,
     tell,
 )
-from failwell.delivery.problem import Disclosure, problem, problem_json
+from failwell.delivery.problem_details import Disclosure, problem, problem_json
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+__all__ = ["HTTPRefusal", "install"]
 
 _BY_STATUS = {
     401: ("unauthorized", Category.DENIED, ActionKind.CHECK_CREDENTIALS, "Sign in, then repeat it."),

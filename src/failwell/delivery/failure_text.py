@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from failwell.delivery.plain import json_text, one_line
 from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
 from failwell.report.redact import TEXT_CAP
+
+if TYPE_CHECKING:
+    from rich.panel import Panel
+
 
 Audience = Literal["user", "operator"]
 
@@ -188,3 +192,30 @@ def render_text(report: ErrorReport, audience: Audience = "user") -> str:
     if said.hint:
         lines.append(f"hint: {said.hint}")
     return "\n".join(lines)
+
+
+def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
+    """A panel for `console.print`; colour carries no meaning that the words do not."""
+    from rich.console import Group, RenderableType
+    from rich.padding import Padding
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    said = failure_text(report, audience)
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True)
+    rows.add_column(overflow="fold")
+    for label, value in said.rows:
+        rows.add_row(Text(label, style="dim"), Text(value, overflow="fold"))
+
+    parts: list[RenderableType] = [Text(said.message, style="bold", overflow="fold"), Text(""), rows]
+    for label, lines in said.blocks:
+        block = Text("\n".join(lines), overflow="fold")
+        parts += [Text(""), Text(label, style="dim"), Padding(block, (0, 0, 0, 2))]
+    if said.hint:
+        hint = Text("hint: ", style="bold green", overflow="fold")
+        parts += [Text(""), hint.append(said.hint, style="not bold green")]
+
+    title = Text.assemble(("✗ ", "bold red"), (said.title, "bold red"))
+    return Panel(Group(*parts), title=title, title_align="left", border_style="red", padding=(1, 2))

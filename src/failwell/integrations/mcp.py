@@ -18,6 +18,8 @@ from failwell.report.fingerprint import fingerprint
 from failwell.report.record import SCHEMA, ErrorReport, Evidence
 from failwell.report.redact import redact_text, redact_value
 
+__all__ = ["from_tool_result", "tool_result"]
+
 OURS_ALONE = ("cancel.", "halt.", "limit.", "retry.", "session.", "subworkflow.")
 """Kinds that speak of the run that made the call; no answer may claim one."""
 _ERROR_TYPE = "ToolResult"

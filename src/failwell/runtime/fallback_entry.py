@@ -1,7 +1,8 @@
 """What a chain is made of: its entries, and how it behaves beyond them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.breaker import Called
@@ -99,16 +100,18 @@ def _parts(content: object) -> list[Any]:
     return [{"type": "text", "text": content}] if content else []
 
 
+_R_co = TypeVar("_R_co", covariant=True)
+
 CHAIN_BACKOFF = Backoff(first=0.25, longest=8.0, jitter=0.2)
 
 
-@frozen
-class Entry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(Generic[_R_co]):
     """One way to make the call: who answers, with which model, and how often to try."""
 
     provider: str
     model: str
-    call: Callable[..., Any]
+    call: Callable[..., _R_co]
     """Any callable: a plain function, an async one, or one that returns a stream."""
     attempts: int = 1
     backoff: Backoff = CHAIN_BACKOFF
@@ -147,12 +150,12 @@ class ChainPolicy:
     idempotent: bool | None = None
     """Whether a repeat is harmless although the outcome is unknown."""
     keyed: bool = False
-    """Whether the calls send `idempotency_key()`; see `Retrying`."""
+    """Whether the calls send `idempotency_key()`; see `RetryOptions`."""
     longest_wait: float = 8.0
     """A longer wait than this is not waited for while there is another entry."""
     refresh: Callable[[str], bool | Awaitable[bool]] | None = None
     """Renews a provider's credentials; tried once per provider until a call works, `True` if it worked."""
-    before: Callable[[Entry], object] | None = None
+    before: Callable[[Entry[Any]], object] | None = None
     """Called before every attempt; raising stops the chain, which is how a limit of your own says no."""
     handover: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]] = neutral
     """Makes the arguments fit for another provider than the one called last."""

@@ -12,7 +12,7 @@ from failwell._extras import MissingExtra
 from failwell.integrations.temporal import retry_policy, to_application_error
 from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
 
-SRC = Path(__file__).resolve().parents[3] / "src"
+SRC = Path(__file__).resolve().parents[2] / "src"
 BRIDGES = sorted(path.stem for path in (SRC / "failwell/integrations").glob("[!_]*.py"))
 
 

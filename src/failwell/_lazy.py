@@ -1,0 +1,55 @@
+"""Names of public modules that are imported when they are first used.
+
+A public module lists its names twice: in an `if TYPE_CHECKING` block, which checkers and editors read, and in a
+table, which the interpreter reads. A test compares the two. This module imports nothing, because
+`import failwell` loads it.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Hooks = tuple[Callable[[str], object], Callable[[], list[str]], list[str]]
+
+
+def lazy_names(module: str, homes: dict[str, str], moved: dict[str, str] | None = None) -> "Hooks":
+    """The `__getattr__`, `__dir__` and `__all__` of a lazy module.
+
+    Args:
+        module: The module's `__name__`.
+        homes: Name to the module that defines it.
+        moved: Name to the full path that replaces it. Such a name works and warns, and is not listed.
+    """
+    names = list(homes)
+
+    def get(name: str) -> object:
+        if name in homes:
+            value = _load(homes[name], name)
+            import sys
+
+            setattr(sys.modules[module], name, value)
+            return value
+        if moved is not None and name in moved:
+            from warnings import warn
+
+            home, _, current = moved[name].rpartition(".")
+            warn(
+                f"`{module}.{name}` is deprecated: use `{moved[name]}` instead",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return _load(home, current)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    def names_of_module() -> list[str]:
+        import sys
+
+        return sorted({*names, *(name for name in vars(sys.modules[module]) if name.startswith("__"))})
+
+    return get, names_of_module, names
+
+
+def _load(home: str, name: str) -> object:
+    from importlib import import_module
+
+    return getattr(import_module(home), name)

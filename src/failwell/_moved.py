@@ -1,0 +1,49 @@
+"""Old module paths that still work: each name warns and says where it is now.
+
+A package lists its old modules when it is imported, which always comes before one of them is imported.
+"""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from warnings import warn
+
+
+class MovedModule(ModuleType):
+    """Stands for a module that is gone, and hands out its names from their new places."""
+
+    def __init__(self, name: str, target: str, renamed: Mapping[str, str]) -> None:
+        super().__init__(name, f"Deprecated: use `{target}` instead.")
+        self._target = target
+        self._renamed = renamed
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        current = self._renamed.get(name, name)
+        value = getattr(import_module(self._target), current)
+        warn(
+            f"`{self.__name__}.{name}` is deprecated: use `{self._target}.{current}` instead",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return value
+
+
+def keep_old_modules(
+    package: str, moved: Mapping[str, str], renamed: Mapping[str, Mapping[str, str]] | None = None
+) -> None:
+    """Let the old modules of `package` be imported.
+
+    Args:
+        package: The package that held them.
+        moved: Old module, relative to the package, to the public module that has its names now.
+        renamed: Old module to its names that changed: old name to new.
+    """
+    for old, target in moved.items():
+        name = f"{package}.{old}"
+        module = MovedModule(name, target, (renamed or {}).get(old, {}))
+        sys.modules.setdefault(name, module)
+        parent, _, last = name.rpartition(".")
+        setattr(sys.modules[parent], last, sys.modules[name])

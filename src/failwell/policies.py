@@ -1,0 +1,94 @@
+"""What may be repeated, how often and how soon: policies, schedules, budgets, breakers and prices.
+
+Example:
+    >>> from failwell import describe
+    >>> from failwell.policies import Backoff, Match, Policy, Retry, Rule, Schedule, Tries, decide
+    >>> patient = Schedule(max_attempts=5, backoff=Backoff(curve="fixed", first=2.0))
+    >>> policy = Policy(rules=(Rule(match=Match.of("provider.connection"), schedule=patient),))
+    >>> report = describe(ConnectionRefusedError(111, "Connection refused"))
+    >>> decide(policy, report, Tries(attempts=1))
+    Retry(after=2.0, ...)
+"""
+
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
+if TYPE_CHECKING:
+    from failwell.decision.backoff import Backoff as Backoff
+    from failwell.decision.breaker import BreakerPolicy as BreakerPolicy
+    from failwell.decision.bucket import Bucket as Bucket
+    from failwell.decision.budget import Budget as Budget
+    from failwell.decision.budget import Spent as Spent
+    from failwell.decision.match import Match as Match
+    from failwell.decision.policy import Policy as Policy
+    from failwell.decision.policy import Rule as Rule
+    from failwell.decision.policy import Schedule as Schedule
+    from failwell.decision.policy import Tries as Tries
+    from failwell.decision.policy import decide as decide
+    from failwell.decision.verdict import Ask as Ask
+    from failwell.decision.verdict import Decision as Decision
+    from failwell.decision.verdict import Evict as Evict
+    from failwell.decision.verdict import Fallback as Fallback
+    from failwell.decision.verdict import GiveUp as GiveUp
+    from failwell.decision.verdict import Park as Park
+    from failwell.decision.verdict import Retry as Retry
+    from failwell.decision.written import read_policy as read_policy
+    from failwell.runtime.call_guard import ClosedOff as ClosedOff
+    from failwell.runtime.call_guard import Guard as Guard
+    from failwell.runtime.call_guard import GuardState as GuardState
+    from failwell.runtime.cancel import CancelScope as CancelScope
+    from failwell.runtime.clock import Clock as Clock
+    from failwell.runtime.cost import Price as Price
+    from failwell.runtime.cost import Prices as Prices
+    from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
+    from failwell.runtime.loop import AttemptFailed as AttemptFailed
+    from failwell.runtime.loop import OperationEnded as OperationEnded
+    from failwell.runtime.loop import watch as watch
+    from failwell.runtime.operation import RetryOptions as RetryOptions
+    from failwell.runtime.operation import keyed as keyed
+    from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
+    from failwell.runtime.shared_budget import BudgetExceeded as BudgetExceeded
+    from failwell.runtime.shared_budget import Reservation as Reservation
+    from failwell.runtime.shared_budget import SharedBudget as SharedBudget
+else:
+    from failwell._lazy import lazy_names
+
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "Ask": "failwell.decision.verdict",
+            "AttemptFailed": "failwell.runtime.loop",
+            "Backoff": "failwell.decision.backoff",
+            "BreakerPolicy": "failwell.decision.breaker",
+            "Bucket": "failwell.decision.bucket",
+            "Budget": "failwell.decision.budget",
+            "BudgetExceeded": "failwell.runtime.shared_budget",
+            "CancelScope": "failwell.runtime.cancel",
+            "ChainPolicy": "failwell.runtime.fallback_entry",
+            "Clock": "failwell.runtime.clock",
+            "ClosedOff": "failwell.runtime.call_guard",
+            "Decision": "failwell.decision.verdict",
+            "Evict": "failwell.decision.verdict",
+            "Fallback": "failwell.decision.verdict",
+            "GiveUp": "failwell.decision.verdict",
+            "Guard": "failwell.runtime.call_guard",
+            "GuardState": "failwell.runtime.call_guard",
+            "Match": "failwell.decision.match",
+            "OperationEnded": "failwell.runtime.loop",
+            "Park": "failwell.decision.verdict",
+            "Policy": "failwell.decision.policy",
+            "Price": "failwell.runtime.cost",
+            "Prices": "failwell.runtime.cost",
+            "Reservation": "failwell.runtime.shared_budget",
+            "RetriesNotSwitchable": "failwell.runtime.sdk_retries",
+            "Retry": "failwell.decision.verdict",
+            "RetryOptions": "failwell.runtime.operation",
+            "Rule": "failwell.decision.policy",
+            "Schedule": "failwell.decision.policy",
+            "SharedBudget": "failwell.runtime.shared_budget",
+            "Spent": "failwell.decision.budget",
+            "Tries": "failwell.decision.policy",
+            "decide": "failwell.decision.policy",
+            "keyed": "failwell.runtime.operation",
+            "read_policy": "failwell.decision.written",
+            "watch": "failwell.runtime.loop",
+        },
+    )

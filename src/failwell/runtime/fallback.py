@@ -1,0 +1,271 @@
+"""A call with alternatives: entries in order, each with its own attempts, until one answers.
+
+Only failures that another provider might not have lead onwards; a call that is itself at fault stops
+the chain. Nothing is handed over once somebody has seen a part of the answer. Every attempt is in the
+ledger with its tokens and its price, and so is every entry that was passed over, with the reason.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar, overload
+
+from failwell.decision.breaker import Scope, scope_of
+from failwell.report.ledger import Ledger
+from failwell.report.record import ErrorReport
+from failwell.runtime.call_guard import Guard
+from failwell.runtime.cancel import CancelScope
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
+from failwell.runtime.cost import Prices
+from failwell.runtime.fallback_call import Answered, Call, ChainCall, Failed, Hook, Step, Wait
+from failwell.runtime.fallback_entry import ChainPolicy, Entry
+from failwell.runtime.loop import Watcher
+from failwell.runtime.operation import RetryOptions
+from failwell.runtime.shared_budget import SharedBudget
+from failwell.runtime.suppress import catch, catch_async
+
+_T = TypeVar("_T")
+_R_co = TypeVar("_R_co", covariant=True)
+_END: Any = object()
+
+
+class Chain(Generic[_R_co]):
+    """Entries in order, tried until one answers.
+
+    One instance serves one line of work: it remembers who is cooling down after a rate limit.
+
+    Args:
+        entries: Who may answer, the preferred one first.
+        policy: How the chain behaves beyond its entries.
+        prices: What the models cost; the public list by default, where `genai-prices` is installed.
+        guard: Breakers that several chains share.
+        budget: A budget that several chains share.
+        watcher: Called with each failed attempt and with the end.
+        clock: Tells the time and waits.
+        jitter: Draws a number in [0, 1) for each wait.
+        cancel: The scope that stops the chain; the one around it by default.
+
+    Raises:
+        ValueError: there is no entry.
+    """
+
+    def __init__(
+        self,
+        *entries: Entry[_R_co],
+        policy: ChainPolicy | None = None,
+        prices: Prices | None = None,
+        guard: Guard | None = None,
+        budget: SharedBudget | None = None,
+        watcher: Watcher | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        jitter: Callable[[], float] = random_jitter,
+        cancel: CancelScope | None = None,
+    ) -> None:
+        if not entries:
+            raise ValueError("a chain needs at least one entry")
+        self.entries = entries
+        self.policy = policy or ChainPolicy()
+        self.prices = prices or Prices()
+        self.guard = guard
+        self.options = RetryOptions(
+            layer="chain", clock=clock, jitter=jitter, cancel=cancel, budget=budget, watcher=watcher
+        )
+        self.plans = [(entry.policy(self.policy.longest_wait), entry.policy()) for entry in entries]
+        """Each entry's policy while there is another entry, and when there is none."""
+        self.ledger = Ledger(layer="chain")
+        """What the latest call did. Of calls that run side by side, each has its own on what it raised."""
+        self.cooling: dict[Scope, float] = {}
+        self.refreshed: set[str] = set()
+        self.last_provider: str | None = None
+
+    def call(self, *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> _R_co:
+        """Make the call; what the first entry that works returns.
+
+        Args:
+            args: Passed to the entry's callable.
+            needs: Capabilities that an entry must have to be called.
+            kwargs: Passed to the entry's callable.
+
+        Raises:
+            Exception: what the last entry raised, with the ledger on it.
+            Parked: the only wait left is too long to sleep.
+            BudgetExceeded: the budget is used up.
+        """
+        error: Exception | None = None
+        run = ChainCall(self, tuple(needs), args, kwargs)
+        run.operation.enter()
+        try:
+            step = run.advance()
+            while not isinstance(step, Call):
+                step = _carry_out(run, step)
+            while True:
+                value, error = catch(step)
+                if error is None:
+                    run.succeeded(step.entry, run.usage_of(value))
+                    return value
+                step = run.advance(Failed(error))
+                while not isinstance(step, Call):
+                    step = _carry_out(run, step)
+        finally:
+            error = None  # it is on its way out; kept here it would form a cycle with its traceback
+            run.close()
+            run.operation.detach()
+
+    async def acall(self: "Chain[Awaitable[_T]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> _T:
+        """`call`, for entries whose callables are async."""
+        error: Exception | None = None
+        run = ChainCall(self, tuple(needs), args, kwargs)
+        run.operation.enter()
+        try:
+            step = run.advance()
+            while True:
+                if not isinstance(step, Call):
+                    step = await _carry_out_async(run, step)
+                    continue
+                value, error = await catch_async(step)
+                if error is None:
+                    run.succeeded(step.entry, run.usage_of(value))
+                    return value
+                step = run.advance(Failed(error))
+        finally:
+            error = None  # it is on its way out; kept here it would form a cycle with its traceback
+            run.close()
+            run.operation.detach()
+
+    def stream(
+        self: "Chain[Iterable[_T]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any
+    ) -> Iterator[_T]:
+        """Yield the chunks of the first entry that answers; no other entry is tried after the first chunk."""
+        error: Exception | None = None
+        run = ChainCall(self, (*needs, "streaming"), args, kwargs)
+        try:
+            step = run.advance()
+            while True:
+                if not isinstance(step, Call):
+                    step = _carry_out(run, step)
+                    continue
+                usage = dict[str, int]()
+                # Entered for the first chunk only: from then on the context of a generator is the caller's.
+                run.operation.enter()
+                try:
+                    opened, error = catch(_open, step)
+                finally:
+                    run.operation.detach()
+                source, chunk = opened or (None, _END)
+                shown = False
+                while error is None and chunk is not _END:
+                    usage.update(run.usage_of(chunk))
+                    shown = True
+                    yield chunk
+                    chunk, error = catch(next, source, _END)
+                if error is None:
+                    run.succeeded(step.entry, usage)
+                    return
+                step = run.advance(Failed(error, shown, usage))
+        finally:
+            error = None  # see `call`
+            run.close()
+
+    @overload
+    def astream(
+        self: "Chain[Awaitable[AsyncIterable[_T]]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any
+    ) -> AsyncIterator[_T]: ...
+
+    @overload
+    def astream(
+        self: "Chain[AsyncIterable[_T]]", *args: Any, needs: Iterable[str] = (), **kwargs: Any
+    ) -> AsyncIterator[_T]: ...
+
+    async def astream(
+        self: "Chain[Any]", *args: Any, needs: Iterable[str] = (), **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """`stream`, for entries that return async iterators (or awaitables of them)."""
+        error: Exception | None = None
+        run = ChainCall(self, (*needs, "streaming"), args, kwargs)
+        try:
+            step = run.advance()
+            while True:
+                if not isinstance(step, Call):
+                    step = await _carry_out_async(run, step)
+                    continue
+                usage = dict[str, int]()
+                sources: list[Any] = []
+                try:
+                    # See `stream`: entered for the first chunk only.
+                    run.operation.enter()
+                    try:
+                        chunk, error = await catch_async(_open_async, step, sources)
+                    finally:
+                        run.operation.detach()
+                    shown = False
+                    while error is None and chunk is not _END:
+                        usage.update(run.usage_of(chunk))
+                        shown = True
+                        yield chunk
+                        chunk, error = await catch_async(anext, sources[-1], _END)
+                finally:
+                    for source in sources[-1:]:
+                        if hasattr(source, "aclose"):
+                            # Otherwise it would be closed some time later, with its connection open until then.
+                            await source.aclose()
+                if error is None:
+                    run.succeeded(step.entry, usage)
+                    return
+                step = run.advance(Failed(error, shown, usage))
+        finally:
+            error = None  # see `call`
+            run.close()
+
+    def skips(self, entry: Entry[Any], needs: Iterable[str]) -> str | None:
+        """Why `entry` is not called now, or `None`."""
+        if self.cooling:
+            now = self.options.clock.monotonic()
+            for scope in entry.called.scopes():
+                cooling = self.cooling.get(scope)
+                if cooling is not None and now < cooling:
+                    return f"{'/'.join(filter(None, scope))} cools down for {cooling - now:.1f} s"
+        lacking = entry.lacks(needs)
+        if lacking:
+            return f"cannot do {', '.join(lacking)}"
+        closed = None if self.guard is None else self.guard.closed(entry.called)
+        return None if closed is None else str(closed)
+
+    def cool(self, entry: Entry[Any], report: ErrorReport) -> None:
+        """Pass over whoever is to blame for a rate limit, for a while."""
+        if report.kind == "provider.rate_limited":
+            told = 0.0 if report.not_before is None else report.not_before.after
+            until = self.options.clock.monotonic() + max(self.policy.cooldown, told)
+            self.cooling[scope_of(report, entry.called)] = until
+
+
+def _open(step: Call) -> tuple[Iterator[Any], Any]:
+    """The stream of a call, and its first chunk."""
+    source = iter(step())
+    return source, next(source, _END)
+
+
+async def _open_async(step: Call, sources: list[Any]) -> Any:
+    """The first chunk of a call's stream; the stream is left in `sources`, to be closed even if this fails."""
+    source = step()
+    sources.append(source)
+    if hasattr(source, "__await__"):
+        source = await source
+    sources[:] = [aiter(source)]
+    return await anext(sources[0], _END)
+
+
+def _carry_out(run: ChainCall, step: Wait | Hook) -> Step:
+    if isinstance(step, Wait):
+        run.operation.wait(step.seconds)
+        return run.advance()
+    value, error = catch(step)
+    return run.advance(Answered(value) if error is None else Failed(error))
+
+
+async def _carry_out_async(run: ChainCall, step: Wait | Hook) -> Step:
+    if isinstance(step, Wait):
+        await run.operation.wait_async(step.seconds)
+        return run.advance()
+    value, error = await catch_async(step)
+    return run.advance(Answered(value) if error is None else Failed(error))
+
+
+__all__ = ["Chain", "ChainPolicy", "Entry"]
