@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.child.tree import descendants
+from failwell.processes.tree import descendants
 
 
 @pytest.fixture(autouse=True)

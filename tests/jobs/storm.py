@@ -23,13 +23,13 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Rule, Schedule
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.supervisor import Supervision
+from failwell.processes.tree import descendants
 from tests.jobs.queues import OutsideWorld
 from tests.jobs.workers import SAMPLES, until
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.manifest import parse_manifest
 from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_unknown import unknown_keys
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.jobs.worker.worker import Ready, Started, WorkerState
+from failwell.processes.tree import descendants
 from tests.jobs.workers import a_manifest, a_worker, failure, run, until
 
 WORKERS = str(Path(__file__).with_name("workers.py"))

@@ -15,10 +15,10 @@ import pytest
 import failwell
 from failwell.capability import CapabilityResourceError, CapabilityTransientError, WorkerOOMError
 from failwell.fault.base import Fault
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerCrashed
 from failwell.jobs.worker.supervisor import Supervision
 from failwell.jobs.worker.worker import Died, Quarantined, Ready, WorkerState
+from failwell.processes.tree import descendants
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import (
     SAMPLES,
@@ -388,7 +388,7 @@ def test_a_descendant_in_a_session_of_its_own_does_not_survive_a_guardian_that_i
 
 
 def test_a_guardian_that_is_stopped_cannot_keep_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.jobs.worker.process._GUARDIAN_GRACE", 0.3)
+    monkeypatch.setattr("failwell.processes.worker._GUARDIAN_GRACE", 0.3)
 
     async def work() -> Any:
         async with a_worker() as (worker, _):

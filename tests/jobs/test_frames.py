@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.child import wire
-from failwell.jobs.worker import frames
-from failwell.jobs.worker.frames import BrokenFrame, Decoder, encode
+from failwell.jobs.worker.frames import encode
+from failwell.processes import wire
+from failwell.processes.wire import BrokenFrame, Decoder
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -50,10 +50,6 @@ def test_both_sides_write_the_same(frame: dict[str, Any]) -> None:
     assert encode(frame) == wire.encoded(frame)
 
 
-def test_both_sides_know_the_same_protocol() -> None:
-    assert (wire.PROTOCOL, wire.LARGEST, wire.HEADER) == (frames.PROTOCOL, frames.LARGEST, frames.HEADER)
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}, "\ud800", b"x"])
 def test_arguments_that_cannot_be_written_are_the_callers(value: object) -> None:
     with pytest.raises(CapabilityInputError):
@@ -61,8 +57,8 @@ def test_arguments_that_cannot_be_written_are_the_callers(value: object) -> None
 
 
 def test_arguments_that_are_too_large_are_the_callers_and_say_what_to_do() -> None:
-    with pytest.raises(CapabilityInputError, match="a file's path"):
-        encode({"x": "y" * (frames.LARGEST + 1)})
+    with pytest.raises(CapabilityInputError, match="the path of a file"):
+        encode({"x": "y" * (wire.LARGEST + 1)})
 
 
 @pytest.mark.parametrize(

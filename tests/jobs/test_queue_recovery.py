@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.job import JobState
 from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.processes.tree import descendants
 from tests.jobs.queues import a_capability, a_runtime, types
 from tests.jobs.workers import is_alive, run
 

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from failwell.jobs.worker.process import Process
+from failwell.jobs.worker.startup import BOOT
 from failwell.jobs.worker.worker import Logged
+from failwell.processes.worker import WorkerProcess
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 
 
 def test_orders_that_arrive_together_are_all_obeyed() -> None:
     async def work() -> Any:
         greeted = asyncio.get_running_loop().create_future()
-        process = Process(greeted.set_result, lambda _stream, _line: None)
-        await process.start(sys.executable, os.environ, "/")
+        process = WorkerProcess(greeted.set_result, lambda _stream, _line: None)
+        await process.start([sys.executable, BOOT], os.environ, "/")
         await greeted
         process.signal(signal.SIGWINCH)
         process.kill("test")

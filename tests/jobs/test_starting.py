@@ -11,10 +11,10 @@ import pytest
 
 import failwell
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityTimeoutError
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
 from failwell.jobs.worker.worker import Died, Logged, Progress, Ready, Started, WorkerState
+from failwell.processes.tree import descendants
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 
 

@@ -9,7 +9,8 @@ import pytest
 import failwell
 from failwell.jobs.manifest import Variable
 from failwell.jobs.store.rows import read_result
-from failwell.jobs.worker.death import Ending, death
+from failwell.jobs.worker.death import death
+from failwell.processes.worker import Ending
 from failwell.report.record import ErrorReport
 from tests.jobs.workers import a_worker, reported, run
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.child.depth import DEEPEST, is_too_deep
 from failwell.jobs.job import JobRequest
-from failwell.jobs.worker.frames import LARGEST
+from failwell.processes.wire import LARGEST
 
 _MOST = 10
 """Places that are named."""

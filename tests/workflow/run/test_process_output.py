@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.workflow.local.capture import Capture
+from failwell.processes.capture import Capture
 from tests.workflow.run.scripting import broke, python, sh, worked
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from failwell.processes import run_processes, script, tree
 from failwell.workflow.failure import Failure
-from failwell.workflow.local import guardian, process, trees
 from failwell.workflow.run.script import ScriptExecutor
 from tests.workflow.run.scripting import (
     MOMENT,
@@ -29,7 +29,7 @@ from tests.workflow.run.scripting import (
     worked,
 )
 
-pytestmark = pytest.mark.skipif(not trees.has_proc(), reason="needs /proc to look for processes")
+pytestmark = pytest.mark.skipif(not tree.has_proc(), reason="needs /proc to look for processes")
 
 HOST = """
 import asyncio, os, sys
@@ -73,7 +73,7 @@ def number_of(handle: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    return [seen.pid for seen in trees.living().values() if seen.parent == pid]
+    return [seen.pid for seen in tree.living().values() if seen.parent == pid]
 
 
 @pytest.mark.acceptance("conductor 65")
@@ -120,7 +120,7 @@ def test_a_time_limit_is_kept_whoever_holds_the_output_open(tmp_path: Path) -> N
 def test_a_script_leads_its_group_and_is_kept_from_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_terminal: bool
 ) -> None:
-    monkeypatch.setattr(process, "has_terminal", lambda: has_terminal)
+    monkeypatch.setattr(script, "has_terminal", lambda: has_terminal)
 
     done = worked(
         tmp_path,
@@ -170,7 +170,7 @@ def test_a_process_that_is_never_where_it_was_seen_is_ended(tmp_path: Path) -> N
 
     leader = asyncio.run(with_executor(work))
 
-    assert not [seen for seen in trees.living().values() if seen.group == leader]
+    assert not [seen for seen in tree.living().values() if seen.group == leader]
 
 
 @pytest.mark.acceptance("conductor 43")
@@ -357,11 +357,11 @@ def test_without_a_shell_an_interpreter_is_the_guardian(tmp_path: Path) -> None:
     host = a_host(
         tmp_path / "run",
         f"echo $$ >{roll.path}; exec sleep 1000",
-        top="import failwell.workflow.local.guardian as one; one._SHELL = '/no/shell'",
+        top="import failwell.processes.run_processes as one; one._SHELL = '/no/shell'",
     )
     handles = roll.call(1)
     keeper = next(
-        pid for pid in children(host.pid) if b"trees.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid for pid in children(host.pid) if b"tree.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
     handles.append(os.pidfd_open(keeper))
 
@@ -374,7 +374,7 @@ def test_without_a_shell_an_interpreter_is_the_guardian(tmp_path: Path) -> None:
 def test_a_guardian_without_a_shell_lets_go_when_the_run_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guardian, "_SHELL", "/no/shell")
+    monkeypatch.setattr(run_processes, "_SHELL", "/no/shell")
 
     assert worked(tmp_path, sh("echo hi")).output["stdout"] == "hi\n"
 
@@ -453,7 +453,7 @@ def test_where_processes_are_not_shown_as_files_the_group_still_ends(
     roll = Roll(tmp_path)
 
     async def work(executor: ScriptExecutor) -> list[int]:
-        monkeypatch.setattr(trees, "_PROC", "/nowhere")
+        monkeypatch.setattr(tree, "_PROC", "/nowhere")
         say = f"echo $$ >{roll.path}; exec sleep 1000"
         task = asyncio.create_task(
             executor.run(sh(f"sh -c 'trap \"\" TERM; {say}' & wait"), some_tools(tmp_path, grace=0.1))

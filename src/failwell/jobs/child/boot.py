@@ -7,25 +7,32 @@ TOO_OLD = 78
 
 
 def boot() -> None:
-    """Load this folder as a package of its own name and hand over to the guardian."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    """Load the host's `failwell` under a name of the worker's own, and hand over to the guardian."""
+    folder = os.path.dirname(os.path.abspath(__file__))
     if sys.version_info < (3, 11):  # noqa: UP036  (it is what this file is for)
         found = ".".join(str(part) for part in sys.version_info[:2])
         sys.stderr.write("a worker needs Python 3.11 or newer, and " + sys.executable + " is " + found + "\n")
         raise SystemExit(TOO_OLD)
     # The folder of a script comes first on the module path; a capability must not find our files there.
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
+    # A `failwell` that is installed beside the capability may be of another version: this name is ours alone.
     package = type(sys)("_failwell_worker")
-    package.__path__ = [here]
+    package.__path__ = [os.path.dirname(os.path.dirname(folder))]
     sys.modules["_failwell_worker"] = package
     from importlib import import_module
 
-    guard = import_module("_failwell_worker.guardian").guard
+    guard = import_module("_failwell_worker.processes.guardian").guard
 
     line, leash = int(sys.argv[1]), int(sys.argv[2])
     # The capability sees a command line of its own, not ours.
     sys.argv[1:] = []
-    guard(line, leash)
+    guard(line, leash, _work)
+
+
+def _work(line: object) -> int:
+    from importlib import import_module
+
+    return import_module("_failwell_worker.jobs.child.main").work(line)
 
 
 if __name__ == "__main__":

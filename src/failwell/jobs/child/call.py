@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 
-from .wire import Line
+from ...processes.wire import Line
 
 _signs = [0]
 """How often any call showed progress; the pulse tells it."""

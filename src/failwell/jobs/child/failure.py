@@ -28,7 +28,7 @@ def describe_failure(error: BaseException, *, policy: str, where: dict[str, Any]
     try:
         return {"report": _report(error, policy, where, memory).to_dict()}
     except Exception:  # noqa: BLE001  (an installed failwell of another version may refuse; the call is answered all the same)
-        return {"exception": class_names_and_text(error)}
+        return {"exception": class_names_and_text(error), "memory": memory}
 
 
 def _report(error: BaseException, policy: str, where: dict[str, Any], memory: dict[str, float]) -> Any:

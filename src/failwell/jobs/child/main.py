@@ -13,6 +13,7 @@ import threading
 from queue import SimpleQueue
 from typing import Any
 
+from ...processes.wire import PROTOCOL, Line, encoded
 from . import author
 from .call import Call
 from .failure import class_names_and_text, describe_failure
@@ -22,13 +23,14 @@ from .peaks import peaks
 from .pulse import Pulse
 from .subject import Subject
 from .values import frame_of
-from .wire import PROTOCOL, Line, encoded
 
 _STOP = (None, None)
 
 
 def work(line: Line) -> int:
     """Serve the host until it says stop or is gone; the process's exit code comes back."""
+    # Where an installed failwell of any version looks for the calls in flight.
+    sys.modules["_failwell_worker.author"] = author
     return _Worker(line).serve()
 
 

@@ -10,8 +10,8 @@ import sys
 from codecs import getincrementaldecoder
 from typing import Any
 
+from ...processes.wire import Line
 from .author import current
-from .wire import Line
 
 _LONGEST = 8000
 

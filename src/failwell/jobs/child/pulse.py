@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...processes.wire import Line
 from .call import signs
 from .peaks import ram_peak_mb
 from .shares import Shares
-from .wire import Line
 
 _NOISE = 262_144
 """Bytes per beat below which reading and writing is no sign of work: the pulse itself reads a little."""

@@ -8,7 +8,7 @@ now and then, and what it said is kept as the ratio to what can be read for noth
 from collections.abc import Sequence
 from time import monotonic
 
-from .tree import resident_mb
+from ...processes.tree import resident_mb
 
 _FRESH = 1.0
 """Seconds for which a ratio is good while the same processes are there."""

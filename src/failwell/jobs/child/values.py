@@ -5,9 +5,9 @@ import math
 import os
 from typing import Any, cast
 
+from ...processes.wire import TooLarge, encoded
 from .depth import DEEPEST, is_too_deep
 from .failure import Unsendable
-from .wire import TooLarge, encoded
 
 _SHOWN_PLACE = 80
 

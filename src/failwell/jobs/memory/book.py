@@ -7,7 +7,6 @@ are let through without one.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from failwell.jobs.child.tree import resident_mb
 from failwell.jobs.memory.ledger import (
     DISK,
     NOTICEABLE,
@@ -24,6 +23,7 @@ from failwell.jobs.memory.machine import Limits, Machine, Probe
 from failwell.jobs.memory.system import Written, since, written
 from failwell.jobs.queue.instance import Station
 from failwell.jobs.store.store import Profile
+from failwell.processes.tree import resident_mb
 
 FORGET = 0.05
 """How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from failwell.fault.base import Fault
-from failwell.jobs.child.tree import resident_mb
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import HOLLOW, RAM, victims
 from failwell.jobs.queue.instance import Station
+from failwell.processes.tree import resident_mb
 
 _RELEASE_SECONDS = 10.0
 """What a worker has to give up its memory in place. One that takes longer is ended."""

@@ -41,7 +41,10 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         if "report" in error:
             report = ErrorReport.read(_masked(error["report"]))
             return replace(report, scene=merge(scene, report.scene))
-        return describe(_known_by_name(error["exception"]), policy=policy, scene=scene)
+        report = describe(_known_by_name(error["exception"]), policy=policy, scene=scene)
+        free = cast("Mapping[str, Any]", error.get("memory") or {})
+        memory = {name: round(float(much), 1) for name, much in free.items()}
+        return replace(report, details={**report.details, **memory})
     except Exception as unread:  # noqa: BLE001  (what a worker sends may be anything, and its call must end)
         fault = CapabilityFatalError(f"the worker's report of a failure cannot be read ({unread!r})")
         return describe(fault, scene=scene)

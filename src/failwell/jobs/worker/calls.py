@@ -12,7 +12,7 @@ from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.store.rows import drop
 from failwell.jobs.worker.answer import Reader
 from failwell.jobs.worker.frames import encode
-from failwell.jobs.worker.process import Process
+from failwell.processes.worker import WorkerProcess
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
 
@@ -85,12 +85,12 @@ class Calls:
         self._grace = cancel_grace
         self._reader = Reader(scene, policy, folder)
         self._flights: dict[str, Flight] = {}
-        self._process: Process | None = None
+        self._process: WorkerProcess | None = None
         self._sequence = 0
         self.finished = 0
         """How many calls of jobs were answered, well or not. An answer shows that the process is sound."""
 
-    def attach(self, process: Process | None) -> None:
+    def attach(self, process: WorkerProcess | None) -> None:
         """Speak to `process` from now on."""
         self._process = process
 
@@ -205,7 +205,7 @@ class Calls:
                 flight.wish = "stop"
                 self.say({"type": "cancel", "job": flight.job})
 
-    def _force(self, flight: Flight, process: Process | None) -> None:
+    def _force(self, flight: Flight, process: WorkerProcess | None) -> None:
         if not flight.answer.done() and process is not None and process is self._process:
             process.kill("replaced")
 
@@ -262,7 +262,7 @@ class Calls:
         except Exception:  # noqa: BLE001  (one caller's trouble with its answer must not keep the others from theirs)
             _log.exception("the answer to job %s was not taken", flight.job)
 
-    def _ended_with(self, process: Process | None) -> CapabilityError:
+    def _ended_with(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
     def _stopped(self, flight: Flight) -> CapabilityError | None:

@@ -1,17 +1,14 @@
 """How a process ended → what that means. By signal, exit code, the kernel's counters and last words."""
 
 import asyncio
-import os
-from collections.abc import Sequence
-from signal import Signals
 from typing import TypeVar
 
 from failwell.adapters.vendors.process import read_exit
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError, WorkerOOMError
 from failwell.fault.facts import NotBefore
-from failwell.fault.frozen import frozen
 from failwell.jobs.faults import WorkerCrashed, WorkerStartFailed
+from failwell.processes.worker import Ending
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport, Scene
 
@@ -26,36 +23,9 @@ _COULD_BE_MEMORY = (1, -6, -11)
 _KILLED_BELOW = 137
 """What a shell exits with when the program it ran was killed."""
 _TAIL = 12
-_OURS = "/jobs/child/"
+_OURS = ("/failwell/jobs/child/", "/failwell/processes/")
 """Frames of the worker's own code, which say nothing about a crash above them."""
 _TOO_OLD = 78
-
-
-@frozen
-class Ending:
-    """What is known of a process that is gone."""
-
-    code: int | None
-    """Negative for a signal; `None` where nobody could tell."""
-    stderr: tuple[str, ...] = ()
-    oom_kills: int | None = None
-    """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
-    other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
-
-    @property
-    def signal(self) -> str | None:
-        """The signal that ended it."""
-        if self.code is None or self.code >= 0:
-            return None
-        try:
-            return Signals(-self.code).name
-        except ValueError:
-            return f"signal {-self.code}"
-
-    @property
-    def tail(self) -> str:
-        """Its last words."""
-        return "\n".join([line for line in self.stderr if _OURS not in line][-_TAIL:])
 
 
 def death(capability: str, ending: Ending) -> CapabilityError:
@@ -65,7 +35,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         error.details = {
             key: value
             for key, value in (
-                ("signal", ending.signal), ("oom_kills", ending.oom_kills), ("stderr_tail", ending.tail)
+                ("signal", ending.signal), ("oom_kills", ending.oom_kills), ("stderr_tail", _tail(ending))
             )
             if value not in (None, "")
         }  # fmt: skip
@@ -75,7 +45,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         capability_name=capability,
         exit_code=ending.code,
         signal=ending.signal,
-        stderr_tail=ending.tail,
+        stderr_tail=_tail(ending),
     )
 
 
@@ -84,15 +54,20 @@ def failed_start(capability: str, ending: Ending) -> CapabilityError:
     if ending.code is None or ending.code < 0:
         # Somebody ended it, or its guardian; nothing that was given to it is to blame.
         return death(capability, ending)
-    old = ending.code == _TOO_OLD and ending.tail
+    old = ending.code == _TOO_OLD and _tail(ending)
     return WorkerStartFailed(
-        message=ending.tail
+        message=_tail(ending)
         if old
         else f"the worker of capability {capability!r} {how(ending)} before it was ready",
         capability_name=capability,
         exit_code=ending.code,
-        stderr_tail=ending.tail,
+        stderr_tail=_tail(ending),
     )
+
+
+def _tail(ending: Ending) -> str:
+    """Its last lines of stderr."""
+    return "\n".join([line for line in ending.stderr if not any(own in line for own in _OURS)][-_TAIL:])
 
 
 def how(ending: Ending) -> str:
@@ -113,40 +88,6 @@ def _is_for_memory(ending: Ending) -> bool:
     # The kernel's counter says nothing here: a neighbour in the same control group may have been killed.
     said = "\n".join(ending.stderr).lower()
     return any(words in said for words in _OUT_OF_MEMORY)
-
-
-def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
-    """The files that count the kernel's killings for memory in the control group of `pid`."""
-    try:
-        with open(f"/proc/{pid}/cgroup", encoding="ascii", errors="replace") as file:
-            rows = [row.rstrip("\n").split(":", 2) for row in file]
-    except OSError:
-        return ()
-    found: list[str] = []
-    for row in rows:
-        if len(row) != 3:
-            continue
-        _, controllers, group = row
-        if controllers == "":
-            roots, name = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "memory.events"
-        elif "memory" in controllers.split(","):
-            roots, name = ("/sys/fs/cgroup/memory",), "memory.oom_control"
-        else:
-            continue
-        found += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
-    return tuple(found)
-
-
-def oom_kills(counters: Sequence[str]) -> int | None:
-    """The highest count that these files tell; `None` where none tells."""
-    counts: list[int] = []
-    for path in counters:
-        try:
-            with open(path, encoding="ascii") as file:
-                counts += [int(row.split()[1]) for row in file if row.startswith("oom_kill ")]
-        except (OSError, ValueError, IndexError):
-            continue
-    return max(counts) if counts else None
 
 
 def described_once(fault: Fault, scene: Scene) -> ErrorReport:

@@ -8,26 +8,29 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import UserAction
-from failwell.jobs.child.tree import descendants
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_here
 from failwell.jobs.schema import config_hash
 from failwell.jobs.worker.answer import raisable, read_report
-from failwell.jobs.worker.death import Ending, failed_start
+from failwell.jobs.worker.death import failed_start
 from failwell.jobs.worker.environment import worker_environment
-from failwell.jobs.worker.frames import PROTOCOL, ProtocolMismatch
-from failwell.jobs.worker.process import Process
+from failwell.jobs.worker.frames import ProtocolMismatch
+from failwell.processes.tree import descendants
+from failwell.processes.wire import PROTOCOL
+from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import Scene
 
 _T = TypeVar("_T")
+BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
 _BUSY = 0.02
 """Share of one processor below which its use is no sign of work."""
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -39,7 +42,7 @@ class Startup:
     def __init__(
         self,
         manifest: Manifest,
-        process: Process,
+        process: WorkerProcess,
         policy: TracebackPolicy,
         *,
         is_busy: Callable[[], bool] | None = None,
@@ -70,7 +73,7 @@ class Startup:
         name, python = self._manifest.name, self._manifest.python
         check_here(self._manifest)
         try:
-            await self._process.start(python, env, self._manifest.directory)
+            await self._process.start([python, BOOT], env, self._manifest.directory)
         except OSError as error:
             raise WorkerStartFailed(
                 message=f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
@@ -212,7 +215,7 @@ async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[
         elif frame["type"] != "pulse":
             begun[0].sign()
 
-    process = Process(heard, lambda _stream, _line: begun[0].sign())
+    process = WorkerProcess(heard, lambda _stream, _line: begun[0].sign())
     startup = Startup(manifest, process, TracebackPolicy.FULL)
     begun.append(startup)
     try:

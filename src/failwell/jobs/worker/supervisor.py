@@ -19,10 +19,9 @@ from failwell.jobs.faults import WorkerStalled, ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.calls import Calls
-from failwell.jobs.worker.death import CrashCount, Ending, death, described_once, keep_report
+from failwell.jobs.worker.death import CrashCount, death, described_once, keep_report
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.events import WorkerEvents
-from failwell.jobs.worker.process import Process
 from failwell.jobs.worker.startup import Startup, load_frame, look
 from failwell.jobs.worker.worker import (
     CancelPhased,
@@ -34,6 +33,7 @@ from failwell.jobs.worker.worker import (
     Supervision,
     WorkerState,
 )
+from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
 from failwell.report.record import Scene
 
@@ -91,8 +91,8 @@ class SupervisedWorker:
         self._waiting: dict[str, asyncio.Future[None]] = {}
         """Job → done when it is cancelled while it waits for the process."""
         self._state = WorkerState.COLD
-        self._process: Process | None = None
-        self._announced: Process | None = None
+        self._process: WorkerProcess | None = None
+        self._announced: WorkerProcess | None = None
         self._startup: Startup | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -180,7 +180,7 @@ class SupervisedWorker:
         if self.manifest.config is not None:
             self.settle()
         env = worker_environment(self.manifest, self._supervision.environment, self._secrets)
-        process = self._process = Process(self._on_frame, self._events.printed)
+        process = self._process = WorkerProcess(self._on_frame, self._events.printed)
         self._state = WorkerState.STARTING
         process.ended.add_done_callback(lambda done: self._ended(process, done.result()))
         startup = self._startup = Startup(self.manifest, process, self._supervision.policy)
@@ -204,7 +204,7 @@ class SupervisedWorker:
         self.config = config
         self._events.publish(Ready(instance=self.instance, generation=self.generation, pid=process.pid or 0))
 
-    async def _make_ready(self, process: Process, startup: Startup, env: Mapping[str, str]) -> Config:
+    async def _make_ready(self, process: WorkerProcess, startup: Startup, env: Mapping[str, str]) -> Config:
         self.generation += 1
         session = self._events.renew(self.generation)
         # While we wait for the interpreter there is time for it.
@@ -229,7 +229,7 @@ class SupervisedWorker:
         self._check_wanted()
         return config
 
-    async def _abort(self, process: Process) -> None:
+    async def _abort(self, process: WorkerProcess) -> None:
         """Leave no process behind, whatever went wrong."""
         self._calls.attach(None)
         try:
@@ -240,7 +240,7 @@ class SupervisedWorker:
             # Even where the wait was broken off: it is being ended, and nobody may wait for it again.
             self._forget(process)
 
-    def _forget(self, process: Process) -> None:
+    def _forget(self, process: WorkerProcess) -> None:
         if self._process is process:
             self._process = None
             self._state = WorkerState.COLD
@@ -321,7 +321,7 @@ class SupervisedWorker:
         else:
             self._events.heard(frame)
 
-    def _ended(self, process: Process, ending: Ending) -> None:
+    def _ended(self, process: WorkerProcess, ending: Ending) -> None:
         if process is not self._process:
             return
         was, self._state = self._state, WorkerState.COLD

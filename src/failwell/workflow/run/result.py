@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from failwell.processes.capture import Capture
 from failwell.workflow.envelope import Malformed, parse
-from failwell.workflow.local.capture import Capture
 
 
 def output_of(out: Capture, err: Capture, exit_code: int | None) -> dict[str, Any]:

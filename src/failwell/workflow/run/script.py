@@ -12,11 +12,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
 
+from failwell.processes.capture import LIMIT, Capture, forms
+from failwell.processes.run_processes import RunProcesses
+from failwell.processes.script import ScriptProcess, unbroken
 from failwell.workflow.envelope import LARGEST, Malformed, parse, read_file
 from failwell.workflow.failure import Failure
-from failwell.workflow.local.capture import LIMIT, Capture, forms
-from failwell.workflow.local.process import Process, unbroken
-from failwell.workflow.local.ward import RunProcesses
 from failwell.workflow.machine.protocol import Request
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
@@ -118,7 +118,7 @@ class _Script:
         call = self._request.call
         told = Outcome(self._request, self._tools.plan, self._executor.shapes)
         try:
-            process = Process(
+            process = ScriptProcess(
                 [call["command"], *call.get("args", ())],
                 env=self._environment(env),
                 mark=self._name,
@@ -154,7 +154,7 @@ class _Script:
         if not self._is_tidy:
             self._ward.clean(self._name)
 
-    async def _stop(self, process: Process) -> set[int]:
+    async def _stop(self, process: ScriptProcess) -> set[int]:
         survivors = await process.stop(self._tools.grace)
         self._ward.stopped(process)
         return survivors

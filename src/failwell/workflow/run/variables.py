@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.processes.tree import MARKER
 from failwell.report.environment import raw
-from failwell.workflow.local.trees import MARKER
 
 ERROR_OUT = "FAILWELL_ERROR_OUT"
 USAGE_OUT = "FAILWELL_USAGE_OUT"

@@ -1,27 +1,31 @@
-"""Finds every process that a script started, however far it has run away, and ends it.
+"""Finds every process that a script or a worker started, however far it has run away, and ends it.
 
 Three nets, because each has a hole: the process group (left with `setsid`), the chain of parents
 (broken when a parent ends) and a mark in the environment (which a program may drop). A process
 gets away only by passing all three: a session of its own, no parent left, and an environment wiped.
+A guardian that is the subreaper of its descendants keeps the chain of parents whole.
 
-This file is also run by itself when its host was killed: `trees.py MARK TABLE` ends what is left;
-with a further word it first waits for the host's death, which it sees at the end of its stdin.
-It therefore imports the standard library alone. Where there is no `/proc`, only groups are known.
+This file is also run by itself when the host of a run was killed: `tree.py MARK TABLE` ends what is left;
+with a further argument it first waits for the host's death, which it sees at the end of its stdin.
+It therefore imports the standard library alone, and so do the other modules that a worker loads from
+this folder: `guardian` and `wire`. Where there is no `/proc`, only groups are known.
 """
 
 import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 MARKER = "FAILWELL_TREE"
-"""The variable that holds the marks of all executions that a process belongs to, outermost first."""
+"""The variable that holds the marks of everything that a process belongs to, outermost first."""
 _PROC = "/proc"
 _DEAD = frozenset("ZXx")
 SLOT = 32
 """Bytes of one entry in the table of running scripts."""
+_PAUSE = 0.002
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Seen(NamedTuple):
@@ -36,13 +40,17 @@ class Seen(NamedTuple):
 
 def has_proc() -> bool:
     """Whether this system shows its processes as files."""
-    return os.path.exists(f"{_PROC}/self/environ")  # noqa: PTH110  (`pathlib` is too slow to load here)
+    return os.path.exists(f"{_PROC}/self/environ")
 
 
 def living() -> dict[int, Seen]:
     """Every process that is alive; one that has ended but was not waited for is not."""
     found: dict[int, Seen] = {}
-    for name in os.listdir(_PROC):  # noqa: PTH208  (as above)
+    try:
+        names = os.listdir(_PROC)
+    except OSError:
+        return found
+    for name in names:
         if name.isdecimal() and (seen := look(int(name))) is not None:
             found[seen.pid] = seen
     return found
@@ -58,8 +66,13 @@ def look(pid: int) -> Seen | None:
     return Seen(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
+def descendants(root: int) -> list[int]:
+    """Every living process below `root`; empty where the system does not tell."""
+    return sorted(_below(living(), {root}) - {root})
+
+
 def tree(
-    mark: str, *, groups: Collection[int] = (), roots: Iterable[tuple[int, int | None]] = ()
+    mark: str | None, *, groups: Collection[int] = (), roots: Iterable[tuple[int, int | None]] = ()
 ) -> set[int]:
     """The living processes of one execution, or of a whole run if `mark` ends in a dot.
 
@@ -68,27 +81,18 @@ def tree(
     """
     alive = living()
     found = {pid for pid, started in roots if pid in alive and started in (None, alive[pid].started)}
-    marked = {pid for pid in alive if _is_marked(pid, mark)}
+    marked = set[int]() if mark is None else {pid for pid in alive if _is_marked(pid, mark)}
     own = {*groups, *(alive[pid].group for pid in marked if _leads(alive[pid].group, alive, marked))}
     found |= marked
     found |= {pid for pid, seen in alive.items() if seen.group in own or seen.session in own}
-    below: dict[int, list[int]] = {}
-    for seen in alive.values():
-        below.setdefault(seen.parent, []).append(seen.pid)
-    waiting = list(found)
-    while waiting:
-        for pid in below.get(waiting.pop(), ()):
-            if pid not in found:
-                found.add(pid)
-                waiting.append(pid)
-    return found - {os.getpid(), 1}
+    return _below(alive, found) - {os.getpid(), 1}
 
 
 def send(number: int, pids: Iterable[int], groups: Iterable[int] = ()) -> None:
     """Send a signal to each; one that is gone or not ours to signal is passed over.
 
-    Groups are signalled as such, because one who has a child and ends, again and again, is never
-    where he was seen; the system catches him all the same.
+    Groups are signalled as such, because a process that has a child and ends, again and again, is never
+    where it was seen; the system catches it all the same.
     """
     for pid in (*(-group for group in groups), *pids):
         try:
@@ -97,17 +101,28 @@ def send(number: int, pids: Iterable[int], groups: Iterable[int] = ()) -> None:
             continue
 
 
-def sweep(mark: str, roots: Iterable[tuple[int, int | None]], *, patience: float) -> set[int]:
-    """End a whole tree at once and make sure; what is left after `patience` seconds comes back."""
+def sweep(
+    mark: str | None,
+    *,
+    groups: Collection[int] = (),
+    roots: Iterable[tuple[int, int | None]] = (),
+    patience: float,
+    reap: Callable[[], object] | None = None,
+) -> set[int]:
+    """Kill a whole tree at once and make sure; what is left after `patience` seconds comes back.
+
+    `reap` is called after each round, by a process whose own children are among them.
+    """
     held = tuple(roots)
-    groups = [pid for pid, started in held if started is None]
     ends = time.monotonic() + patience
-    while left := tree(mark, groups=groups, roots=held):
+    while True:
+        left = tree(mark, groups=groups, roots=held)
         send(signal.SIGKILL, left, groups)
-        if time.monotonic() > ends:
+        if reap is not None:
+            reap()
+        if not left or time.monotonic() > ends:
             return left
-        time.sleep(0.005)  # noqa: TID251  (the host is gone or ends with this; nobody else waits)
-    return set()
+        time.sleep(_PAUSE)
 
 
 def read_table(path: str) -> list[tuple[int, int | None]]:
@@ -119,6 +134,28 @@ def read_table(path: str) -> list[tuple[int, int | None]]:
         if words:
             entries.append((int(words[0]), int(words[1]) if len(words) > 1 else None))
     return entries
+
+
+def resident_mb(pid: int | str) -> float:
+    """Megabytes of memory that one process holds; 0 where it is gone."""
+    try:
+        return int(_read(f"{_PROC}/{pid}/statm").split()[1]) * _PAGE / 1048576
+    except (ValueError, IndexError):
+        return 0.0
+
+
+def _below(alive: dict[int, Seen], roots: set[int]) -> set[int]:
+    """`roots` with all their descendants."""
+    children: dict[int, list[int]] = {}
+    for seen in alive.values():
+        children.setdefault(seen.parent, []).append(seen.pid)
+    found, waiting = set(roots), list(roots)
+    while waiting:
+        for pid in children.get(waiting.pop(), ()):
+            if pid not in found:
+                found.add(pid)
+                waiting.append(pid)
+    return found
 
 
 def _leads(group: int, alive: dict[int, Seen], marked: set[int]) -> bool:
@@ -138,7 +175,7 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  (as above)
+        with open(path, "rb", buffering=0) as file:
             return file.readall() or b""
     except OSError:
         # Gone meanwhile, or another user's.
@@ -152,14 +189,12 @@ def _main(mark: str, table: str, *waiting: str) -> None:
         if os.read(0, 1):
             return
     roots = read_table(table)
-    if has_proc():
-        sweep(mark, roots, patience=60.0)
-    else:
-        send(signal.SIGKILL, (), [pid for pid, _ in roots])
+    # Numbers without a time are leaders of groups that were running when the host died.
+    sweep(mark, groups=[pid for pid, started in roots if started is None], roots=roots, patience=60.0)
     from shutil import rmtree
 
     # The folder of the table belongs to the scripts alone, and none of them is left to use it.
-    rmtree(os.path.dirname(table), ignore_errors=True)  # noqa: PTH120  (as above)
+    rmtree(os.path.dirname(table), ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from functools import cache
 from subprocess import DEVNULL, Popen
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from failwell.workflow.local import trees
-from failwell.workflow.local.capture import Capture
+from failwell.processes import tree
+from failwell.processes.capture import Capture
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -30,7 +30,7 @@ _CONFIRM = 5.0
 _T = TypeVar("_T")
 
 
-class Process:
+class ScriptProcess:
     """One running command, the leader of a group of its own; of a session too where there is a terminal.
 
     Raises:
@@ -93,7 +93,7 @@ class Process:
     async def stop(self, grace: float) -> set[int]:
         """End it and all that it started: first asked, then made to. What would not end comes back."""
         # Where processes cannot be looked at, an ended leader would pass for a living group.
-        reap = None if trees.has_proc() else self._popen.poll
+        reap = None if tree.has_proc() else self._popen.poll
         left = await end_tree(self._mark, groups=[self.pid], grace=grace, reap=reap)
         if self.pid not in left and not self._has_ended:
             await self._wake_up(_CONFIRM, lambda: self._has_ended)
@@ -215,13 +215,13 @@ async def end_tree(
     def left() -> set[int]:
         if reap is not None:
             reap()
-        return trees.tree(mark, groups=groups, roots=roots) if trees.has_proc() else _groups_left(groups)
+        return tree.tree(mark, groups=groups, roots=roots) if tree.has_proc() else _groups_left(groups)
 
     found = left()
     if grace > 0:
-        trees.send(signal.SIGTERM, found, groups)
+        tree.send(signal.SIGTERM, found, groups)
         # A stopped process cannot act on a request.
-        trees.send(signal.SIGCONT, found, groups)
+        tree.send(signal.SIGCONT, found, groups)
     ends, pause = loop.time() + grace, 0.002
     while found and loop.time() < ends:
         await asyncio.sleep(min(pause, max(0.0, ends - loop.time())))
@@ -230,7 +230,7 @@ async def end_tree(
     ends, pause = loop.time() + _CONFIRM, 0.002
     while True:
         # Even if nobody was seen, and over and over: one look may miss who has a child and ends meanwhile.
-        trees.send(signal.SIGKILL, found, groups)
+        tree.send(signal.SIGKILL, found, groups)
         found = left()
         if not found or loop.time() > ends:
             return {abs(pid) for pid in found}

@@ -1,15 +1,21 @@
-"""Frames over a blocking socket: four bytes of length, then one JSON object."""
+"""Frames between processes: four bytes of length, then one JSON object. Standard library alone, for both sides."""
 
 import json
+import re
 import socket
 import threading
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 PROTOCOL = 1
+"""Both sides must speak the same; the host refuses another number when it is greeted."""
 LARGEST = 64 * 1024 * 1024
+"""Bytes in one frame. Larger results belong in a file."""
 HEADER = 4
 _AT_ONCE = 1 << 16
+
+_HEAD = re.compile(rb'\{"type":"(result|item)","job":("(?:[^"\\]|\\.)*"),')
+"""How an answer begins; the worker writes these two first."""
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 _decode = json.JSONDecoder().decode
@@ -25,6 +31,63 @@ def encoded(frame: dict[str, Any]) -> bytes:
     if len(body) > LARGEST:
         raise TooLarge(f"{len(body)} bytes, and one frame takes {LARGEST} at most")
     return len(body).to_bytes(HEADER, "little") + body
+
+
+class BrokenFrame(ValueError):
+    """The other side wrote something that is no frame; nothing after it can be trusted."""
+
+
+class Decoder:
+    """Cuts what arrives into frames, however it was split on the way."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, piece: bytes | memoryview) -> list[dict[str, Any]]:
+        """The frames that are complete now.
+
+        Raises:
+            BrokenFrame: a length is impossible or a body is no JSON object.
+        """
+        held = self._held
+        held += piece
+        frames: list[dict[str, Any]] = []
+        at = 0
+        while len(held) - at >= HEADER:
+            end = at + HEADER + int.from_bytes(held[at : at + HEADER], "little")
+            if end - at - HEADER > LARGEST:
+                raise BrokenFrame(f"a frame of {end - at - HEADER} bytes was announced")
+            if len(held) < end:
+                break
+            frames.append(_parsed(held[at + HEADER : end]))
+            at = end
+        if at:
+            del held[:at]
+        return frames
+
+
+def _parsed(body: bytearray) -> dict[str, Any]:
+    try:
+        made = _decode(body.decode())
+    except ValueError as error:
+        raise BrokenFrame("a frame is not JSON") from error
+    except RecursionError:
+        return _too_deep(body)
+    if not isinstance(made, dict):
+        raise BrokenFrame("a frame is not an object")
+    return cast("dict[str, Any]", made)
+
+
+def _too_deep(body: bytearray) -> dict[str, Any]:
+    """What is known of a frame that is nested too deep to be read: which call it is about, and why it has no value.
+
+    Raises:
+        BrokenFrame: it is about no call.
+    """
+    head = _HEAD.match(body)
+    if head is None:
+        raise BrokenFrame("a frame is nested too deep to be read")
+    return {"type": head[1].decode(), "job": _decode(head[2].decode()), "unreadable": "it is nested too deep"}
 
 
 class Line:

@@ -7,38 +7,74 @@ exit code is known for certain before anybody is told of a lost connection.
 import asyncio
 import logging
 import os
-import signal
 import socket
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from signal import Signals
 from typing import IO, Any, Literal, cast
 from uuid import uuid4
 
-from failwell.jobs.child.tree import descendants
-from failwell.jobs.worker.death import Ending, oom_kill_counter, oom_kills
-from failwell.jobs.worker.frames import BrokenFrame, Decoder, encode
+from failwell.fault.frozen import frozen
+from failwell.processes import tree
+from failwell.processes.wire import BrokenFrame, Decoder, encoded
 
 
-def marked(name: str, value: str) -> list[int]:
-    """Every process of ours that was started with `name=value`; empty where the system does not tell."""
-    wanted = f"{name}={value}".encode()
-    found: list[int] = []
-    try:
-        pids = [int(one) for one in os.listdir("/proc") if one.isdecimal()]
-    except OSError:
-        return found
-    for pid in pids:
+@frozen
+class Ending:
+    """What is known of a process that is gone."""
+
+    code: int | None
+    """Negative for a signal; `None` where nobody could tell."""
+    stderr: tuple[str, ...] = ()
+    oom_kills: int | None = None
+    """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
+    other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it."""
+        if self.code is None or self.code >= 0:
+            return None
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0"):
-                    found.append(pid)
-        except OSError:
-            # Gone, or somebody else's.
+            return Signals(-self.code).name
+        except ValueError:
+            return f"signal {-self.code}"
+
+
+def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
+    """The files that count the kernel's killings for memory in the control group of `pid`."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="ascii", errors="replace") as file:
+            rows = [row.rstrip("\n").split(":", 2) for row in file]
+    except OSError:
+        return ()
+    found: list[str] = []
+    for row in rows:
+        if len(row) != 3:
             continue
-    return found
+        _, controllers, group = row
+        if controllers == "":
+            roots, name = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "memory.events"
+        elif "memory" in controllers.split(","):
+            roots, name = ("/sys/fs/cgroup/memory",), "memory.oom_control"
+        else:
+            continue
+        found += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
+    return tuple(found)
+
+
+def oom_kills(counters: Sequence[str]) -> int | None:
+    """The highest count that these files tell; `None` where none tells."""
+    counts: list[int] = []
+    for path in counters:
+        try:
+            with open(path, encoding="ascii") as file:
+                counts += [int(row.split()[1]) for row in file if row.startswith("oom_kill ")]
+        except (OSError, ValueError, IndexError):
+            continue
+    return max(counts) if counts else None
 
 
 _log = logging.getLogger("failwell.jobs")
@@ -86,10 +122,10 @@ class Channel(asyncio.BufferedProtocol):
 
     def send(self, frame: dict[str, Any]) -> None:
         """Write a frame; what the other end does not take yet is kept."""
-        self.write(encode(frame))
+        self.write(encoded(frame))
 
     def write(self, piece: bytes) -> None:
-        """Write what `encode` made. To an end that is gone it is lost, and `on_lost` has told.
+        """Write what `encoded` made. To an end that is gone it is lost, and `on_lost` has told.
 
         What is written in one turn of the loop goes in one piece: it wakes the other end once.
         """
@@ -158,21 +194,18 @@ _LONGEST = 8000
 _MOST_AT_THE_END = 1 << 20
 
 
-BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
 _KEPT_LINES = 40
 _LAST_DATA = 0.25
 """Seconds that data in the pipe may still take after the worker is known to be gone."""
 _GUARDIAN_GRACE = 10.0
 """Seconds after which a guardian that does not obey is ended itself."""
-_ROUNDS = 5
-"""How often to look for what is left below a guardian that was killed; each may have started more meanwhile."""
-MARK = "FAILWELL_WORKER"
-"""A variable by which every process below one guardian is known, even where its parents are gone."""
+_LAST_SWEEP = 0.1
+"""Seconds within which what is left below a guardian that was killed has to be gone."""
 
 Output = Callable[[Literal["stdout", "stderr"], str], None]
 
 
-class Process:
+class WorkerProcess:
     """A worker process from its start to the moment nothing of it is left."""
 
     def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_output: Output) -> None:
@@ -201,8 +234,8 @@ class Process:
         self._pidfd: int | None = None
         self._last_resort: asyncio.TimerHandle | None = None
 
-    async def start(self, python: str, env: Mapping[str, str], cwd: str) -> None:
-        """Start the interpreter.
+    async def start(self, command: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+        """Start the interpreter with a script that ends in `failwell.processes.guardian.guard`.
 
         Raises:
             OSError: it cannot be run.
@@ -221,10 +254,10 @@ class Process:
                 fds.append(write)
             # On the event loop's own thread: a process is tied to the thread that started it.
             self._guardian = _spawn(
-                [python, BOOT, str(fds[0]), str(fds[1])],
+                [*command, str(fds[0]), str(fds[1])],
                 fds[:2],
                 (fds[2], fds[3]),
-                {**env, MARK: self._mark},
+                {**env, tree.MARKER: ":".join(filter(None, (os.environ.get(tree.MARKER), self._mark)))},
                 cwd,
             )
             self._watch_guardian()
@@ -272,7 +305,7 @@ class Process:
         self._line.send(frame)
 
     def write(self, piece: bytes) -> None:
-        """Say what `frames.encode` made."""
+        """Say what `wire.encoded` made."""
         self._line.write(piece)
 
     def flush(self) -> None:
@@ -348,15 +381,7 @@ class Process:
 
     def _end_by_hand(self, pid: int) -> None:
         """End what the guardian would have: the worker, and whatever it started, wherever that has gone since."""
-        for _ in range(_ROUNDS):
-            left = {*descendants(pid), *marked(MARK, self._mark)}
-            for one in (pid, *left):
-                try:
-                    os.kill(one, signal.SIGKILL)
-                except (ProcessLookupError, PermissionError):
-                    continue
-            if not left:
-                return
+        tree.sweep(self._mark, groups=[pid], roots=[(pid, None)], patience=_LAST_SWEEP)
 
     def _check(self) -> None:
         """Say that it ended, once the code is known and the pipe has run dry."""

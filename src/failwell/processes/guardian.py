@@ -2,7 +2,8 @@
 
 It adopts whatever the worker's descendants orphan (it is their subreaper), tells the host how the
 worker ended, and ends every descendant when the worker is gone, when the host asks, or when the host
-is gone. It does one thing at a time and calls nothing that could hang.
+is gone. It does one thing at a time and calls nothing that could hang. It runs in the interpreter of the
+capability, which may have no `failwell`: hence the relative imports and the standard library alone.
 """
 
 import os
@@ -11,8 +12,9 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 
-from .tree import descendants
+from . import tree
 from .wire import Line
 
 _PR_SET_PDEATHSIG = 1
@@ -27,8 +29,8 @@ _LOOK_DOWN = 50
 """The same for the worker, where the system cannot tell of its end."""
 
 
-def guard(line_fd: int, leash_fd: int) -> None:
-    """Fork the worker and watch over it; returns in neither process."""
+def guard(line_fd: int, leash_fd: int, work: Callable[[Line], int]) -> None:
+    """Fork the worker, which does `work`, and watch over it; returns in neither process."""
     leash = socket.socket(fileno=leash_fd)
     os.set_inheritable(leash_fd, False)  # noqa: FBT003  (its only way)
     os.set_inheritable(line_fd, False)  # noqa: FBT003
@@ -50,10 +52,7 @@ def guard(line_fd: int, leash_fd: int) -> None:
             if os.getppid() != guardian:
                 os._exit(1)
         _die_before_the_host()
-        from .main import work
-
-        code = work(Line(socket.socket(fileno=line_fd)))
-        sys.exit(code)
+        sys.exit(work(Line(socket.socket(fileno=line_fd))))
     os.close(line_fd)
     # The worker's output is read until its last holder is gone, and that must not be the guardian.
     silence = os.open(os.devnull, os.O_RDWR)
@@ -136,7 +135,7 @@ def _obey(pid: int, leash: Line, still: Still) -> None:
         if order is None or order["type"] == "kill":
             _finish(pid, leash)
         elif order["type"] == "signal":
-            _signal_group(pid, order["number"])
+            tree.send(order["number"], (), [pid])
         elif order["type"] == "watch":
             still.patience = order["stopped"]
         is_more = leash.has_more
@@ -164,28 +163,21 @@ def _tell(leash: Line, frame: dict[str, object]) -> None:
 
 def _clear(pid: int) -> None:
     """Kill and reap whatever is left, also what began a session of its own or was orphaned on purpose."""
-    until = time.monotonic() + _LONGEST_REAPING
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    while time.monotonic() < until:
-        left = descendants(os.getpid())
-        for one in left:
-            try:
-                os.kill(one, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
-        while True:
-            try:
-                found, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if not found:
-                break
-        if not left:
+    own = tree.look(os.getpid())
+    roots = () if own is None else ((own.pid, own.started),)
+    # A subreaper's descendants are all below it, and need no mark to be found by.
+    mark = None if _prctl() is not None else os.environ.get(tree.MARKER, "").rpartition(":")[2] or None
+    tree.sweep(mark, groups=[pid], roots=roots, patience=_LONGEST_REAPING, reap=_reap_all)
+
+
+def _reap_all() -> None:
+    while True:
+        try:
+            found, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
             return
-        time.sleep(0.001)
+        if not found:
+            return
 
 
 def _reap_adopted(worker: int) -> None:
@@ -198,13 +190,6 @@ def _reap_adopted(worker: int) -> None:
         if found is None or found.si_pid in (0, worker):
             return
         os.waitpid(found.si_pid, os.WNOHANG)
-
-
-def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _prctl():  # noqa: ANN202  (a C function, or nothing where the system has none)
