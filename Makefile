@@ -22,7 +22,7 @@ SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-all test-sdks providers check bench docs clean
+.PHONY: help demo test test-all test-slow test-sdks providers check bench docs site clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: $(VENV)/.test ## run the tests that answer in minutes
 
 test-all: $(VENV)/.test ## run the slow tests too: campaigns, storms, real memory, the SDK matrix
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal
+
+test-slow: $(VENV)/.test ## run only what `make test` leaves out
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each requirements/sdks/*.txt
 	@for name in $(SDKS); do \
@@ -55,6 +58,7 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(VENV)/bin/deptry --no-ansi src
 	@$(PY) -m tools.docs --check
 	@$(PY) -m tools.acceptance --check
+	@$(VENV)/bin/mkdocs build --quiet --strict --site-dir $(VENV)/site
 
 bench: $(VENV)/.test ## measure start-up, the error path, the loops and the rules
 	@$(PY) -m bench
@@ -63,8 +67,11 @@ bench: $(VENV)/.test ## measure start-up, the error path, the loops and the rule
 docs: $(VENV)/.project ## write docs/reference again from the code
 	@$(PY) -m tools.docs
 
+site: $(VENV)/.dev docs ## build the documentation as a site, into site/
+	@$(VENV)/bin/mkdocs build --quiet --strict
+
 clean: ## remove what make and the tools made
-	rm -rf $(VENV) .sdks build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .sdks build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):

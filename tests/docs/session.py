@@ -36,9 +36,10 @@ class Session:
         self._code = 0
         programs = folder / ".bin"
         programs.mkdir()
-        shim = programs / "failwell"
-        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m failwell "$@"\n')
-        shim.chmod(0o755)
+        for name, command in (("failwell", "-m failwell "), ("python", "")):
+            shim = programs / name
+            shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command}"$@"\n')
+            shim.chmod(0o755)
         kept = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "COLUMNS"}}
         self._environment = {
             **kept,

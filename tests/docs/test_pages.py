@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs" / "index.md",
+    ROOT / "docs" / "tutorial.md",
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]

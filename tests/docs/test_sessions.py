@@ -8,6 +8,7 @@ from tests.docs.session import ROOT, Session, typed_in
 
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs/tutorial.md",
     ROOT / "docs/guides/command-line.md",
     ROOT / "docs/guides/workflows.md",
     ROOT / "docs/guides/errors-from-scripts.md",

@@ -20,7 +20,7 @@ from failwell.fault.explanations import Explanation, explanation
 from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, find_kind
 from failwell.report.describe import describe
-from tools.docs.kinds import kinds_page
+from tools.docs.kinds import kinds_page, namespace_page, namespaces
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 NAMES = [kind.name for kind in CATALOGUE]
@@ -192,13 +192,16 @@ def test_the_words_are_not_loaded_until_somebody_asks() -> None:
 
 
 def test_every_link_on_the_page_of_kinds_leads_to_a_heading() -> None:
-    page = kinds_page()
+    pages = {name: namespace_page(name) for name in namespaces()}
 
-    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
-    anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-    assert set(re.findall(r"\(#([^)]+)\)", page)) <= set(anchors)
-    assert len(anchors) == len(set(anchors))
-    assert [name for name in NAMES if name not in headings] == []
+    headings = {name: re.findall(r"^## (.+)$", page, re.MULTILINE) for name, page in pages.items()}
+    targets = {
+        f"kinds/{name}.md#{re.sub(r'[^a-z_-]', '', heading)}"
+        for name, found in headings.items()
+        for heading in found
+    }
+    assert set(re.findall(r"\]\((kinds/[^)]+#[^)]+)\)", kinds_page())) == targets
+    assert [heading for found in headings.values() for heading in found] == NAMES
 
 
 def test_the_wheel_holds_the_data_files() -> None:

@@ -12,7 +12,7 @@ import pytest
 import failwell._version
 
 ROOT = Path(__file__).resolve().parents[2]
-DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 SECTIONS = ["Status", "Context", "Decision", "Price", "What would change our minds"]
@@ -60,6 +60,26 @@ def test_the_readme_can_be_read_in_one_sitting() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
 
     assert 20 <= len(lines) <= 120
+
+
+def test_the_glossary_has_at_most_twenty_nouns() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    glossary = text.partition("## Glossary")[2].partition("\n## ")[0]
+
+    nouns = re.findall(r"^\| ([a-z, ]+) \|", glossary, flags=re.MULTILINE)[1:]
+
+    assert 10 <= len(nouns) <= 20
+    assert not any("," in noun for noun in nouns)
+
+
+def test_every_room_is_in_the_table_of_rooms() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Where does this line go?")[2].partition("\n## ")[0]
+    rooms = {path.parent.name for path in (ROOT / "src/failwell").glob("*/__init__.py")}
+
+    assert rooms - {"helpers", "integrations"} <= set(
+        re.findall(r"^\| .+ \| `([a-z]+)` \|$", table, re.MULTILINE)
+    )
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
@@ -123,6 +143,17 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) >= 21
+
+
+def test_every_decision_is_listed_under_its_title() -> None:
+    index = (ROOT / "docs/decisions/index.md").read_text(encoding="utf-8")
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0].partition(". ")[2] for path in DECISIONS]
+
+    entries = re.findall(r"^- \[(.+)\]\((.+)\)$", index, flags=re.MULTILINE)
+
+    assert entries == [
+        (f"{path.name[:4]} {title}", path.name) for path, title in zip(DECISIONS, titles, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.name[:4])

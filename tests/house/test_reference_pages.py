@@ -32,7 +32,23 @@ def test_writing_makes_every_page_current(tmp_path: Path) -> None:
     status = main(["--check", "--to", str(tmp_path)])
 
     assert status == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(PAGES)
+    written = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")]
+    assert sorted(written) == sorted(PAGES)
+
+
+def test_a_page_that_nothing_writes_any_more_is_named_and_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--to", str(tmp_path)])
+    old = tmp_path / "kinds/nothing.md"
+    old.write_text((tmp_path / "kinds/cancel.md").read_text())
+
+    status = main(["--check", "--to", str(tmp_path)])
+    main(["--to", str(tmp_path)])
+
+    assert status == 1
+    assert "kinds/nothing.md no longer matches the code" in capsys.readouterr().err
+    assert not old.exists()
 
 
 @pytest.mark.parametrize("source", ["tools.docs.nowhere:page", "tools.docs.wire:nothing_page"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failwell.journal.event import TERMINAL, Event, decoded, encoded
+from failwell.journal.event import TERMINAL, Event, from_json, to_json
 
 JSON = st.recursive(
     st.none()
@@ -38,8 +38,8 @@ def test_an_event_survives_its_line(event: Event) -> None:
 
 @given(value=JSON)
 def test_the_fast_encoder_writes_what_the_standard_one_writes(value: object) -> None:
-    assert encoded(value) == json.dumps(value, separators=(",", ":"))
-    assert decoded(encoded(value)) == value
+    assert to_json(value) == json.dumps(value, separators=(",", ":"))
+    assert from_json(to_json(value)) == value
 
 
 def test_four_types_end_a_run_or_a_session() -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.docs.pages import ROOT, NoSource, page_text, stale_pages
+from tools.docs.pages import ROOT, NoSource, orphans, page_text, stale_pages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,16 +13,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a page is stale")
     parser.add_argument("--to", type=Path, default=ROOT / "docs/reference", help="folder of the pages")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     try:
-        stale = stale_pages(asked.to)
-        if asked.check:
-            return _refuse(stale)
-        asked.to.mkdir(parents=True, exist_ok=True)
+        stale = stale_pages(args.to)
+        if args.check:
+            return _refuse([*stale, *orphans(args.to)])
         for page in stale:
-            (asked.to / page).write_text(page_text(page), encoding="utf-8")
+            (args.to / page).parent.mkdir(parents=True, exist_ok=True)
+            (args.to / page).write_text(page_text(page), encoding="utf-8")
             print(f"wrote {page}")
+        for page in orphans(args.to):
+            (args.to / page).unlink()
+            print(f"removed {page}")
     except NoSource as missing:
         print(f"error: {missing}", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ from failwell.fault.rosetta import rosetta
 
 
 def kinds_page() -> str:
-    """Every kind of the runtime: a list, a table, then each with its explanation and an example."""
+    """The index of the kinds: their namespaces, then all of them in one table."""
     lines = [
         "# Kinds",
         "",
@@ -18,20 +18,30 @@ def kinds_page() -> str:
         "policy follow from it. `failwell explain KIND` prints the same text in the terminal. The prefixes",
         "below belong to the runtime; choose one of your own for your kinds, such as `external.`.",
         "",
-        "## Contents",
+        "| namespace | kinds |",
+        "| --- | --- |",
+        *(f"| [{name}](kinds/{name}.md) | {_links(members)} |" for name, members in _namespaces()),
         "",
-        *(f"- [{name}](#{_anchor(name)}): {_links(made)}" for name, made in _namespaces()),
-        "",
-        "## Summary",
+        "## All kinds",
         "",
         "| kind | category | HTTP | policy | what happened |",
         "| --- | --- | --: | --- | --- |",
         *map(_row, CATALOGUE),
     ]
-    for name, made in _namespaces():
-        lines += ["", f"## {name}"]
-        for kind in made:
-            lines += ["", *_entry(kind)]
+    return "\n".join(lines) + "\n"
+
+
+def namespaces() -> list[str]:
+    """The first parts of the kinds' names, each with a page of its own."""
+    return [name for name, _ in _namespaces()]
+
+
+def namespace_page(namespace: str) -> str:
+    """Every kind of one namespace with its explanation and an example."""
+    members = dict(_namespaces())[namespace]
+    lines = [f"# {namespace}", "", "All namespaces: [kinds](../kinds.md)."]
+    for kind in members:
+        lines += ["", *_entry(kind)]
     return "\n".join(lines) + "\n"
 
 
@@ -50,8 +60,8 @@ def rosetta_page() -> str:
     for kind in CATALOGUE:
         if kind.name in known:
             cells = ("<br>".join(f"`{n}`" for n in table.get(kind.name, ())) for table in rosetta().values())
-            lines.append(f"| {_link(kind, page='kinds.md')} | {' | '.join(cells)} |")
-    alone = ", ".join(_link(kind, page="kinds.md") for kind in CATALOGUE if kind.name not in known)
+            lines.append(f"| {kind_link(kind.name)} | {' | '.join(cells)} |")
+    alone = ", ".join(kind_link(kind.name) for kind in CATALOGUE if kind.name not in known)
     return "\n".join([*lines, "", f"None of the five has a name for: {alone}."]) + "\n"
 
 
@@ -66,7 +76,7 @@ def _entry(kind: Kind) -> Iterator[str]:
         raise LookupError(
             f"`{kind.name}` has no explanation; write one in src/failwell/fault/data/explanations"
         )
-    yield f"### {kind.name}"
+    yield f"## {kind.name}"
     yield ""
     yield f"**{kind.title}.** {kind.summary}"
     yield ""
@@ -88,16 +98,23 @@ def _entry(kind: Kind) -> Iterator[str]:
     yield "```"
 
 
+def kind_link(name: str) -> str:
+    """A kind's name as a link from a page of docs/reference to its entry."""
+    return f"[`{name}`]({_target(name)})"
+
+
 def _row(kind: Kind) -> str:
-    return f"| {_link(kind)} | `{kind.category}` | {kind.status} | `{kind.policy}` | {kind.summary} |"
+    return (
+        f"| {kind_link(kind.name)} | `{kind.category}` | {kind.status} | `{kind.policy}` | {kind.summary} |"
+    )
 
 
-def _links(made: list[Kind]) -> str:
-    return ", ".join(f"[{kind.name.partition('.')[2]}](#{_anchor(kind.name)})" for kind in made)
+def _links(members: list[Kind]) -> str:
+    return ", ".join(f"[{kind.name.partition('.')[2]}]({_target(kind.name)})" for kind in members)
 
 
-def _link(kind: Kind, *, page: str = "") -> str:
-    return f"[`{kind.name}`]({page}#{_anchor(kind.name)})"
+def _target(name: str) -> str:
+    return f"kinds/{name.partition('.')[0]}.md#{_anchor(name)}"
 
 
 def _anchor(heading: str) -> str:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from tools.docs.kinds import namespaces
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PAGES = {
     "kinds.md": "tools.docs.kinds:kinds_page",
+    **{f"kinds/{name}.md": f"tools.docs.kinds:namespace_page:{name}" for name in namespaces()},
     "rosetta.md": "tools.docs.kinds:rosetta_page",
     "acceptance.md": "tools.acceptance:acceptance_page",
     "cli.md": "tools.docs.cli:cli_page",
@@ -18,7 +21,7 @@ PAGES = {
     "manifest.md": "tools.docs.manifest:manifest_page",
     "events.md": "tools.docs.events:events_page",
 }
-"""Page to the function that writes it. Looked up by name, so that a missing source names itself."""
+"""Page to the function that writes it, and its argument. Looked up by name, so that a missing source names itself."""
 
 NOTE = "<!-- Written by `make docs`. Change the code or tools/docs, not this file. -->\n\n"
 
@@ -33,12 +36,12 @@ def page_text(page: str) -> str:
     Raises:
         NoSource: the code that the page describes is missing; the message says which.
     """
-    module, _, function = PAGES[page].partition(":")
+    module, function, *arguments = PAGES[page].split(":")
     try:
-        write: Callable[[], str] | None = getattr(import_module(module), function, None)
+        write: Callable[..., str] | None = getattr(import_module(module), function, None)
         if write is None:
             raise NoSource(f"docs/reference/{page} has no source: {module} has no `{function}`")
-        return NOTE + write()
+        return NOTE + write(*arguments)
     except (ImportError, FileNotFoundError) as missing:
         raise NoSource(f"docs/reference/{page} has no source: {missing}") from missing
 
@@ -46,6 +49,12 @@ def page_text(page: str) -> str:
 def stale_pages(folder: Path) -> list[str]:
     """The pages in `folder` that differ from what the code says now."""
     return [page for page in PAGES if not _same(folder / page, page_text(page))]
+
+
+def orphans(folder: Path) -> list[str]:
+    """Written pages in `folder` that nothing writes any more."""
+    written = (path for path in folder.rglob("*.md") if path.read_text(encoding="utf-8").startswith(NOTE))
+    return sorted(name for path in written if (name := path.relative_to(folder).as_posix()) not in PAGES)
 
 
 def _same(path: Path, text: str) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from tools.docs.kinds import kind_link
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs/reference/providers.json"
 
@@ -107,7 +109,7 @@ def _title(entry: Mapping[str, Any]) -> str:
 
 
 def _link(name: str) -> str:
-    return name if name == "fine" else f"[`{name}`](kinds.md#{name.replace('.', '')})"
+    return name if name == "fine" else kind_link(name)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

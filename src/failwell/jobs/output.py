@@ -21,7 +21,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.worker.environment import SHORTEST_SECRET
 from failwell.jobs.worker.worker import Logged
-from failwell.journal.event import encoded
+from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
 from failwell.report.redact import mask_known, register_secret
 from failwell.runtime.suppress import suppress
@@ -191,7 +191,7 @@ def _line(line: Printed) -> str:
         told["level"] = line.level
     if line.logger:
         told["logger"] = line.logger
-    return encoded(told)
+    return to_json(told)
 
 
 def _file(folder: Path, name: str) -> Path:

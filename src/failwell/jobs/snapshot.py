@@ -15,7 +15,7 @@ from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Station
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.store import JobStore
-from failwell.journal.event import encoded
+from failwell.journal.event import to_json
 from failwell.runtime.suppress import suppress
 
 _MOST_WAITING = 50
@@ -105,7 +105,7 @@ def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
     with suppress(OSError, Fault, reason="the next picture comes in a second"):
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
-            out.write(encoded(draw()))
+            out.write(to_json(draw()))
         os.replace(draft, file)
 
 

@@ -50,7 +50,7 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
     code = str(getattr(error, "sqlite_errorname", None) or type(error).__name__)
     primary = "_".join(code.split("_")[:2])
     if primary in _DAMAGED:
-        return damaged(path, sqlite_code=code)
+        return damaged_fault(path, sqlite_code=code)
     if primary == "SQLITE_FULL" or (primary == "SQLITE_IOERR" and _is_full(path)):
         return StoreFull(
             message=f"there is no space left for the journal `{path}`",
@@ -77,7 +77,7 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
     return _unavailable(f"the journal `{path}` could not be read or written", code)
 
 
-def damaged(path: Path, **details: object) -> StoreCorrupt:
+def damaged_fault(path: Path, **details: object) -> StoreCorrupt:
     """The fault for a file that exists and cannot be read as a journal."""
     return StoreCorrupt(
         message=f"the journal `{path}` is damaged, or is no journal",
@@ -89,7 +89,7 @@ def damaged(path: Path, **details: object) -> StoreCorrupt:
     )
 
 
-def newer(path: Path, found: int, known: int) -> StoreNewer:
+def newer_fault(path: Path, found: int, known: int) -> StoreNewer:
     """The fault for a database that a newer version has migrated."""
     return StoreNewer(
         path=str(path),
@@ -102,7 +102,7 @@ def newer(path: Path, found: int, known: int) -> StoreNewer:
     )
 
 
-def outdated(path: Path) -> StoreUnavailable:
+def outdated_fault(path: Path) -> StoreUnavailable:
     """The fault for a database of an earlier version that is read-only and so cannot be migrated."""
     return _unavailable(
         f"the journal `{path}` was written by an earlier version and cannot be migrated:"

@@ -49,7 +49,7 @@ class Event(NamedTuple):
 
     def to_line(self) -> str:
         """The event as one line of JSON, without a line ending."""
-        return encoded(self.to_dict())
+        return to_json(self.to_dict())
 
 
 def _refuse(value: object) -> object:
@@ -71,7 +71,7 @@ def _encoder() -> Callable[[object], str]:
 _encode = _encoder()
 
 
-def encoded(value: object) -> str:
+def to_json(value: object) -> str:
     """`value` as compact ASCII JSON, which every store accepts.
 
     Raises:
@@ -83,8 +83,8 @@ def encoded(value: object) -> str:
         raise NotRecordable(reason=_reason(error)) from error
 
 
-def decoded(text: str) -> Any:
-    """The value that `encoded` wrote.
+def from_json(text: str) -> Any:
+    """The value that `to_json` wrote.
 
     Raises:
         ValueError: the text is not JSON.

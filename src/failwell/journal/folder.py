@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from failwell.journal.errors import os_fault
-from failwell.journal.event import encoded
+from failwell.journal.event import to_json
 from failwell.journal.faults import BadRunId
 
 JOURNAL = "journal.db"
@@ -39,7 +39,7 @@ def run_folder(state: Path, run: str) -> Path:
     Raises:
         BadRunId: the id could lead out of the state folder.
     """
-    return state / "runs" / checked_id(run)
+    return state / "runs" / check_run_id(run)
 
 
 def make_private(folder: Path) -> Path:
@@ -65,7 +65,7 @@ def make_private(folder: Path) -> Path:
 # ---------------------------------------------------------------- run ids
 
 
-def checked_id(run: str) -> str:
+def check_run_id(run: str) -> str:
     """`run` itself.
 
     Raises:
@@ -87,7 +87,7 @@ def new_run_id(now: float, environ: Mapping[str, str] | None = None) -> str:
         run = variables.get(variable)
         # A script gets the id of its run in the environment; a run that it starts is another one.
         if run and not variables.get("FAILWELL_IDEMPOTENCY_KEY", "").startswith(f"{run}/"):
-            return checked_id(run)
+            return check_run_id(run)
     from datetime import UTC, datetime
 
     moment = datetime.fromtimestamp(now, UTC)
@@ -134,7 +134,7 @@ def append_line(path: Path, value: Mapping[str, Any]) -> Path:
 
     A line is one system call, so lines of several writers never mix.
     """
-    line = f"{encoded(value)}\n".encode("ascii")
+    line = f"{to_json(value)}\n".encode("ascii")
     make_private(path.parent)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     try:

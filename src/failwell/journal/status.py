@@ -114,7 +114,7 @@ def _text(value: object) -> str | None:
 # ---------------------------------------------------------------- runs whose process died
 
 
-def seen_status(run: "Run", is_held: Callable[[str], bool]) -> "Run":
+def mark_interrupted(run: "Run", is_held: Callable[[str], bool]) -> "Run":
     """`run`, as `interrupted` if it says `running` and no process holds its lock."""
     if run.status == Status.RUNNING and not is_held(run.id):
         return replace(run, status=Status.INTERRUPTED)
@@ -126,7 +126,7 @@ def stored_statuses(statuses: Sequence[str]) -> list[str]:
     return sorted({Status.RUNNING if status == Status.INTERRUPTED else status for status in statuses})
 
 
-def prunable(statuses: Sequence[str]) -> Sequence[str]:
+def prune_statuses(statuses: Sequence[str]) -> Sequence[str]:
     """The statuses that `prune` looks for: those that ended by default.
 
     `running` and `interrupted` go together. A run of either is deleted if its lock is free, and else reported

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Any
 
-from failwell.journal.event import Event, Fact, decoded, encoded
+from failwell.journal.event import Event, Fact, from_json, to_json
 from failwell.journal.faults import RunExists, UnknownRun
-from failwell.journal.folder import checked_id
+from failwell.journal.folder import check_run_id
 from failwell.journal.lock import Holder, run_locked
-from failwell.journal.status import StatusFields, fold_status, prunable, seen_status
+from failwell.journal.status import StatusFields, fold_status, mark_interrupted, prune_statuses
 from failwell.journal.store import PruneResult, Run, Snapshot, Subject
 
 _LOOK_EVERY = 1.0
@@ -50,9 +50,9 @@ class MemoryStore:
         subject: Subject = "run",
         facts: Sequence[Fact] = (),
     ) -> list[Event]:
-        checked_id(run)
+        check_run_id(run)
         about = {"subject": subject, "workflow": workflow, "file": file, "digest": digest, "started": at}
-        about["metadata"] = decoded(encoded(metadata or {}))
+        about["metadata"] = from_json(to_json(metadata or {}))
         with self._changed:
             if run in self._streams:
                 raise RunExists(run=run)
@@ -71,7 +71,7 @@ class MemoryStore:
         stream = self._stream(run)
         end = None if limit is None else after + 1 + limit
         return (
-            Event(seq, type_, at, decoded(data))
+            Event(seq, type_, at, from_json(data))
             for seq, (type_, at, data) in enumerate(stream.events[after + 1 : end], after + 1)
         )
 
@@ -80,23 +80,23 @@ class MemoryStore:
 
     def snapshot(self, run: str, seq: int, state: str) -> None:
         with self._changed:
-            kept = self._stream(run).snapshots
-            kept[seq] = state
-            for old in sorted(kept)[:-2]:
-                del kept[old]
+            snapshots = self._stream(run).snapshots
+            snapshots[seq] = state
+            for old in sorted(snapshots)[:-2]:
+                del snapshots[old]
 
     def latest_snapshot(self, run: str) -> Snapshot | None:
-        kept = self._stream(run).snapshots
-        return Snapshot(max(kept), kept[max(kept)]) if kept else None
+        snapshots = self._stream(run).snapshots
+        return Snapshot(max(snapshots), snapshots[max(snapshots)]) if snapshots else None
 
     def run(self, run: str) -> Run:
         stream = self._stream(run)
         fields = stream.fields._asdict()
         updated = stream.events[-1][1] if stream.events else stream.about["started"]
-        found = Run(
+        listed = Run(
             id=run, **stream.about, **fields, updated=updated, events=len(stream.events), pid=os.getpid()
         )
-        return seen_status(found, self.is_locked)
+        return mark_interrupted(listed, self.is_locked)
 
     def runs(
         self,
@@ -109,7 +109,7 @@ class MemoryStore:
         limit: int | None = None,
         subject: Subject = "run",
     ) -> list[Run]:
-        found = [
+        matches = [
             run
             for run in map(self.run, list(self._streams))
             if run.subject == subject
@@ -118,18 +118,18 @@ class MemoryStore:
             and (since is None or run.started >= since)
             and run.id.startswith(prefix)
         ]
-        found.sort(key=lambda run: (run.started, run.id), reverse=True)
+        matches.sort(key=lambda run: (run.started, run.id), reverse=True)
         if before is not None:
             last = self.run(before)
-            found = [run for run in found if (run.started, run.id) < (last.started, last.id)]
-        return found[:limit]
+            matches = [run for run in matches if (run.started, run.id) < (last.started, last.id)]
+        return matches[:limit]
 
     def sources(self, run: str) -> dict[str, str]:
         return dict(self._stream(run).sources)
 
     @contextmanager
     def lock(self, run: str) -> Generator[None]:
-        checked_id(run)
+        check_run_id(run)
         with self._changed:
             if run in self._locked:
                 raise run_locked(run, Holder(os.getpid()))
@@ -152,7 +152,7 @@ class MemoryStore:
     ) -> PruneResult:
         old = [
             run
-            for run in self.runs(statuses=prunable(statuses))[keep:]
+            for run in self.runs(statuses=prune_statuses(statuses))[keep:]
             if before is None or run.updated < before
         ]
         gone: dict[bool, list[Run]] = defaultdict(list)
@@ -194,7 +194,7 @@ class MemoryStore:
 
     def _add(self, run: str, stream: _Stream, facts: Sequence[Fact]) -> list[Event]:
         fields = fold_status(run, stream.fields, facts)
-        rows = [(type_, at, encoded(data)) for type_, at, data in facts]
+        rows = [(type_, at, to_json(data)) for type_, at, data in facts]
         first = len(stream.events)
         stream.events += rows
         stream.fields = fields

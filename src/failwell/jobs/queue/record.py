@@ -16,7 +16,7 @@ from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import State
 from failwell.jobs.store.store import Draft
-from failwell.journal.event import Event, encoded
+from failwell.journal.event import Event, to_json
 from failwell.report.describe import describe
 from failwell.report.revive import translate
 
@@ -210,10 +210,10 @@ class Record:
 
     def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
         self.dirty[entry.id] = entry
-        self._drafts.append(Draft(entry.id, what, self._state.now(), "{}" if data is None else encoded(data)))
+        self._drafts.append(Draft(entry.id, what, self._state.now(), "{}" if data is None else to_json(data)))
 
     def tell_of_worker(self, what: str, data: Mapping[str, Any]) -> None:
-        self._drafts.append(Draft("", what, self._state.now(), encoded(data)))
+        self._drafts.append(Draft("", what, self._state.now(), to_json(data)))
         self._state.wake()
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
 from failwell.jobs.store.store import Row
 from failwell.jobs.worker.worker import FileHandle
-from failwell.journal.event import encoded
+from failwell.journal.event import to_json
 from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress
 
@@ -48,7 +48,7 @@ def kept_request(request: JobRequest) -> str:
         told["actor"] = request.actor
     if request.control:
         told["control"] = request.control
-    return encoded(told)
+    return to_json(told)
 
 
 def read_request(row: Row) -> JobRequest:
@@ -93,8 +93,8 @@ def read_job(row: Row) -> Job:
 def kept_result(value: Any) -> str:
     """A result as JSON; files are kept by their handles."""
     if type(value) in _PLAIN:
-        return encoded(value)
-    return encoded(_closed(value))
+        return to_json(value)
+    return to_json(_closed(value))
 
 
 def read_result(text: str) -> Any:

@@ -28,11 +28,11 @@ from failwell.jobs.store.prune import (
 )
 from failwell.jobs.store.rows import read_job
 from failwell.jobs.store.store import Committed, Draft, Forgotten, Profile, Row, Wish
-from failwell.journal.errors import damaged
+from failwell.journal.errors import damaged_fault
 from failwell.journal.event import Event
 from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import Holder, ProcessLock, is_held
-from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, newest_first
+from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
@@ -235,7 +235,7 @@ class SqliteJobs:
         limit: int | None = None,
         results: bool = True,
     ) -> list[Job]:
-        statement, values = newest_first(
+        statement, values = listing_query(
             "jobs",
             _COLUMNS if results else _BRIEF,
             "key",
@@ -268,7 +268,8 @@ class SqliteJobs:
         return follow(self.window(), read, after, is_over=is_over, give_up=give_up)
 
     def last_event(self) -> int:
-        return self._log.last() or 0
+        with self._database.reading():
+            return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
         names = (
@@ -322,7 +323,7 @@ class SqliteJobs:
         try:
             return read_job(_row(values))
         except (ValueError, KeyError, TypeError) as error:
-            raise damaged(self.path, job=str(values[1])) from error
+            raise damaged_fault(self.path, job=str(values[1])) from error
 
 
 def _row(values: Sequence[Any]) -> Row:

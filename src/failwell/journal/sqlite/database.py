@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any, Literal, TypeVar, cast
 
-from failwell.journal.errors import newer, os_fault, outdated, sqlite_fault
+from failwell.journal.errors import newer_fault, os_fault, outdated_fault, sqlite_fault
 from failwell.journal.folder import make_private
 from failwell.journal.lock import exclusive
 from failwell.journal.sqlite.migrate import migrate, migrations, transaction, version_of
@@ -51,20 +51,25 @@ class Database:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one query."""
-        with self.turn, faults_of(self.path):
+        with self.turn, translate_errors(self.path):
             return self.connection.execute(statement, values).fetchall()
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
         """The connection, for several statements outside a transaction."""
-        with self.turn, faults_of(self.path):
+        with self.turn, translate_errors(self.path):
             yield self.connection
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """The connection, for statements that are committed together or not at all."""
-        with self.turn, faults_of(self.path), transaction(self.connection):
-            yield self.connection
+        # Written out instead of using `translate_errors`, which would cost every commit a microsecond more.
+        with self.turn:
+            try:
+                with transaction(self.connection):
+                    yield self.connection
+            except sqlite3.Error as error:
+                raise sqlite_fault(error, self.path) from error
 
     def written(self, rows: int) -> None:
         """Count committed rows, so that the log is checkpointed now and then."""
@@ -88,13 +93,13 @@ class Database:
 
     def close(self) -> None:
         """Close the connection."""
-        with self.turn, faults_of(self.path):
+        with self.turn, translate_errors(self.path):
             self._checkpointer.close()
             self.connection.close()
 
 
 @contextmanager
-def faults_of(path: Path) -> Generator[None]:
+def translate_errors(path: Path) -> Generator[None]:
     """Translate every error of SQLite's in the block into a fault about the file at `path`."""
     try:
         yield
@@ -102,12 +107,12 @@ def faults_of(path: Path) -> Generator[None]:
         raise sqlite_fault(error, path) from error
 
 
-def storable(value: _T) -> _T | str:
+def escape_surrogates(value: _T) -> _T | str:
     """`value`; in a text, characters that UTF-8 cannot encode become escapes. File names may have such."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-def newest_first(
+def listing_query(
     table: str,
     columns: str,
     order: str,
@@ -187,7 +192,7 @@ def _connect_sealed(path: Path, busy: float) -> sqlite3.Connection:
 
 
 def _open(path: Path, target: str, durability: Durability | None, busy: float) -> sqlite3.Connection:
-    with faults_of(path), ExitStack() as on_failure:
+    with translate_errors(path), ExitStack() as on_failure:
         connection = sqlite3.connect(
             target,
             uri=durability is None,
@@ -265,9 +270,9 @@ def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
     latest = migrations()[-1].number
     version = version_of(connection)
     if version > latest:
-        raise newer(path, version, latest)
+        raise newer_fault(path, version, latest)
     if version < latest and _is_sealed(path):
-        raise outdated(path)
+        raise outdated_fault(path)
     return version == latest
 
 

@@ -1,14 +1,14 @@
 """The event log: numbered events in a table, appended in a transaction, read in pages, followed as they come.
 
-Runs, sessions and jobs use it, each with a table of its own (docs/decisions/0038-one-journal.md says why).
-An event is committed before anybody is told of it, and its number follows the one before without a gap.
+Runs, sessions and jobs use it, each in its own table (docs/decisions/0038-one-journal.md says why).
+An event is committed before it is delivered, and numbers have no gaps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from failwell.journal.errors import damaged
-from failwell.journal.event import Event, decoded
+from failwell.journal.errors import damaged_fault
+from failwell.journal.event import Event, from_json
 from failwell.journal.sqlite.database import Database
 from failwell.journal.watch import Watch
 
@@ -56,8 +56,11 @@ class EventLog:
             connection.executemany(self._insert[1], rows)
 
     def last(self, base: int = 0, end: int = 1 << 62) -> int | None:
-        """The number of the latest event of a stream: the keys from `base` up to `end`."""
-        key = self._database.rows(self._last, (base, end))[0][0]
+        """The number of the latest event of a stream: the keys from `base` up to `end`.
+
+        To be called in a block of `Database.reading` or `Database.transaction`.
+        """
+        key = self._database.connection.execute(self._last, (base, end)).fetchone()[0]
         return None if key is None else key - base
 
     def read(
@@ -82,9 +85,9 @@ class EventLog:
             for key, type_, at, data, name in page:
                 after = key - base
                 try:
-                    value = decoded(data)
+                    value = from_json(data)
                 except ValueError as error:
-                    raise damaged(self._database.path, seq=after) from error
+                    raise damaged_fault(self._database.path, seq=after) from error
                 yield Event(after, type_, at, value, name)
             if len(page) < size:
                 return

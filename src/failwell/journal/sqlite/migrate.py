@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from failwell.journal.errors import newer
+from failwell.journal.errors import newer_fault
 
 
 class Migration(NamedTuple):
@@ -47,7 +47,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[Migratio
     with transaction(connection):
         version = version_of(connection)
         if version > latest:
-            raise newer(path, version, latest)
+            raise newer_fault(path, version, latest)
         for step in known:
             if step.number > version:
                 for statement in statements(step.file.read_text(encoding="utf-8")):

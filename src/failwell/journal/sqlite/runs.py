@@ -16,13 +16,26 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.journal.errors import sqlite_fault
-from failwell.journal.event import Event, Fact, decoded, encoded
+from failwell.journal.event import Event, Fact, from_json, to_json
 from failwell.journal.faults import Locked, RunExists, UnknownRun
-from failwell.journal.folder import JOURNAL, checked_id, run_folder
+from failwell.journal.folder import JOURNAL, check_run_id, run_folder
 from failwell.journal.lock import is_held, run_lock
-from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, newest_first, storable
+from failwell.journal.sqlite.database import (
+    BUSY_SECONDS,
+    Database,
+    Durability,
+    escape_surrogates,
+    listing_query,
+)
 from failwell.journal.sqlite.log import ONE_STATEMENT, PAGE, EventLog, follow
-from failwell.journal.status import Status, StatusFields, fold_status, prunable, seen_status, stored_statuses
+from failwell.journal.status import (
+    Status,
+    StatusFields,
+    fold_status,
+    mark_interrupted,
+    prune_statuses,
+    stored_statuses,
+)
 from failwell.journal.store import PruneResult, Run, Snapshot, Subject
 from failwell.journal.watch import Waker, Watch
 from failwell.runtime.suppress import suppress
@@ -84,23 +97,30 @@ class SqliteStore:
     ) -> list[Event]:
         from socket import gethostname
 
-        checked_id(run)
-        about = (subject, storable(workflow), storable(file), storable(digest), at, StatusFields().status)
+        check_run_id(run)
+        about = (
+            subject,
+            escape_surrogates(workflow),
+            escape_surrogates(file),
+            escape_surrogates(digest),
+            at,
+            StatusFields().status,
+        )
         with self._database.transaction() as connection:
             try:
                 key = connection.execute(
                     "INSERT INTO runs (id, subject, workflow, file, digest, started, status, pid, host, metadata)"
                     " VALUES (?,?,?,?,?,?,?,?,?,?)",
-                    (run, *about, os.getpid(), gethostname(), encoded(metadata or {})),
+                    (run, *about, os.getpid(), gethostname(), to_json(metadata or {})),
                 ).lastrowid
             except sqlite3.IntegrityError:
                 raise RunExists(run=run) from None
             for path, source in (sources or {}).items():
-                text = storable(source)
+                text = escape_surrogates(source)
                 text_digest = sha256(text.encode()).hexdigest()
                 connection.execute("INSERT OR IGNORE INTO sources VALUES (?,?)", (text_digest, text))
                 connection.execute(
-                    "INSERT INTO run_sources VALUES (?,?,?)", (key, storable(path), text_digest)
+                    "INSERT INTO run_sources VALUES (?,?,?)", (key, escape_surrogates(path), text_digest)
                 )
             stream = _Stream(cast("int", key), 0, StatusFields())
             events = self._add(run, stream, facts)
@@ -146,7 +166,7 @@ class SqliteStore:
         rows, events = _number(stream, facts)
         self._log.append(rows)
         if fields is not stream.fields:
-            self._database.connection.execute(_UPDATE, (*map(storable, fields), stream.key))
+            self._database.connection.execute(_UPDATE, (*map(escape_surrogates, fields), stream.key))
         stream.next += len(rows)
         stream.fields = fields
         return events
@@ -154,7 +174,9 @@ class SqliteStore:
     def snapshot(self, run: str, seq: int, state: str) -> None:
         with self._database.transaction() as connection:
             key = self._key(run)
-            connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?,?,?)", (key, seq, storable(state)))
+            connection.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (?,?,?)", (key, seq, escape_surrogates(state))
+            )
             connection.execute(
                 "DELETE FROM snapshots WHERE run = ?1 AND seq NOT IN"
                 " (SELECT seq FROM snapshots WHERE run = ?1 ORDER BY seq DESC LIMIT 2)",
@@ -176,22 +198,22 @@ class SqliteStore:
             return self._read(key, last)
 
         def has_ended() -> bool:
-            found = self._database.rows("SELECT ended FROM runs WHERE key = ?", (key,))
-            return not found or found[0][0] is not None
+            rows = self._database.rows("SELECT ended FROM runs WHERE key = ?", (key,))
+            return not rows or rows[0][0] is not None
 
         return follow(Watch(run_folder(self.folder, run)), read, after, is_over=has_ended, give_up=give_up)
 
     def latest_snapshot(self, run: str) -> Snapshot | None:
-        found = self._database.rows(
+        rows = self._database.rows(
             "SELECT seq, state FROM snapshots WHERE run = ? ORDER BY seq DESC LIMIT 1", (self._key(run),)
         )
-        return Snapshot(*found[0]) if found else None
+        return Snapshot(*rows[0]) if rows else None
 
     def run(self, run: str) -> Run:
-        found = self._database.rows(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608  (constants)
-        if not found:
+        rows = self._database.rows(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608  (constants)
+        if not rows:
             raise UnknownRun(run=run)
-        return seen_status(_read_run(found[0]), self.is_locked)
+        return mark_interrupted(_read_run(rows[0]), self.is_locked)
 
     def runs(
         self,
@@ -206,19 +228,20 @@ class SqliteStore:
     ) -> list[Run]:
         stored = stored_statuses(statuses)
         filters = {"subject": subject, "status": tuple(stored), "workflow": workflow, "started >=": since}
-        found: list[Run] = []
+        matches: list[Run] = []
         # Only its lock tells whether a run is running or interrupted. Then a page may have to be followed by more.
         size = None if limit is None else limit if Status.RUNNING not in stored else max(limit, PAGE)
         while True:
-            statement, values = newest_first(
+            statement, values = listing_query(
                 "runs", _COLUMNS, "started, id", filters=filters, prefix=prefix, before=before, limit=size
             )
             page = [
-                seen_status(_read_run(row), self.is_locked) for row in self._database.rows(statement, values)
+                mark_interrupted(_read_run(row), self.is_locked)
+                for row in self._database.rows(statement, values)
             ]
-            found += [run for run in page if not statuses or run.status in statuses]
-            if limit is None or size is None or len(page) < size or len(found) >= limit:
-                return found[:limit]
+            matches += [run for run in page if not statuses or run.status in statuses]
+            if limit is None or size is None or len(page) < size or len(matches) >= limit:
+                return matches[:limit]
             before = page[-1].id
 
     def sources(self, run: str) -> dict[str, str]:
@@ -250,7 +273,7 @@ class SqliteStore:
         deleted: list[str] = []
         live: list[str] = []
         events = 0
-        for run in self.runs(statuses=prunable(statuses))[keep:]:
+        for run in self.runs(statuses=prune_statuses(statuses))[keep:]:
             if before is not None and run.updated >= before:
                 continue
             removed = self._prune_one(run, dry_run=dry_run)
@@ -308,17 +331,17 @@ class SqliteStore:
         self._database.close()
 
     def _find(self, run: str) -> _Stream:
-        found = self._database.connection.execute(_FIND, (run,)).fetchone()
-        if found is None:
+        row = self._database.connection.execute(_FIND, (run,)).fetchone()
+        if row is None:
             raise UnknownRun(run=run)
-        key, last, *fields = found
+        key, last, *fields = row
         return _Stream(key, 0 if last is None else last + 1, StatusFields(*fields))
 
     def _key(self, run: str) -> int:
-        found = self._database.rows("SELECT key FROM runs WHERE id = ?", (run,))
-        if not found:
+        rows = self._database.rows("SELECT key FROM runs WHERE id = ?", (run,))
+        if not rows:
             raise UnknownRun(run=run)
-        return found[0][0]
+        return rows[0][0]
 
 
 def _number(stream: _Stream, facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...]], list[Event]]:
@@ -328,7 +351,7 @@ def _number(stream: _Stream, facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...
     rows: list[tuple[Any, ...]] = []
     events: list[Event] = []
     for type_, at, data in facts:
-        rows.append((base + seq, type_, at, encoded(data)))
+        rows.append((base + seq, type_, at, to_json(data)))
         events.append(Event(seq, type_, at, data))
         seq += 1
     return rows, events
@@ -340,7 +363,7 @@ def _read_run(row: Sequence[Any]) -> Run:
     fields: dict[str, Any] = dict(zip(_NAMES, values, strict=True))
     return Run(
         **fields,
-        metadata=decoded(metadata),
+        metadata=from_json(metadata),
         updated=fields["started"] if updated is None else updated,
         events=events or 0,
     )

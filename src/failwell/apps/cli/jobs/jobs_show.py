@@ -112,13 +112,13 @@ def show(args: Namespace) -> int:
         return Exit.DONE
     from failwell.apps.cli.capability_defects import blamed
     from failwell.delivery.plain import one_line
-    from failwell.journal.event import encoded
+    from failwell.journal.event import to_json
 
     shown = {name: value for name, value in told.items() if name not in ("error", "arguments")}
     if job.request.arguments:
-        shown["arguments"] = encoded(told["arguments"])
+        shown["arguments"] = to_json(told["arguments"])
     if result:
-        shown["result"] = encoded(result["result"])
+        shown["result"] = to_json(result["result"])
     if job.error is not None:
         shown["error"] = f"{job.error.kind}: {job.error.message}"
         shown["next"] = blamed(job.error, is_shown=True).user_action.detail

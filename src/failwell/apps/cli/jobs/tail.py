@@ -100,8 +100,8 @@ class _Telling:
 
     def _show(self, event: "Event") -> None:
         if self._args.format == "json":
-            from failwell.journal.event import encoded
+            from failwell.journal.event import to_json
 
-            say(encoded(as_json(event)))
+            say(to_json(as_json(event)))
         else:
             say(words(event, self._args.format))

@@ -1,7 +1,7 @@
--- Runs and sessions, what happened in them, and the files they were made from.
+-- Runs and sessions, their events, and the files they were made from.
 
 CREATE TABLE runs (
-    -- Never given twice, so that a writer that missed a deletion cannot write into another run.
+    -- Never reused, so that a writer that missed a deletion cannot write into another run.
     key           INTEGER PRIMARY KEY AUTOINCREMENT,
     id            TEXT NOT NULL UNIQUE,
     subject       TEXT NOT NULL CHECK (subject IN ('run', 'session')),
@@ -26,8 +26,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_start ON runs (subject, started DESC);
 CREATE INDEX runs_by_status ON runs (status);
 
--- The key of the run and the number of the event in one integer: a table with such a key is kept in order,
--- and adding to its end rewrites one page, where a key of two columns makes SQLite shuffle its neighbours.
+-- The key of the run and the number of the event in one integer: SQLite keeps the rows of such
+-- a table in order, and appending rewrites one page; a key of two columns would move neighbouring rows too.
 CREATE TABLE events (
     id   INTEGER PRIMARY KEY,
     type TEXT NOT NULL,

@@ -1,7 +1,7 @@
--- Jobs of the queue, what happened to them, how many stand where, and what they were seen to need.
+-- Jobs of the queue, their events, how many have each state, and the resources that they were measured to need.
 
 CREATE TABLE jobs (
-    -- The order in which they were handed in. The newest row is never deleted, so no number is given twice.
+    -- The order of submission. The newest row is never deleted, so no number is reused.
     key       INTEGER PRIMARY KEY,
     id        TEXT NOT NULL UNIQUE,
     instance  TEXT NOT NULL,
@@ -11,15 +11,15 @@ CREATE TABLE jobs (
     started   REAL,
     ended     REAL,
     attempt   INTEGER NOT NULL,
-    -- Attempts that the policy counts: those that somebody else ended are not among them.
+    -- Attempts that count for the retry policy; those that were ended for another job's sake do not.
     charged   INTEGER NOT NULL,
-    -- How often the host died under it.
+    -- How often the host died while it was running.
     losses    INTEGER NOT NULL,
     due       REAL,
     reason    TEXT,
     cancelled REAL,
     phase     TEXT,
-    -- Everything that was asked for, and what came of it: JSON.
+    -- The request and its outcome, as JSON.
     request   TEXT NOT NULL,
     result    TEXT,
     error     TEXT,
@@ -31,7 +31,7 @@ CREATE UNIQUE INDEX jobs_by_once ON jobs (once) WHERE once IS NOT NULL;
 
 CREATE TABLE job_events (
     seq  INTEGER PRIMARY KEY,
-    -- Nothing where it happened to a worker.
+    -- NULL for an event of a worker.
     job  INTEGER,
     type TEXT NOT NULL,
     at   REAL NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE job_counts (
 INSERT INTO job_counts VALUES
     ('pending', 0), ('running', 0), ('waiting', 0), ('completed', 0), ('failed', 0), ('cancelled', 0);
 
--- What other processes want of the one that runs the jobs.
+-- Requests of other processes to the host.
 CREATE TABLE job_wishes (
     key  INTEGER PRIMARY KEY AUTOINCREMENT,
     job  TEXT NOT NULL,
