@@ -5,6 +5,7 @@ An event is committed before it is delivered, and numbers have no gaps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from failwell.journal.errors import damaged_fault
@@ -77,21 +78,32 @@ class EventLog:
         Raises:
             StoreCorrupt: an event cannot be decoded.
         """
+        # A chain of pages: whoever iterates enters this class once a page, not once an event.
+        return chain.from_iterable(self._pages(after, limit, base, end, job))
+
+    def _pages(
+        self, after: int, limit: int | None, base: int, end: int, job: str | None
+    ) -> Iterator[list[Event]]:
         statement = self._page if job is None else self._page_of_job
         subject = () if job is None else (job,)
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
-            page = self._database.rows(statement, (base + after, end, *subject, size))
-            for key, type_, at, data, name in page:
-                after = key - base
-                try:
-                    value = from_json(data)
-                except ValueError as error:
-                    raise damaged_fault(self._database.path, seq=after) from error
-                yield Event(after, type_, at, value, name)
-            if len(page) < size:
+            rows = self._database.rows(statement, (base + after, end, *subject, size))
+            if rows:
+                yield self._decode(rows, base)
+                after = rows[-1][0] - base
+            if len(rows) < size:
                 return
             limit = None if limit is None else limit - size
+
+    def _decode(self, rows: Sequence[Sequence[Any]], base: int) -> list[Event]:
+        page: list[Event] = []
+        for key, type_, at, data, job in rows:
+            try:
+                page.append(Event(key - base, type_, at, from_json(data), job))
+            except ValueError as error:
+                raise damaged_fault(self._database.path, seq=key - base) from error
+        return page
 
 
 def follow(
