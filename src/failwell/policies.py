@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from failwell.decision.policy import Schedule as Schedule
     from failwell.decision.policy import Tries as Tries
     from failwell.decision.policy import decide as decide
+    from failwell.decision.policy_file import read_policy as read_policy
+    from failwell.decision.policy_file import read_policy_file as read_policy_file
     from failwell.decision.verdict import Ask as Ask
     from failwell.decision.verdict import Decision as Decision
     from failwell.decision.verdict import Evict as Evict
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from failwell.decision.verdict import GiveUp as GiveUp
     from failwell.decision.verdict import Park as Park
     from failwell.decision.verdict import Retry as Retry
-    from failwell.decision.written import read_policy as read_policy
     from failwell.runtime.call_guard import ClosedOff as ClosedOff
     from failwell.runtime.call_guard import Guard as Guard
     from failwell.runtime.call_guard import GuardState as GuardState
@@ -88,7 +89,8 @@ else:
             "Tries": "failwell.decision.policy",
             "decide": "failwell.decision.policy",
             "keyed": "failwell.runtime.operation",
-            "read_policy": "failwell.decision.written",
+            "read_policy": "failwell.decision.policy_file",
+            "read_policy_file": "failwell.decision.policy_file",
             "watch": "failwell.runtime.loop",
         },
     )
