@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from tools.docs.api import modules
 from tools.docs.kinds import namespaces
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "kinds.md": "tools.docs.kinds:kinds_page",
     **{f"kinds/{name}.md": f"tools.docs.kinds:namespace_page:{name}" for name in namespaces()},
+    "api.md": "tools.docs.api:api_page",
+    **{f"api/{name}.md": f"tools.docs.api:module_page:{name}" for name in modules()},
     "rosetta.md": "tools.docs.kinds:rosetta_page",
     "acceptance.md": "tools.acceptance:acceptance_page",
     "cli.md": "tools.docs.cli:cli_page",
