@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.memory.machine import Machine
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.store.rows import job_values
+from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.jobs.store.store import Profile
 from failwell.jobs.worker.supervisor import Supervision
 from tests.jobs.workers import SAMPLES, is_alive, until
@@ -162,3 +165,9 @@ async def a_holder(script: str, mb: int) -> AsyncGenerator[None]:
         yield
     finally:
         await other.communicate(b"")
+
+
+def change_stored(store: SqliteJobs, **changes: Any) -> None:
+    """Let the oldest unfinished job be stored as something else, as another process would have."""
+    job = store.unfinished()[0]
+    store.commit([job_values(replace(job, **changes), job.state)])

@@ -14,7 +14,7 @@ from failwell.capability import (
     CapabilityResourceError,
     CapabilityTransientError,
 )
-from failwell.jobs.worker.worker import FileHandle, Logged, Measured, Progress, Used
+from failwell.jobs.worker.worker import FileHandle, Measured, OutputLine, Progress, Used
 from tests.jobs.workers import SAMPLES, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {
@@ -271,7 +271,7 @@ def test_what_a_call_prints_and_logs_is_told_with_its_job_and_never_mistaken_for
         async with a_worker() as (worker, told):
             await worker.call("one", action="talk")
             await worker.call("two", {"lines": 2000}, action="shout")
-        return told.of(Logged)
+        return told.of(OutputLine)
 
     lines = run(work())
 
@@ -333,11 +333,11 @@ def test_what_a_capability_forks_may_print_and_cannot_disturb_its_answers() -> N
 
     assert made == [0] * 20
     assert after == 2
-    lines = [one.text for one in told.of(Logged)]
+    lines = [one.text for one in told.of(OutputLine)]
     assert sorted(one for one in lines if one.startswith("forked ") and one != "forked too") == sorted(
         f"forked {n}" for n in range(20)
     )
-    assert [one.text for one in told.of(Logged) if one.job == "one"] == [f"parent {n}" for n in range(20)]
+    assert [one.text for one in told.of(OutputLine) if one.job == "one"] == [f"parent {n}" for n in range(20)]
     assert told.of(Progress) == []
 
 

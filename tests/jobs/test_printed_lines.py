@@ -5,8 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.output import MOST_BYTES, MOST_LINES, Lines, Printed, read_lines, read_worker_lines, shown
-from failwell.jobs.worker.worker import Logged
+from failwell.jobs.output import (
+    MOST_BYTES,
+    MOST_LINES,
+    Lines,
+    read_lines,
+    read_worker_lines,
+    shown,
+)
+from failwell.jobs.worker.worker import OutputLine
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, run, until
@@ -14,12 +21,14 @@ from tests.jobs.workers import SAMPLES, run, until
 SAMPLE = Manifest(name="sample", object="sample:Sample", path=(SAMPLES,))
 
 
-def _said(lines: list[Printed]) -> list[tuple[str, str]]:
+def _said(lines: list[OutputLine]) -> list[tuple[str, str]]:
     return [(one.stream, one.text) for one in lines]
 
 
-def _a_line(text: str, job: str | None = "one") -> Logged:
-    return Logged(instance="sample", session="s", job=job, stream="stdout", level="", logger="", text=text)
+def _a_line(text: str, job: str | None = "one") -> OutputLine:
+    return OutputLine(
+        instance="sample", session="s", job=job, stream="stdout", level="", logger="", text=text
+    )
 
 
 def test_the_lines_of_a_job_can_be_read_as_soon_as_it_is_over(tmp_path: Path) -> None:
@@ -48,7 +57,7 @@ def test_the_lines_of_a_job_can_be_read_as_soon_as_it_is_over(tmp_path: Path) ->
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def _everything(folder: Path, job: str) -> list[Printed]:
+def _everything(folder: Path, job: str) -> list[OutputLine]:
     # What comes past Python may be read when its job is over, and is then the worker's.
     return read_lines(folder, job) + read_worker_lines(folder, "sample")
 

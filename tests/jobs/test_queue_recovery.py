@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from failwell.jobs.job import JobState
+from failwell.jobs.store.rows import moment
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.processes.tree import descendants
-from tests.jobs.queues import a_capability, a_runtime, types
+from tests.jobs.queues import a_capability, a_runtime, change_stored, types
 from tests.jobs.workers import is_alive, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,8 +105,7 @@ def test_a_job_under_which_the_host_keeps_dying_is_not_started_for_ever(tmp_path
             jobs.pause()
             job = await jobs.submit("other", {"value": 1})
         store = SqliteJobs(tmp_path / "state")
-        row = store.open_rows()[0]
-        store.commit([row._replace(state="running", attempt=5, losses=4)])
+        change_stored(store, state=JobState.RUNNING, attempt=5, losses=4)
         store.close()
         async with a_runtime(tmp_path) as jobs:
             ended = await jobs.wait(job.id)
@@ -126,7 +126,7 @@ def test_what_waited_goes_on_waiting(tmp_path: Path, state: str) -> None:
             job = await jobs.submit("worker", {"value": 1})
         store = SqliteJobs(tmp_path / "state")
         far = float(int(time.time()) + 3600)
-        store.commit([store.open_rows()[0]._replace(state=state, due=far if state == "waiting" else None)])
+        change_stored(store, state=JobState(state), not_before=moment(far) if state == "waiting" else None)
         store.close()
         async with a_runtime(tmp_path) as jobs:
             held = jobs.job(job.id)

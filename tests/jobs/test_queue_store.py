@@ -4,16 +4,17 @@ import asyncio
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from failwell.jobs.client import Desk
-from failwell.jobs.job import JobRequest, JobState
+from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.registry import Shelf
 from failwell.jobs.runtime import Runtime
+from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.jobs.store.store import Row
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 
@@ -31,8 +32,8 @@ class _Interrupted(SqliteJobs):
 
     between: Any = None
 
-    def open_rows(self, after: int = 0) -> list[Row]:
-        found = super().open_rows(after)
+    def unfinished(self, after: int = 0) -> list[Job]:
+        found = super().unfinished(after)
         if self.between is not None:
             happens, self.between = self.between, None
             happens()
@@ -172,12 +173,11 @@ def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_p
     async def work() -> None:
         desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
         old = desk.submit(JobRequest(instance="worker"))
-        row = desk.store.open_rows()[0]
         ended = [
-            row._replace(key=None, was=None, id=f"x{number}", state="completed", ended=1.0)
+            replace(old, key=None, id=JobId(f"x{number}"), state=JobState.COMPLETED, completed_at=moment(1.0))
             for number in range(3)
         ]
-        desk.store.commit(ended)
+        desk.store.commit([job_values(job, None) for job in ended])
         store = _Asked(tmp_path / "state")
         async with Runtime(store, shelf=tmp_path / "nothing", probe=OutsideWorld()) as jobs:
             for _ in range(3):
@@ -199,6 +199,6 @@ class _Asked(SqliteJobs):
         super().__init__(folder)
         self.asked: list[int] = []
 
-    def open_rows(self, after: int = 0) -> list[Row]:
+    def unfinished(self, after: int = 0) -> list[Job]:
         self.asked.append(after)
-        return super().open_rows(after)
+        return super().unfinished(after)

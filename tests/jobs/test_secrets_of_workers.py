@@ -9,7 +9,7 @@ import pytest
 
 import failwell
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.worker.worker import Logged, Progress
+from failwell.jobs.worker.worker import OutputLine, Progress
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until
@@ -42,7 +42,7 @@ def test_a_secret_is_in_no_progress_and_no_line() -> None:
     async def work() -> Any:
         async with a_worker("odd:Odd", env=ENV, secrets={"ITS_WORD": SECRET}) as (worker, told):
             result = await worker.call("one", action="say_secret")
-            lines = [one.text for one in told.of(Logged)]
+            lines = [one.text for one in told.of(OutputLine)]
             return result, lines, [one.message for one in told.of(Progress)]
 
     result, lines, messages = run(work())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.worker.startup import BOOT
-from failwell.jobs.worker.worker import Logged
+from failwell.jobs.worker.worker import OutputLine
 from failwell.processes.worker import WorkerProcess
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 
@@ -56,7 +56,7 @@ def test_a_signal_handler_may_print_while_something_is_being_printed() -> None:
     async def work() -> Any:
         async with a_worker("rough:Rough") as (worker, told):
             lines, rung = await worker.call("one", {"seconds": 0.7}, action="print_from_alarms", timeout=30)
-        texts = [one.text for one in told.of(Logged) if one.job == "one"]
+        texts = [one.text for one in told.of(OutputLine) if one.job == "one"]
         return lines, rung, texts
 
     lines, rung, texts = run(work())

@@ -13,7 +13,7 @@ import failwell
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityTimeoutError
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
-from failwell.jobs.worker.worker import Died, Logged, Progress, Ready, Started, WorkerState
+from failwell.jobs.worker.worker import Died, OutputLine, Progress, Ready, Started, WorkerState
 from failwell.processes.tree import descendants
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 
@@ -223,7 +223,7 @@ def test_what_is_printed_while_starting_is_told() -> None:
     async def work() -> Any:
         async with a_worker(config={"say": ["loading the model"]}) as (worker, told):
             await worker.start()
-        return [(one.stream, one.text, one.job) for one in told.of(Logged)]
+        return [(one.stream, one.text, one.job) for one in told.of(OutputLine)]
 
     assert run(work()) == [("stdout", "loading the model", None)]
 

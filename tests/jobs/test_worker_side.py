@@ -8,7 +8,7 @@ import pytest
 
 from failwell.jobs.child.shares import Shares
 from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker.worker import Logged
+from failwell.jobs.worker.worker import OutputLine
 from tests.jobs.workers import a_worker, run, until
 
 
@@ -26,7 +26,7 @@ def test_bytes_that_are_printed_are_heard_as_the_text_they_are() -> None:
     async def work() -> Any:
         async with a_worker("odd:Odd") as (worker, told):
             made = await worker.call("one", action="bytes_out")
-            return made, [(one.stream, one.text, one.job) for one in told.of(Logged)]
+            return made, [(one.stream, one.text, one.job) for one in told.of(OutputLine)]
 
     made, heard = run(work())
 

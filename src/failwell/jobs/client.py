@@ -5,16 +5,17 @@ job waits for the next one.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
-from failwell.jobs.job import Job, JobRequest, JobState, new_job_id
+from failwell.jobs.job import Job, JobId, JobRequest, JobState, new_job_id
 from failwell.jobs.platform import check_here
-from failwell.jobs.queue.entry import Entry
 from failwell.jobs.registry import Shelf
 from failwell.jobs.request import check_request
-from failwell.jobs.store.store import Draft, JobStore
+from failwell.jobs.store.rows import job_values, moment
+from failwell.jobs.store.store import JobStore
 from failwell.journal.event import Event
 
 
@@ -38,17 +39,18 @@ class Desk:
         check_here(manifest)
         if not self.shelf.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
-        entry = Entry(new_job_id(), request, time(), 0)
-        done = self.store.commit([entry.row()], [Draft(entry.id, "submitted", entry.submitted)])
+        now = time()
+        job = Job(id=JobId(new_job_id()), request=request, state=JobState.PENDING, submitted_at=moment(now))
+        done = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
         self.store.ring()
-        found = self.find(done.twins.get(entry.id, entry.id))
-        check_same(found.id, found.request, request)
-        return found
+        if job.id not in done.twins:
+            return replace(job, key=done.keys[job.id])
+        before = self.find(done.twins[job.id])
+        check_same(before.id, before.request, request)
+        return before
 
     def again(self, job: str) -> Job:
         """Hand in the same work as a new job."""
-        from dataclasses import replace
-
         before = self.find(job)
         control = {**before.request.control, "resubmitted": before.id}
         return self.submit(replace(before.request, key=None, deadline=None, control=control))
@@ -79,12 +81,20 @@ class Desk:
 
     def _cancel_here(self, job: str) -> bool:
         """Nobody runs the jobs, and while we hold the lock nobody can begin to."""
-        row = next((one for one in self.store.open_rows() if one.id == job), None)
-        if row is None:
+        found = self.find(job)
+        if found.state.is_final:
             return False
         now = time()
-        ended = row._replace(state=JobState.CANCELLED.value, ended=now, cancelled=now, due=None, reason=None)
-        self.store.commit([ended], [Draft(job, JobState.CANCELLED.value, now)])
+        ended = replace(
+            found,
+            state=JobState.CANCELLED,
+            completed_at=moment(now),
+            cancel_requested_at=moment(now),
+            not_before=None,
+            block_reason=None,
+        )
+        event = Event(0, JobState.CANCELLED.value, now, {}, job)
+        self.store.commit([job_values(ended, found.state)], [event])
         return True
 
     def follow(

@@ -118,6 +118,12 @@ class Job:
     """Why a job that could run does not."""
     cancel_requested_at: datetime | None = None
     cancel_phase: CancelPhase | None = None
+    key: int | None = None
+    """Its number in the store, which rises from job to job; `None` until it is stored."""
+    charged: int = 0
+    """How many attempts count against those that it may fail."""
+    losses: int = 0
+    """How often its host died while it ran."""
 
     @property
     def retry_count(self) -> int:

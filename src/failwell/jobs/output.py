@@ -12,15 +12,15 @@ import os
 import re
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from dataclasses import replace
 from json import loads
 from pathlib import Path
 from time import time
 from typing import Any, cast
 
 from failwell.fault.base import Fault
-from failwell.fault.frozen import frozen
 from failwell.jobs.worker.environment import SHORTEST_SECRET
-from failwell.jobs.worker.worker import Logged
+from failwell.jobs.worker.worker import OutputLine
 from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
 from failwell.report.redact import mask_known, register_secret
@@ -59,26 +59,12 @@ _REMEMBERED = 64
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
-@frozen
-class Printed:
-    """One line that a capability printed or logged."""
-
-    n: int
-    at: float
-    """Seconds since 1970."""
-    stream: str
-    """`stdout`, `stderr` or `log`."""
-    text: str
-    level: str = ""
-    logger: str = ""
-
-
-def read_lines(folder: Path, job: str, after: int = 0) -> list[Printed]:
+def read_lines(folder: Path, job: str, after: int = 0) -> list[OutputLine]:
     """The last lines of a job that came after number `after`; `folder` is the store's."""
     return _read(_file(folder, job), after)
 
 
-def read_worker_lines(folder: Path, instance: str, after: int = 0) -> list[Printed]:
+def read_worker_lines(folder: Path, instance: str, after: int = 0) -> list[OutputLine]:
     """The last lines of a worker that belong to no job."""
     return _read(_file(folder, f"worker-{instance}"), after)
 
@@ -92,7 +78,7 @@ class Lines:
         self._dirty: dict[str, _Tail] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, event: Logged, job: str | None) -> None:
+    def add(self, event: OutputLine, job: str | None) -> None:
         """Keep one line; of a worker where it is not known which job it belongs to."""
         name = f"worker-{event.instance}" if job is None else job
         if _NAME.fullmatch(name) is None:
@@ -130,25 +116,18 @@ class _Tail:
         self._file = file
         # A job that is tried again, or whose host was started again, goes on where it was.
         before = _read(file, 0)
-        self._held: deque[Printed] = deque(before, MOST_LINES)
+        self._held: deque[OutputLine] = deque(before, MOST_LINES)
         self._bytes = sum(len(one.text) + _OVERHEAD for one in before)
         self._in_file = 2 * self._bytes
         """About: names and escapes take room too. It decides when the file is written anew, and no more."""
         self._number = before[-1].n if before else 0
         self._fresh = 0
 
-    def add(self, event: Logged) -> None:
+    def add(self, event: OutputLine) -> None:
         self._number += 1
         if len(self._held) == MOST_LINES:
             self._forget()
-        line = Printed(
-            n=self._number,
-            at=round(time(), 3),
-            stream=event.stream,
-            text=event.text,
-            level=event.level,
-            logger=event.logger,
-        )
+        line = replace(event, n=self._number, at=round(time(), 3))
         self._held.append(line)
         self._bytes += len(line.text) + _OVERHEAD
         self._fresh += 1
@@ -185,7 +164,7 @@ def _write(file: Path, text: str, how: int) -> None:
         out.write(text)
 
 
-def _line(line: Printed) -> str:
+def _line(line: OutputLine) -> str:
     told: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
     if line.level:
         told["level"] = line.level
@@ -198,16 +177,16 @@ def _file(folder: Path, name: str) -> Path:
     return folder / LINES / f"{name}.jsonl"
 
 
-def _read(file: Path, after: int) -> list[Printed]:
+def _read(file: Path, after: int) -> list[OutputLine]:
     try:
         rows = file.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return []
-    found: list[Printed] = []
+    found: list[OutputLine] = []
     for row in rows:
         try:
             told = cast("dict[str, Any]", loads(row))
-            line = Printed(**told)
+            line = OutputLine(**told)
         except (ValueError, TypeError):
             # Half a line: its other half is being written, or never will be.
             continue

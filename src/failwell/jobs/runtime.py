@@ -36,7 +36,7 @@ from failwell.jobs.store.rows import read_result
 from failwell.jobs.store.sqlite import open_jobs
 from failwell.jobs.store.store import JobStore
 from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker.worker import Died, Logged, Measured, Ready, WorkerEvent
+from failwell.jobs.worker.worker import Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
 
 Given = JobStore | str | os.PathLike[str] | None
@@ -188,7 +188,7 @@ class Hosting:
     # -------------------------------------------------------------- what workers tell
 
     def _heard(self, station: Station, event: WorkerEvent) -> None:
-        if isinstance(event, Logged):
+        if isinstance(event, OutputLine):
             self._keep_line(station, event)
             return
         if isinstance(event, Measured | Died):
@@ -198,7 +198,7 @@ class Hosting:
         if isinstance(event, Ready | Died):
             self._draw()
 
-    def _keep_line(self, station: Station, event: Logged) -> None:
+    def _keep_line(self, station: Station, event: OutputLine) -> None:
         # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
         only = next(iter(station.entries)) if len(station.entries) == 1 else None
         self._lines.add(event, event.job or only)

@@ -1,12 +1,11 @@
 """One job that has not ended, as the queue holds it: the only thing about a job that changes in place."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.rows import kept_request, kept_result, moment, read_request, read_result
-from failwell.jobs.store.store import Row
+from failwell.jobs.store.rows import kept_request, kept_result, moment, read_result
+from failwell.jobs.store.store import Values
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """A job on its way. `row` is what the store is told, `job` is what callers are."""
+    """A job that has not ended. `values` is what the store writes of it, `job` is what callers see."""
 
     __slots__ = (
         "accepted",
@@ -38,7 +37,6 @@ class Entry:
         "message",
         "phase",
         "place",
-        "priority",
         "progress",
         "reason",
         "request",
@@ -67,7 +65,6 @@ class Entry:
         self.key: int | None = None
         self.was: str | None = None
         self.state = JobState.PENDING
-        self.priority = request.priority
         self.started: float | None = None
         self.ended: float | None = None
         self.attempt = 0
@@ -101,40 +98,26 @@ class Entry:
         """Where the items of a stream go."""
 
     @classmethod
-    def of(cls, row: Row, sequence: int) -> "Entry":
-        """The entry of a job that was kept before this host began."""
-        made = cls(row.id, read_request(row), row.submitted, sequence)
-        made.key, made.was, made.state = row.key, row.state, JobState(row.state)
-        made.started, made.attempt, made.charged, made.losses = (
-            row.started,
-            row.attempt,
-            row.charged,
-            row.losses,
-        )
-        made.due, made.cancelled = row.due, row.cancelled
-        made.wanted = 1
-        return made
-
-    @classmethod
-    def of_job(cls, job: Job) -> "Entry":
-        """The entry of a job that has ended."""
-        made = cls(job.id, job.request, job.submitted_at.timestamp(), 0)
-        made.state, made.attempt, made.error = job.state, job.attempt, job.error
-        made.started = None if job.started_at is None else job.started_at.timestamp()
-        made.ended = None if job.completed_at is None else job.completed_at.timestamp()
+    def of(cls, job: Job, sequence: int = 0) -> "Entry":
+        """The entry of a job that is in the store."""
+        made = cls(job.id, job.request, job.submitted_at.timestamp(), sequence)
+        made.key, made.was, made.state, made.wanted = job.key, job.state.value, job.state, 1
+        made.attempt, made.charged, made.losses = job.attempt, job.charged, job.losses
+        made.started, made.ended = _seconds(job.started_at), _seconds(job.completed_at)
+        made.due, made.cancelled = _seconds(job.not_before), _seconds(job.cancel_requested_at)
+        made.error, made.progress = job.error, job.progress
         made.result = kept_result(job.result) if job.state is JobState.COMPLETED else None
-        made.progress = job.progress
         return made
 
-    def row(self) -> Row:
-        """What the store keeps of it."""
-        return Row(
-            self.key,
+    def values(self) -> Values:
+        """What the store writes of it; `failwell.jobs.store.rows.job_values` is the same for a `Job`."""
+        return (
             self.was,
+            self.key,
             self.id,
             self.request.instance,
             self.state.value,
-            self.priority,
+            self.request.priority,
             self.submitted,
             self.started,
             self.ended,
@@ -169,6 +152,9 @@ class Entry:
             block_reason=self.reason,
             cancel_requested_at=_maybe(self.cancelled),
             cancel_phase=self.phase,
+            key=self.key,
+            charged=self.charged,
+            losses=self.losses,
         )
 
     @property
@@ -203,8 +189,9 @@ class Entry:
             self.progress = 1.0
 
 
-Told = Callable[[Entry], None]
-
-
 def _maybe(at: float | None) -> datetime | None:
     return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()

@@ -79,7 +79,7 @@ class Line:
 
     def rank(self, entry: Entry) -> float:
         """Smaller goes first."""
-        return entry.since - entry.priority * self._age
+        return entry.since - entry.request.priority * self._age
 
     def first(self, instance: str) -> Entry | None:
         """Who is next of one instance."""

@@ -7,6 +7,7 @@ not on record.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from itertools import islice
 from time import time
 from typing import Any
@@ -126,9 +127,9 @@ class Outside:
         """Take up what an earlier host left: what waits goes on waiting, what was running is begun anew."""
         # Whatever is older and has not ended is read here, and need not be looked for again.
         self._state.newest = self._state.store.last_key()
-        for row in self._state.store.open_rows():
-            self._state.newest = max(self._state.newest, row.key or 0)
-            self._take_up(Entry.of(row, self._state.number()), began=row.state == JobState.RUNNING)
+        for job in self._state.store.unfinished():
+            self._state.newest = max(self._state.newest, job.key or 0)
+            self._take_up(Entry.of(job, self._state.number()), began=job.state is JobState.RUNNING)
         self._state.wake()
 
     def _take_up(self, entry: Entry, *, began: bool) -> None:
@@ -173,14 +174,14 @@ class Outside:
             return
         try:
             # In this order: a job is on record before anybody can want it cancelled.
-            wishes, rows = self._state.store.wishes(), self._state.store.open_rows(self._state.newest)
+            wishes, jobs = self._state.store.wishes(), self._state.store.unfinished(self._state.newest)
         except Fault:
             # The store is away for a moment. The next look, a second later at the most, finds the same.
             return
-        for row in rows:
-            self._state.newest = max(self._state.newest, row.key or 0)
-            if row.id not in self._state.live:
-                self._take_up(Entry.of(row, self._state.number()), began=False)
+        for job in jobs:
+            self._state.newest = max(self._state.newest, job.key or 0)
+            if job.id not in self._state.live:
+                self._take_up(Entry.of(job, self._state.number()), began=False)
         for wish in wishes:
             if wish.wish == "cancel":
                 self._cancel(wish.job)
@@ -450,7 +451,7 @@ class Queue:
             return False
         if not is_priority(priority):
             check_request(JobRequest(instance=entry.request.instance, priority=priority))
-        entry.priority = priority
+        entry.request = replace(entry.request, priority=priority)
         self._record.say(entry, "reordered", {"priority": priority})
         if entry.block != FREEING and (entry.due or 0) <= self._state.now():
             self._state.line.add(entry)

@@ -6,7 +6,6 @@ jobs that were running are told, and written once it is back.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from json import loads
 from typing import Any
 
 from failwell.fault.base import Fault
@@ -15,8 +14,7 @@ from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
 from failwell.jobs.queue.state import State
-from failwell.jobs.store.store import Draft
-from failwell.journal.event import Event, to_json
+from failwell.journal.event import Event
 from failwell.report.describe import describe
 from failwell.report.revive import translate
 
@@ -32,7 +30,7 @@ class Record:
         self.hub = hub
         self._look_outside = look_outside
         self.dirty: dict[str, Entry] = {}
-        self._drafts: list[Draft] = []
+        self._events: list[Event] = []
         self.trouble: Fault | None = None
         """Why the store does not take anything, if so."""
         self.is_wedged = False
@@ -64,23 +62,23 @@ class Record:
 
     def write(self, starting: list[Entry]) -> bool:
         """Put everything on record; whether that went well."""
-        rows, drafts, learned = (
+        rows, events, learned = (
             list(self.dirty.values()),
-            self._drafts,
+            self._events,
             list(self._state.book.learned.values()),
         )
         granted = list(self.granted)
-        if not rows and not drafts and not granted:
+        if not rows and not events and not granted:
             # What was learned can wait for the next thing that happens.
             self.trouble = None
             return True
         try:
-            done = self._state.store.commit([entry.row() for entry in rows], drafts, learned, granted)
+            done = self._state.store.commit([entry.values() for entry in rows], events, learned, granted)
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
         self.trouble, self.is_wedged = None, False
-        self.dirty, self._drafts = {}, []
+        self.dirty, self._events = {}, []
         self.granted.difference_update(granted)
         self._state.book.learned.clear()
         for entry in rows:
@@ -97,10 +95,10 @@ class Record:
                 entry.accepted = None
             if entry.is_over:
                 self.settle(entry)
-        kept = [one for one in drafts if one.job not in done.twins]
+        kept = [one for one in events if one.job not in done.twins]
         first = done.last - len(kept) + 1
         if self.hub.is_heard:
-            self.hub.publish(_numbered(kept, first))
+            self.hub.publish([one._replace(seq=first + index) for index, one in enumerate(kept)])
         self.hub.last = done.last
         if done.keys:
             self._see(done.keys.values())
@@ -142,7 +140,7 @@ class Record:
             kept = self._state.store.find(job)
             if kept is None or not kept.state.is_final:
                 raise self.trouble or UnknownJob(job=job)
-            found = Entry.of_job(kept)
+            found = Entry.of(kept)
         check_same(found.id, found.request, asked)
         return found
 
@@ -155,7 +153,7 @@ class Record:
             self._state.book.forget(station)
             entry.never_began()
             self._state.line.add(entry)
-        self._drafts = [one for one in self._drafts if not (one.type == "started" and one.job in begun)]
+        self._events = [one for one in self._events if not (one.type == "started" and one.job in begun)]
         now = self._state.loop.time()
         if self.trouble is None:
             self._trouble_since = now
@@ -174,7 +172,7 @@ class Record:
 
     def _try_again(self) -> None:
         self._retry = None
-        if self.is_wedged and not self.dirty and not self._drafts:
+        if self.is_wedged and not self.dirty and not self._events:
             # Nothing is left to write, so the store is asked whether it is well again.
             try:
                 self._state.store.commit()
@@ -188,7 +186,7 @@ class Record:
         self.dirty.pop(entry.id, None)
         self._state.live.pop(entry.id, None)
         self._state.line.leave(entry)
-        self._drafts = [one for one in self._drafts if one.job != entry.id]
+        self._events = [one for one in self._events if one.job != entry.id]
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)
         entry.state = JobState.CANCELLED
@@ -210,14 +208,8 @@ class Record:
 
     def say(self, entry: Entry, what: str, data: Mapping[str, Any] | None = None) -> None:
         self.dirty[entry.id] = entry
-        self._drafts.append(Draft(entry.id, what, self._state.now(), "{}" if data is None else to_json(data)))
+        self._events.append(Event(0, what, self._state.now(), data or {}, entry.id))
 
     def tell_of_worker(self, what: str, data: Mapping[str, Any]) -> None:
-        self._drafts.append(Draft("", what, self._state.now(), to_json(data)))
+        self._events.append(Event(0, what, self._state.now(), data))
         self._state.wake()
-
-
-def _numbered(drafts: list[Draft], first: int) -> list[Event]:
-    return [
-        Event(first + index, one.type, one.at, loads(one.data), one.job) for index, one in enumerate(drafts)
-    ]

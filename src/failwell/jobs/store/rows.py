@@ -1,13 +1,13 @@
-"""Jobs between memory and the store: a request as JSON, a row as a job."""
+"""Jobs between memory and the store: requests and results as JSON, a job as the values of a row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from json import loads
 from pathlib import Path
 from typing import Any, cast
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.store import Row
+from failwell.jobs.store.store import Values
 from failwell.jobs.worker.worker import FileHandle
 from failwell.journal.event import to_json
 from failwell.report.record import ErrorReport
@@ -51,42 +51,69 @@ def kept_request(request: JobRequest) -> str:
     return to_json(told)
 
 
-def read_request(row: Row) -> JobRequest:
-    """The request that a row was made of."""
-    told = cast("dict[str, Any]", loads(row.request))
-    deadline = told.get("deadline")
-    return JobRequest(
-        instance=row.instance,
-        arguments=told["arguments"],
-        action=told.get("action", "execute"),
-        stream=told.get("stream", False),
-        priority=row.priority,
-        timeout=told.get("timeout"),
-        deadline=None if deadline is None else moment(deadline),
-        key=row.once,
-        run=told.get("run"),
-        actor=told.get("actor"),
-        control=told.get("control", {}),
+def job_values(job: Job, was: JobState | None) -> Values:
+    """What the store writes of a job that was stored in the state `was` last."""
+    return (
+        None if was is None else was.value,
+        job.key,
+        job.id,
+        job.request.instance,
+        job.state.value,
+        job.request.priority,
+        job.submitted_at.timestamp(),
+        _seconds(job.started_at),
+        _seconds(job.completed_at),
+        job.attempt,
+        job.charged,
+        job.losses,
+        _seconds(job.not_before),
+        job.block_reason,
+        _seconds(job.cancel_requested_at),
+        None if job.cancel_phase is None else job.cancel_phase.value,
+        kept_request(job.request),
+        None if job.result is None else kept_result(job.result),
+        None if job.error is None else job.error.to_json(),
+        job.request.key,
     )
 
 
-def read_job(row: Row) -> Job:
-    """The job that a row tells of."""
+def read_job(row: Sequence[Any]) -> Job:
+    """The job of a row, whose values are in the order of `COLUMNS`."""
+    (
+        key, job, instance, state, priority, submitted, started, ended, attempt, charged, losses,
+        due, reason, cancelled, phase, request, result, error, once,
+    ) = row  # fmt: skip
+    told = cast("dict[str, Any]", loads(request))
     return Job(
-        id=JobId(row.id),
-        request=read_request(row),
-        state=JobState(row.state),
-        submitted_at=moment(row.submitted),
-        started_at=_maybe(row.started),
-        completed_at=_maybe(row.ended),
-        attempt=row.attempt,
-        not_before=_maybe(row.due),
-        progress=1.0 if row.state == JobState.COMPLETED else 0.0,
-        result=None if row.result is None else read_result(row.result),
-        error=None if row.error is None else ErrorReport.read(row.error),
-        block_reason=row.reason,
-        cancel_requested_at=_maybe(row.cancelled),
-        cancel_phase=None if row.phase is None else CancelPhase(row.phase),
+        id=JobId(job),
+        request=JobRequest(
+            instance=instance,
+            arguments=told["arguments"],
+            action=told.get("action", "execute"),
+            stream=told.get("stream", False),
+            priority=priority,
+            timeout=told.get("timeout"),
+            deadline=_maybe(told.get("deadline")),
+            key=once,
+            run=told.get("run"),
+            actor=told.get("actor"),
+            control=told.get("control", {}),
+        ),
+        state=JobState(state),
+        submitted_at=moment(submitted),
+        started_at=_maybe(started),
+        completed_at=_maybe(ended),
+        attempt=attempt,
+        not_before=_maybe(due),
+        progress=1.0 if state == JobState.COMPLETED else 0.0,
+        result=None if result is None else read_result(result),
+        error=None if error is None else ErrorReport.read(error),
+        block_reason=reason,
+        cancel_requested_at=_maybe(cancelled),
+        cancel_phase=None if phase is None else CancelPhase(phase),
+        key=key,
+        charged=charged,
+        losses=losses,
     )
 
 
@@ -151,3 +178,7 @@ def moment(at: float) -> datetime:
 
 def _maybe(at: float | None) -> datetime | None:
     return None if at is None else moment(at)
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()

@@ -27,9 +27,9 @@ from failwell.jobs.store.prune import (
     together,
 )
 from failwell.jobs.store.rows import read_job
-from failwell.jobs.store.store import Committed, Draft, Forgotten, Profile, Row, Wish
+from failwell.jobs.store.store import COLUMNS, Committed, Forgotten, Profile, Values, Wish
 from failwell.journal.errors import damaged_fault
-from failwell.journal.event import Event
+from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import Holder, ProcessLock, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
@@ -43,10 +43,7 @@ HOST = "host"
 """Where the process that runs the jobs listens; what it writes itself is not to wake it."""
 _MOMENT = 0.02
 """Seconds that an event loop may stand still for the sake of another process."""
-_COLUMNS = (
-    "key, id, instance, state, priority, submitted, started, ended, attempt, charged, losses, due, reason,"
-    " cancelled, phase, request, result, error, once"
-)
+_COLUMNS = ", ".join(COLUMNS)
 _BRIEF = _COLUMNS.replace(" result,", " NULL,")
 _INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
 _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, attempt = ?, charged = ?, losses = ?,
@@ -54,6 +51,8 @@ _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, atte
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
 _GRANTED = "DELETE FROM job_wishes WHERE key = ?"
+_WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
+"""Where in `Values` each of them is."""
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
@@ -89,56 +88,59 @@ class SqliteJobs:
 
     def commit(
         self,
-        rows: Sequence[Row] = (),
-        events: Sequence[Draft] = (),
+        jobs: Sequence[Values] = (),
+        events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
         granted: Sequence[int] = (),
     ) -> Committed:
         with self._database.transaction() as connection:
-            new = [row for row in rows if row.key is None]
-            twins = self._twins(connection, new) if any(row.once is not None for row in new) else {}
-            keys = self._insert(connection, [row for row in new if row.id not in twins]) if new else {}
-            moved = [row for row in rows if row.key is not None]
+            new = [job for job in jobs if job[_KEY] is None]
+            twins = self._twins(connection, new) if any(job[_ONCE] is not None for job in new) else {}
+            keys = self._insert(connection, [job for job in new if job[_ID] not in twins]) if new else {}
+            moved = [job for job in jobs if job[_KEY] is not None]
             if moved:
-                connection.executemany(_MOVE, [_moved(row) for row in moved])
-            self._count(connection, [row for row in rows if row.id not in twins])
-            known = {row.id: row.key for row in moved} | keys
-            last = self._tell(connection, [one for one in events if one.job not in twins], known)
+                connection.executemany(
+                    _MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
+                )
+            self._count(connection, [job for job in jobs if job[_ID] not in twins])
+            known = {job[_ID]: job[_KEY] for job in moved} | keys
+            last = self._append(connection, [one for one in events if one.job not in twins], known)
             if profiles:
                 connection.executemany(_PROFILE, [_profile(one) for one in profiles])
             if granted:
                 connection.executemany(_GRANTED, [(key,) for key in granted])
         self._followers.wake()
-        self._database.written(len(rows) + len(events))
+        self._database.written(len(jobs) + len(events))
         return Committed(keys, twins, last)
 
-    def _twins(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, str]:
+    def _twins(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, str]:
         found: dict[str, str] = {}
-        here: dict[str, str] = {}
-        for row in new:
-            if row.once is None:
+        first: dict[str, str] = {}
+        for job in new:
+            once = job[_ONCE]
+            if once is None:
                 continue
-            held = connection.execute("SELECT id FROM jobs WHERE once = ?", (row.once,)).fetchone()
-            twin = held[0] if held is not None else here.setdefault(row.once, row.id)
-            if twin != row.id:
-                found[row.id] = twin
+            held = connection.execute("SELECT id FROM jobs WHERE once = ?", (once,)).fetchone()
+            twin = held[0] if held is not None else first.setdefault(once, job[_ID])
+            if twin != job[_ID]:
+                found[job[_ID]] = twin
         return found
 
-    def _insert(self, connection: sqlite3.Connection, new: Sequence[Row]) -> dict[str, int]:
+    def _insert(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, int]:
         first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
-        keys = {row.id: first + index for index, row in enumerate(new)}
-        connection.executemany(_INSERT, [(keys[row.id], *row[2:]) for row in new])
+        keys = {job[_ID]: first + index for index, job in enumerate(new)}
+        connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
         return keys
 
-    def _count(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        change: Counter[str] = Counter(row.state for row in rows)
-        change.subtract(row.was for row in rows if row.was is not None)
+    def _count(self, connection: sqlite3.Connection, jobs: Sequence[Values]) -> None:
+        change: Counter[str] = Counter(job[_STATE] for job in jobs)
+        change.subtract(job[_WAS] for job in jobs if job[_WAS] is not None)
         moved = [(number, state) for state, number in change.items() if number]
         if moved:
             connection.executemany(_COUNT, moved)
 
-    def _tell(
-        self, connection: sqlite3.Connection, events: Sequence[Draft], known: dict[str, int | None]
+    def _append(
+        self, connection: sqlite3.Connection, events: Sequence[Event], known: dict[str, int | None]
     ) -> int:
         last = self._log.last() or 0
         if not events:
@@ -148,7 +150,12 @@ class SqliteJobs:
             held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
             known[job] = None if held is None else held[0]
         first = last + 1
-        self._log.append([(first + i, *one[1:], known[one.job]) for i, one in enumerate(events)])
+        self._log.append(
+            [
+                (first + i, one.type, one.at, to_json(one.data) if one.data else "{}", known[one.job])
+                for i, one in enumerate(events)
+            ]
+        )
         return last + len(events)
 
     def wish(self, job: str, wish: str, at: float) -> None:
@@ -203,14 +210,14 @@ class SqliteJobs:
 
     # -------------------------------------------------------------- asking
 
-    def open_rows(self, after: int = 0) -> list[Row]:
+    def unfinished(self, after: int = 0) -> list[Job]:
         # The counts say how many there are, and they are among the newest: no index has to be kept for this.
         many = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
         found = self._database.rows(
             f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({many})",  # noqa: S608  (constants)
             (after,),
         )
-        return [_row(values) for values in reversed(found)]
+        return [self._job(values) for values in reversed(found)]
 
     def last_key(self) -> int:
         return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
@@ -321,20 +328,9 @@ class SqliteJobs:
 
     def _job(self, values: Sequence[Any]) -> Job:
         try:
-            return read_job(_row(values))
+            return read_job(values)
         except (ValueError, KeyError, TypeError) as error:
             raise damaged_fault(self.path, job=str(values[1])) from error
-
-
-def _row(values: Sequence[Any]) -> Row:
-    return Row(values[0], values[3], *values[1:])
-
-
-def _moved(row: Row) -> tuple[Any, ...]:
-    return (
-        row.state, row.priority, row.started, row.ended, row.attempt, row.charged, row.losses, row.due,
-        row.reason, row.cancelled, row.phase, row.result, row.error, row.key,
-    )  # fmt: skip
 
 
 def _profile(one: Profile) -> tuple[Any, ...]:

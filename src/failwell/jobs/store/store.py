@@ -1,53 +1,25 @@
-"""What the queue wants of a store: one commit for everything that a turn of the loop brought, and a few questions.
+"""What the queue needs of a store: one commit for each turn of its loop, and a few queries.
 
-A commit is one transaction: rows, events, counts and profiles are there together or not at all.
+A commit is one transaction: jobs, events, counts and profiles are there together or not at all.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import Job
 from failwell.journal.event import Event
 from failwell.journal.watch import Watch
 
-
-class Row(NamedTuple):
-    """A job as it is kept. Times are seconds since 1970; what was asked for and what came of it is JSON."""
-
-    key: int | None
-    """`None` until it was kept."""
-    was: str | None
-    """The state it was kept in last."""
-    id: str
-    instance: str
-    state: str
-    priority: int
-    submitted: float
-    started: float | None
-    ended: float | None
-    attempt: int
-    charged: int
-    losses: int
-    due: float | None
-    reason: str | None
-    cancelled: float | None
-    phase: str | None
-    request: str
-    result: str | None
-    error: str | None
-    once: str | None
-
-
-class Draft(NamedTuple):
-    """An event of a job, before it has a number. `data` is JSON text."""
-
-    job: str
-    type: str
-    at: float
-    data: str = "{}"
+Values = tuple[Any, ...]
+"""A job as the store writes it: the state that it was stored in last, then its columns in the order of `COLUMNS`."""
+COLUMNS = (
+    "key", "id", "instance", "state", "priority", "submitted", "started", "ended", "attempt", "charged", "losses",
+    "due", "reason", "cancelled", "phase", "request", "result", "error", "once",
+)  # fmt: skip
+"""Times are seconds since 1970; the request, the result and the error are JSON. `key` is the store's own number."""
 
 
 @frozen
@@ -109,8 +81,8 @@ class JobStore(Protocol):
 
     def commit(
         self,
-        rows: Sequence[Row] = (),
-        events: Sequence[Draft] = (),
+        jobs: Sequence[Values] = (),
+        events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
         granted: Sequence[int] = (),
     ) -> Committed:
@@ -121,8 +93,8 @@ class JobStore(Protocol):
         """
         ...
 
-    def open_rows(self, after: int = 0) -> list[Row]:
-        """The jobs that have not ended and were handed in after `after`, oldest first."""
+    def unfinished(self, after: int = 0) -> list[Job]:
+        """The jobs that have not ended and were submitted after the one with key `after`, oldest first."""
         ...
 
     def last_key(self) -> int:

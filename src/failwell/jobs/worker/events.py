@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import Any, Literal
 from uuid import uuid4
 
-from failwell.jobs.worker.worker import Listener, Logged, Measured, Memory, Progress, Pulse, Used, WorkerEvent
+from failwell.jobs.worker.worker import (
+    Listener,
+    Measured,
+    Memory,
+    OutputLine,
+    Progress,
+    Pulse,
+    Used,
+    WorkerEvent,
+)
 from failwell.report.redact import mask_known
 
 _log = logging.getLogger("failwell.jobs")
@@ -103,7 +112,7 @@ class WorkerEvents:
         if not self._listeners:
             return
         self.publish(
-            Logged(
+            OutputLine(
                 instance=self._instance,
                 session=self._session,
                 job=job,

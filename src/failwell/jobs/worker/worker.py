@@ -9,7 +9,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
@@ -140,16 +140,22 @@ class Pulse:
 
 
 @frozen
-class Logged:
-    """One line that the capability printed or logged."""
+class OutputLine:
+    """One line that a capability printed or logged."""
 
-    instance: str
-    session: str
-    job: str | None
-    stream: Literal["stdout", "stderr", "log"]
-    level: str
-    logger: str
+    stream: str
+    """`stdout`, `stderr` or `log`."""
     text: str
+    level: str = ""
+    logger: str = ""
+    n: int = 0
+    """Its number in the file that keeps it, from 1."""
+    at: float = 0.0
+    """When it was kept, in seconds since 1970."""
+    instance: str = ""
+    session: str = ""
+    job: str | None = None
+    """The job that it belongs to, where that is known."""
 
 
 @frozen
@@ -188,7 +194,7 @@ class Quarantined:
 
 
 WorkerEvent = (
-    Started | Ready | Progress | Used | Measured | Pulse | Logged | CancelPhased | Died | Quarantined
+    Started | Ready | Progress | Used | Measured | Pulse | OutputLine | CancelPhased | Died | Quarantined
 )
 Listener = Callable[[WorkerEvent], None]
 """Told synchronously on the event loop; must return at once. What it raises is recorded and passed over."""

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from failwell.jobs.output import Printed
+    from failwell.jobs.output import OutputLine
 
 SHOWN = 40
 """Lines that are shown to people; programs ask for JSON and get all that are kept."""
 
 
-def block(lines: "Sequence[Printed]", form: str) -> list[str]:
+def block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
     """The last lines of a job, below the rest of what is shown of it."""
     if not lines:
         return []
@@ -28,7 +28,7 @@ def block(lines: "Sequence[Printed]", form: str) -> list[str]:
     return ["", title, *(f"  {one}" for one in last)]
 
 
-def words(line: "Printed") -> str:
+def words(line: "OutputLine") -> str:
     """One line for people: what was said, and where if not on the standard output."""
     from failwell.delivery.plain import neutral
 
@@ -37,7 +37,7 @@ def words(line: "Printed") -> str:
     return f"{clock(line.at)}  {mark}{neutral(line.text)}".rstrip()
 
 
-def line_json(line: "Printed") -> dict[str, Any]:
+def line_json(line: "OutputLine") -> dict[str, Any]:
     """One line for programs."""
     told: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
     if line.stream == "log":
@@ -52,7 +52,7 @@ class Following:
         self._folder = folder
         self._last: dict[str, int] = {}
 
-    def new(self, job: str) -> "list[Printed]":
+    def new(self, job: str) -> "list[OutputLine]":
         """Lines of a job that were not told before."""
         from failwell.jobs.output import read_lines
 
