@@ -202,17 +202,20 @@ def shapes() -> dict[str, Make]:
 def calls() -> dict[str, Call]:
     """What is measured: classifying, reading, describing, and LiteLLM's mapping where it is installed.
 
-    Classifying is extracting and judging, all that decides: the kind with the rule and its runners-up, what
+    Classifying is gathering the facts and deciding: the kind with the rule and its runners-up, what
     the limit counts over how long, how far the call got, when to come back. A reading says it besides: the
     sentence, the safe headers and the record of the evidence.
     """
     from failwell import describe
-    from failwell.adapters.classify import judge
+    from failwell.adapters.classify import LIMITS, rules_for, window_of
     from failwell.adapters.registry import entries, read
+    from failwell.adapters.waits import wait_of
 
     def classified(error: BaseException) -> object:
         door: Any = entries(type(error))[0][0]
-        return judge(door.extract(error))
+        facts = door.facts(error)
+        kind = rules_for(facts)[0].kind
+        return kind, wait_of(facts), window_of(facts, kind) if kind in LIMITS else None
 
     found: dict[str, Call] = {"classify": classified, "read": read, "describe": describe}
     try:

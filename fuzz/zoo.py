@@ -16,10 +16,15 @@ from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall,
 Specimen = Callable[[], BaseException]
 Make = Callable[[], Any]
 
+
+class Escape(BaseException):
+    """Raised by hostile code, and not even an `Exception`."""
+
+
 ESCAPES: tuple[type[BaseException], ...] = (
-    RuntimeError, AttributeError, MemoryError, RecursionError, SystemExit, KeyboardInterrupt, GeneratorExit,
+    RuntimeError, AttributeError, MemoryError, RecursionError, GeneratorExit, Escape,
 )  # fmt: skip
-"""What a hostile method raises; the last three are not even an `Exception`."""
+"""What a hostile method raises; the last two are not even an `Exception`."""
 
 LOOKED_AT = (
     "__cause__", "__context__", "__suppress_context__", "__traceback__", "__notes__", "__dict__", "__class__",
@@ -65,13 +70,13 @@ class TextThatLies(str):
         raise RuntimeError("no format of mine")
 
     def strip(self, *_args: Any) -> str:
-        raise SystemExit(3)
+        raise Escape
 
     def isascii(self) -> bool:
         return True
 
     def encode(self, *_args: Any, **_options: Any) -> bytes:
-        raise KeyboardInterrupt
+        raise GeneratorExit
 
     def replace(self, *_args: Any) -> str:
         return self
@@ -214,8 +219,8 @@ def values() -> list[Make]:
     return [
         lambda: float("nan"), lambda: float("inf"), lambda: -float("inf"), lambda: {1, 2, 3}, object,
         lambda: 10**5_000, lambda: -(10**5_000), lambda: HugeInt(10**5_000), lambda: nested(1_000),
-        self_holding_dict, self_holding_list, wide, lambda: Bites(RuntimeError), lambda: Bites(SystemExit),
-        lambda: BitingMapping(KeyError), lambda: BitingMapping(KeyboardInterrupt), EndlessMapping,
+        self_holding_dict, self_holding_list, wide, lambda: Bites(RuntimeError), lambda: Bites(Escape),
+        lambda: BitingMapping(KeyError), lambda: BitingMapping(Escape), EndlessMapping,
         lambda: BitingList([1, 2]), lambda: TextThatLies("lies"), lambda: b"\xff" * 10, lambda: memoryview(b"ab"),
         lambda: 1j, lambda: range(10**9), itertools.count, lambda: type("M", (type,), {}),
         lambda: {(1, 2): 3, None: 4, 5: 6, b"x": 7, Bites: 8}, lambda: {"\ud800": "\udfff"},
@@ -454,7 +459,7 @@ def _lying() -> Iterator[tuple[str, Specimen]]:
     for claimed in (Fault, int, BaseExceptionGroup, type, None):
         yield f"__class__ is {claimed}", with_attribute("__class__", always(claimed))
     yield "attributes are objects", lambda: made(a_class(__getattribute__=answering(object())))
-    yield "attributes bite", lambda: made(a_class(__getattribute__=answering(Bites(SystemExit))))
+    yield "attributes bite", lambda: made(a_class(__getattribute__=answering(Bites(Escape))))
     yield "__mro__ is a number", with_meta("__mro__", 5)
     yield "__mro__ is empty", with_meta("__mro__", ())
     yield "__name__ is a number", with_meta("__name__", 5)
@@ -498,7 +503,7 @@ def _vendors() -> Iterator[tuple[str, Specimen]]:
     yield "jsonschema endless path", from_vendor("jsonschema", "ValidationError", absolute_path=endless)
     yield "jsonschema long path", from_vendor("jsonschema", "ValidationError", path=["x" * 9_000] * 9_000)
     yield "url error is its own reason", from_vendor("urllib", "URLError", reason=property(lambda self: self))
-    yield "yaml mark bites", from_vendor("yaml", "YAMLError", problem_mark=Bites(SystemExit))
+    yield "yaml mark bites", from_vendor("yaml", "YAMLError", problem_mark=Bites(Escape))
     yield (
         "yaml mark is huge",
         from_vendor("yaml", "YAMLError", problem_mark=type("M", (), {"line": 10**5000, "column": 1})),

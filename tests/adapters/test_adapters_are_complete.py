@@ -15,6 +15,7 @@ from failwell.adapters.registry import HOMES, read
 from failwell.apps.lab.dialects.table import dialect
 from failwell.report.describe import describe
 from tests.sdks.matrix import caller, caller_names
+from tests.specimens import failures
 
 ADAPTERS = Path(import_module("failwell.adapters.vendors").__path__[0])
 MODULES = sorted(path.stem for path in ADAPTERS.glob("*.py") if path.stem != "__init__")
@@ -124,15 +125,16 @@ def test_no_adapter_imports_the_sdk_that_it_reads() -> None:
 
 
 @pytest.mark.acceptance("anchors 3.4.1")
-@pytest.mark.parametrize(("top", "name"), ENTRIES, ids=str)
 @pytest.mark.parametrize("base", [Hostile, Liar], ids=["hostile", "lying"])
-def test_an_adapter_never_raises_whatever_the_attributes_do(
-    base: type[BaseException], top: str, name: str
-) -> None:
-    error = _named(base, top, name)
+def test_an_adapter_never_raises_whatever_the_attributes_do(base: type[BaseException]) -> None:
+    def check(entry: str) -> None:
+        top, _, name = entry.rpartition(".")
+        error = _named(base, top, name)
 
-    reading = read(error)
-    report = describe(error)
+        reading = read(error)
+        report = describe(error)
 
-    assert reading is None or isinstance(reading, Reading)
-    assert report.evidence[0].rule not in ("adapter_failed", "describe_failed")
+        assert reading is None or isinstance(reading, Reading)
+        assert report.evidence[0].rule not in ("adapter_failed", "describe_failed")
+
+    assert failures((f"{top}.{name}" for top, name in ENTRIES), check) == []

@@ -11,7 +11,7 @@ import pytest
 import failwell
 from failwell import faults, reports
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Extract, codes_of, parse_body
+from failwell.adapters.facts import Facts, codes_of, parse_body
 from failwell.adapters.saved import read_saved
 from failwell.apps.lab.dialects.table import dialect, dialect_names
 from failwell.apps.lab.reply import Asked
@@ -193,7 +193,7 @@ def test_a_409_passes() -> None:
     ],
 )  # fmt: skip
 def test_a_bare_status_has_one_meaning(status: int, name: str) -> None:
-    assert classify(Extract(status=status)).rule.kind == f"provider.{name}"
+    assert classify(Facts(status=status)).kind == f"provider.{name}"
 
 
 @pytest.mark.acceptance("relavium 2")
@@ -222,7 +222,7 @@ def test_a_prompt_that_does_not_fit_says_so_for_every_provider(name: str) -> Non
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.adapters.classify._taught", {})
+    monkeypatch.setattr("failwell.adapters.classify._registered_codes", {})
     faults.register_code("PLAN_SUSPENDED", "provider.quota_exhausted")
 
     report = told(a_reply(500, {"error": {"code": "plan_suspended", "message": "x"}}))
@@ -233,7 +233,7 @@ def test_a_registered_code_wins_over_the_status(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.acceptance("pipelex 31")
 def test_a_code_is_registered_once_and_never_over_a_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("failwell.adapters.classify._taught", {})
+    monkeypatch.setattr("failwell.adapters.classify._registered_codes", {})
     faults.register_code("plan_suspended", "provider.quota_exhausted")
 
     with pytest.raises(ValueError, match="registered already"):

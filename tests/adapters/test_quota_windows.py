@@ -2,14 +2,14 @@
 
 import pytest
 
-from failwell.adapters.classify import judge
-from failwell.adapters.facts import Extract, codes_of, laid_out, message_of
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, codes_of, laid_out, message_of
 
 ADVERT = " Add a payment method at https://example.test/settings/billing to spend less time waiting."
 
 
-def a_limit(said: str, *codes: str, status: int = 429) -> Extract:
-    return Extract(status=status, codes=codes, message=said)
+def a_limit(said: str, *codes: str, status: int = 429) -> Facts:
+    return Facts(status=status, codes=codes, message=said)
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,17 @@ def a_limit(said: str, *codes: str, status: int = 429) -> Extract:
 def test_a_rate_limit_counts_calls_whatever_its_sentence_sells(
     said: str, limited: str, window: str | None
 ) -> None:
-    found = judge(a_limit(said + ADVERT, "rate_limit_exceeded"))
+    found = classify(a_limit(said + ADVERT, "rate_limit_exceeded"))
 
-    assert found.rule.kind == "provider.rate_limited"
-    assert found.window == {"limited": limited} | ({"window": window} if window else {})
+    assert found.kind == "provider.rate_limited"
+    assert found.details == {"limited": limited} | ({"window": window} if window else {})
 
 
 def test_a_code_that_names_what_is_counted_goes_before_the_sentence() -> None:
     said = "Rate limit reached on requests per min: 3 used. Each of them may have 4,000 tokens."
 
-    assert judge(a_limit(said, "rate_limit_exceeded", "requests")).window["limited"] == "requests"
-    assert judge(a_limit(said, "rate_limit_exceeded", "tokens")).window["limited"] == "tokens"
+    assert classify(a_limit(said, "rate_limit_exceeded", "requests")).details["limited"] == "requests"
+    assert classify(a_limit(said, "rate_limit_exceeded", "tokens")).details["limited"] == "tokens"
 
 
 def test_an_id_of_a_quota_goes_before_the_sentence() -> None:
@@ -42,10 +42,10 @@ def test_an_id_of_a_quota_goes_before_the_sentence() -> None:
     said = "You exceeded your current quota, please check your plan and billing details."
     body = laid_out({"error": {"message": said, "details": [{"violations": [violation]}]}})
 
-    found = judge(Extract(status=429, codes=codes_of(body), message=message_of(body), body=body))
+    found = classify(Facts(status=429, codes=codes_of(body), message=message_of(body), body=body))
 
-    assert found.rule.kind == "provider.quota_exhausted"
-    assert found.window == {"limited": "requests", "window": "day"}
+    assert found.kind == "provider.quota_exhausted"
+    assert found.details == {"limited": "requests", "window": "day"}
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def test_an_id_of_a_quota_goes_before_the_sentence() -> None:
     ],
 )
 def test_a_quota_of_money_is_told_apart(said: str, limited: str) -> None:
-    found = judge(a_limit(said, "invalid_request_error", status=400))
+    found = classify(a_limit(said, "invalid_request_error", status=400))
 
-    assert found.rule.kind == "provider.quota_exhausted"
-    assert found.window["limited"] == limited
+    assert found.kind == "provider.quota_exhausted"
+    assert found.details["limited"] == limited
 
 
 def test_no_window_passes_that_would_fill_a_balance_again() -> None:
-    found = judge(
+    found = classify(
         a_limit("Your credit balance is used up; top it up at any time of the day.", "insufficient_quota")
     )
 
-    assert found.window == {"limited": "balance"}
+    assert found.details == {"limited": "balance"}

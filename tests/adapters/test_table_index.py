@@ -5,9 +5,9 @@ from itertools import chain
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from failwell.adapters import word_index as said
-from failwell.adapters.classify import Verdict, classify
-from failwell.adapters.facts import Extract
+from failwell.adapters import word_index
+from failwell.adapters.classify import rules_for
+from failwell.adapters.facts import Facts
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 
 KNOWN = sorted({*IMPLIED_STATUS, *chain.from_iterable(rule.codes for rule in CODES)})
@@ -47,7 +47,7 @@ def implied(names: tuple[str, ...]) -> int | None:
     return None
 
 
-def from_top_to_bottom(found: Extract) -> Verdict:
+def from_top_to_bottom(found: Facts) -> list[Rule]:
     """The table as it is written, for a reply whose status is a row of the ladder."""
     low = found.message.lower()
     telling = found.names
@@ -60,7 +60,7 @@ def from_top_to_bottom(found: Extract) -> Verdict:
     if not fitting and not (by_status and by_status[0] in DECISIVE):
         fitting = [rule for rule in WORDS if fits(rule, low)][:1] if low else []
     fitting += [rule for rule in by_status if rule not in fitting]
-    return Verdict(fitting[0], tuple(rule for rule in fitting if rule.kind != fitting[0].kind)[:3])
+    return [fitting[0], *[rule for rule in fitting if rule.kind != fitting[0].kind][:3]]
 
 
 @given(
@@ -73,11 +73,11 @@ def from_top_to_bottom(found: Extract) -> Verdict:
 def test_a_row_is_found_as_if_every_row_were_tried(
     said_codes: tuple[str, ...], names: tuple[str, ...], message: str, status: int | None
 ) -> None:
-    found = Extract(status=status, codes=said_codes, names=names, message=message)
+    found = Facts(status=status, codes=said_codes, names=names, message=message)
     if status is None and implied((*said_codes, *names)) in (None, 404):
         return
 
-    assert classify(found) == from_top_to_bottom(found)
+    assert rules_for(found) == from_top_to_bottom(found)
 
 
 @given(st.lists(texts, min_size=1, max_size=4))
@@ -85,13 +85,13 @@ def test_words_are_found_whatever_texts_came_before(messages: list[str]) -> None
     for message in messages:
         low = message.lower()
 
-        assert said.first_said(low) is next((rule for rule in WORDS if fits(rule, low)), None)
+        assert word_index.first_said(low) is next((rule for rule in WORDS if fits(rule, low)), None)
 
 
 def test_a_text_of_many_new_words_is_still_read() -> None:
     unheard = " ".join(f"x{'y' * n}z" for n in range(200))
 
-    found = said.first_said(f"{unheard} model not found {unheard}")
+    found = word_index.first_said(f"{unheard} model not found {unheard}")
 
     assert found is not None
     assert found.kind == "provider.model_not_found"
@@ -100,8 +100,8 @@ def test_a_text_of_many_new_words_is_still_read() -> None:
 def test_what_is_remembered_of_texts_is_bounded_and_holds_no_ids() -> None:
     for n in range(6_000):
         word = "".join(chr(97 + int(digit)) for digit in str(n))
-        said.first_said(f"{word} q{word} key-{n:08x}-4f9a {'long' * 9}")
+        word_index.first_said(f"{word} q{word} key-{n:08x}-4f9a {'long' * 9}")
 
-    kept = said.remembered()
+    kept = word_index.remembered()
     assert 0 < len(kept) <= 4_096
     assert not [piece for piece in kept if len(piece) > 24 or sum(map(str.isdigit, piece)) > 3]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import failwell
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.waits import Waits, read_waits, wait_of
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -224,7 +224,7 @@ def test_clock_times_in_other_headers_are_measured_on_it_too() -> None:
 
 
 def test_a_wait_keeps_its_source_and_says_what_was_ignored() -> None:
-    found = Extract(headers={"retry-after": "soon", "x-amz-retry-after": "2000"})
+    found = Facts(headers={"retry-after": "soon", "x-amz-retry-after": "2000"})
 
     wait, nonsense = wait_of(found, NOW)
 

@@ -18,10 +18,10 @@ class Hostile(Exception):
     """Every question is answered with an exception."""
 
     def __str__(self) -> str:
-        raise SystemExit("str")
+        raise GeneratorExit("str")
 
     def __repr__(self) -> str:
-        raise SystemExit("repr")
+        raise GeneratorExit("repr")
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError(name)

@@ -140,7 +140,7 @@ def test_an_exception_that_will_not_speak_is_described_by_its_type() -> None:
             raise RuntimeError("no")
 
         def __repr__(self) -> str:
-            raise KeyboardInterrupt("no")
+            raise GeneratorExit("no")
 
     report = failwell.describe(Mute(), policy="full")
 

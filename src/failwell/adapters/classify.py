@@ -11,14 +11,14 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from failwell.adapters.facts import NOT_SENT, Extract, Phase, objects_of
+from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
 from failwell.adapters.headers import kept_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
 from failwell.adapters.waits import wait_of
 from failwell.adapters.word_index import first_said, fitting
 from failwell.fault.axes import Certainty
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
 from failwell.fault.registry import kind as registered_kind
 
 _MOST_RUNNERS = 3
@@ -53,13 +53,6 @@ _THING = re.compile(
 )
 
 
-class Verdict(NamedTuple):
-    """The rule that decided, and the next best that fitted as well."""
-
-    rule: Rule
-    runners: tuple[Rule, ...] = ()
-
-
 class _Named(NamedTuple):
     """What codes and class names alone say."""
 
@@ -83,51 +76,49 @@ _BY_STATUS = {status: rule for rule in reversed((*DECISIVE, *LADDER)) for status
 _DECIDES = {status for rule in DECISIVE for status in rule.statuses}
 
 
-def classify(found: Extract) -> Verdict:
-    """Which rule speaks for these facts."""
-    if found.cause_bug is not None:
-        return Verdict(_BUG)
-    if found.codes and (own := taught(found.codes)) is not None:
-        return Verdict(own)
-    codes, phase, status = _meant(found.codes), found.phase, found.status
-    low = found.message[:_LONGEST].lower()
+def rules_for(facts: Facts) -> list[Rule]:
+    """The rule that decides about these facts, followed by the next best that match as well."""
+    if facts.cause_bug is not None:
+        return [_BUG]
+    if facts.codes and (registered := _registered(facts.codes)) is not None:
+        return [registered]
+    codes, phase, status = _meant(facts.codes), facts.phase, facts.status
+    low = facts.message[:_LONGEST].lower()
     if status is None and phase is not None and not (codes and fitting(_named(codes, ()).rules, low)):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
-        return Verdict(_transport(phase, in_stream=found.in_stream))
-    rules, status = _by_name(found, codes)
-    fits = fitting(rules, low) if rules else []
-    ladder = _ladder(found, status)
-    if not fits:
+        return [_transport(phase, in_stream=facts.in_stream)]
+    rules, status = _by_name(facts, codes)
+    matches = fitting(rules, low) if rules else []
+    ladder = _ladder(facts, status)
+    if not matches:
         if status in _DECIDES:
-            fits = [_BY_STATUS[status]]
-        elif low and (said := first_said(low)) is not None:
-            fits = [said]
-    if ladder is not None and ladder not in fits:
-        fits.append(ladder)
-    if not fits:
-        return Verdict(_otherwise(found, status))
-    winner = fits[0]
-    if len(fits) == 1:
-        return Verdict(winner)
-    return Verdict(winner, tuple([rule for rule in fits if rule.kind != winner.kind][:_MOST_RUNNERS]))
+            matches = [_BY_STATUS[status]]
+        elif low and (by_words := first_said(low)) is not None:
+            matches = [by_words]
+    if ladder is not None and ladder not in matches:
+        matches.append(ladder)
+    if len(matches) < 2:
+        return matches or [_otherwise(facts, status)]
+    winner = matches[0]
+    return [winner, *[rule for rule in matches if rule.kind != winner.kind][:_MOST_RUNNERS]]
 
 
-def _by_name(found: Extract, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:
+def _by_name(facts: Facts, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:
     """The rows that name a code or the class, and the status that counts."""
-    status = found.status
+    status = facts.status
     if status is None:
-        return _named(codes, found.names)
-    if found.in_stream and status < 400:
-        status = _named(codes, found.names).status or status
-    return _named(codes, _telling(found.names)).rules, status
+        return _named(codes, facts.names)
+    if facts.in_stream and status < 400:
+        status = _named(codes, facts.names).status or status
+    return _named(codes, _telling(facts.names)).rules, status
 
 
-def _otherwise(found: Extract, status: int | None) -> Rule:
+def _otherwise(facts: Facts, status: int | None) -> Rule:
     """What is left to say where no row fits."""
-    if found.phase is not None:
-        return _transport(found.phase, in_stream=found.in_stream)
-    if found.in_stream:
+    if facts.phase is not None:
+        return _transport(facts.phase, in_stream=facts.in_stream)
+    if facts.in_stream:
         return _BROKEN_STREAM
     # The status was good and the client complains all the same: it could not use the answer.
     return _UNUSABLE if status is not None and 200 <= status < 300 else _UNKNOWN
@@ -164,31 +155,31 @@ def _telling(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in IMPLIED_STATUS)
 
 
-def _ladder(found: Extract, status: int | None) -> Rule | None:
+def _ladder(facts: Facts, status: int | None) -> Rule | None:
     if status is None:
         return None
     if status == 404:
         # A model's provider that says no more means the model; of any other service nothing is known.
-        if _MODEL.search(found.message) or (found.provider and not found.message.strip()):
+        if _MODEL.search(facts.message) or (facts.provider and not facts.message.strip()):
             return _MISSING_MODEL
-        return _MISSING_THING if _THING.search(found.message) else _MISSING_ROUTE
+        return _MISSING_THING if _THING.search(facts.message) else _MISSING_ROUTE
     if status < 400:
-        return _NOT_AN_API if _is_page(found) else None
+        return _NOT_AN_API if _is_page(facts) else None
     return _BY_STATUS.get(status)
 
 
-def _is_page(found: Extract) -> bool:
-    kind = found.headers.get("content-type", "")
+def _is_page(facts: Facts) -> bool:
+    kind = facts.headers.get("content-type", "")
     return (
         "text/html" in kind
-        or "mimetype: text/html" in found.message
-        or found.message.lstrip()[:9].lower() == "<!doctype"
+        or "mimetype: text/html" in facts.message
+        or facts.message.lstrip()[:9].lower() == "<!doctype"
     )
 
 
 _SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
 _RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in CODES))
-_taught: dict[str, Rule] = {}
+_registered_codes: dict[str, Rule] = {}
 
 
 def register_code(code: str, kind: str) -> None:
@@ -208,49 +199,24 @@ def register_code(code: str, kind: str) -> None:
         )
     if name in _RESERVED:
         raise ValueError(f"`{code}` has a meaning for every provider; give the service's code another name")
-    if name in _taught:
-        raise ValueError(f"`{code}` is registered already, as `{_taught[name].kind}`; register it once")
-    _taught[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
+    if name in _registered_codes:
+        raise ValueError(
+            f"`{code}` is registered already, as `{_registered_codes[name].kind}`; register it once"
+        )
+    _registered_codes[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
 
 
-def taught(codes: Iterable[str]) -> Rule | None:
-    """The rule for the first of `codes` that somebody registered."""
-    return next((_taught[code] for code in codes if code in _taught), None) if _taught else None
-
-
-_LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
-
-
-class Judgement(NamedTuple):
-    """What was decided, and by which rule."""
-
-    rule: Rule
-    runners: tuple[Rule, ...]
-    """Rules that fitted as well, the next best first."""
-    window: dict[str, str]
-    """What a limit counts, and over how long, as far as it says."""
-    certainty: Certainty | None
-    """How far the call got, where that does not follow from the kind."""
-    wait: NotBefore | None
-    ignored: tuple[str, ...]
-    """Who named a wait that makes no sense."""
-    forbidden: bool
-    """The provider itself says that a repeat is of no use."""
-
-
-def judge(found: Extract, now: datetime | None = None) -> Judgement:
-    """Decide about these facts, as one who reads them `now`."""
-    rule, runners = classify(found)
-    wait, ignored = wait_of(found, now)
-    return Judgement(
-        rule,
-        runners,
-        window_of(found, rule.kind) if rule.kind in _LIMITS else {},
-        _in_stream(rule) if found.in_stream else None,
-        wait,
-        ignored,
-        found.headers.get("x-should-retry", "").lower() == "false",
+def _registered(codes: Iterable[str]) -> Rule | None:
+    """The rule for the first of `codes` that was registered."""
+    return (
+        next((_registered_codes[code] for code in codes if code in _registered_codes), None)
+        if _registered_codes
+        else None
     )
+
+
+LIMITS = ("provider.rate_limited", "provider.quota_exhausted", "provider.overloaded")
+"""Kinds that say what they count, and over how long."""
 
 
 def _in_stream(rule: Rule) -> Certainty | None:
@@ -303,10 +269,10 @@ _WINDOWS: tuple[_Sign, ...] = (
 _IDS = frozenset({"quotaId", "quotaMetric", "quota_limit"})
 
 
-def window_of(found: Extract, kind: str) -> dict[str, str]:
+def window_of(facts: Facts, kind: str) -> dict[str, str]:
     """What a rate limit or a quota counts (`limited`) and over how long (`window`), as far as it says."""
     units = _STOCK if kind == "provider.quota_exhausted" else _FLOW
-    held = () if found.body is None or type(found.body) is str else objects_of(found.body)
+    held = () if facts.body is None or type(facts.body) is str else objects_of(facts.body)
     ids = [
         str(holder[key]).lower()
         for holder in held
@@ -314,9 +280,9 @@ def window_of(found: Extract, kind: str) -> dict[str, str]:
         for key in holder
         if key in _IDS
     ]
-    text = " ".join((*found.codes, *ids, found.message[:2_000])).lower()
+    text = " ".join((*facts.codes, *ids, facts.message[:2_000])).lower()
     # Codes and ids are for programs; the sentence beside them often speaks of more.
-    unit = _counted(found.codes) or _first(units, " ".join(ids)) or _first(units, text)
+    unit = _counted(facts.codes) or _first(units, " ".join(ids)) or _first(units, text)
     details = {} if unit is None else {"limited": unit}
     # A balance is a sum; no window passes that would fill it again.
     if unit != "balance":
@@ -387,21 +353,29 @@ _MOST_SENTENCES = 512
 _new = object.__new__
 
 
-def render(found: Extract, now: datetime | None = None) -> Reading:
-    """Judge `found` and say it."""
-    rule, runners, window, certainty, wait, ignored, forbidden = judge(found, now)
-    details: dict[str, Any] = {**window, "ignored_waits": list(ignored)} if ignored else {**window}
-    code = _machine_code(found.codes)
-    headers = found.headers
+def classify(facts: Facts, now: datetime | None = None) -> Reading:
+    """The reading of one failed call: its kind with the evidence, a composed sentence, safe facts.
+
+    The sentence is made of our words, the provider's name, the status and the code. Nothing that the
+    provider or its SDK wrote in prose gets into it.
+    """
+    rules = rules_for(facts)
+    rule = rules[0]
+    wait, ignored = wait_of(facts, now)
+    details: dict[str, Any] = window_of(facts, rule.kind) if rule.kind in LIMITS else {}
+    if ignored:
+        details["ignored_waits"] = list(ignored)
+    code = _machine_code(facts.codes)
+    headers = facts.headers
     # Called as a class, each would first have its keywords put into a dictionary and taken out again.
     metadata = _new(ProviderMetadata)
     ProviderMetadata.__init__(
         metadata,
-        sdk=found.sdk,
-        exception_type=found.exception_type or None,
-        status_code=found.status,
+        sdk=facts.sdk,
+        exception_type=facts.exception_type or None,
+        status_code=facts.status,
         code=code,
-        request_id=found.request_id,
+        request_id=facts.request_id,
         retry_after=None if wait is None else wait.after,
         headers=kept_headers(headers) if headers else {},
     )
@@ -409,21 +383,29 @@ def render(found: Extract, now: datetime | None = None) -> Reading:
     Reading.__init__(
         reading,
         kind=rule.kind,
-        rule=f"provider.{rule.name}",
-        basis=rule.basis,
-        saw=_saw(found, rule),
-        runners=tuple([(f"provider.{other.name}", other.kind) for other in runners]) if runners else (),
-        message=_sentence(registered_kind(rule.kind).summary, found.provider, found.status, code),
-        certainty=certainty,
-        retryable=False if forbidden else None,
-        provider=found.provider,
-        model=found.model,
+        evidence=_evidence(facts, rules),
+        message=_sentence(registered_kind(rule.kind).summary, facts.provider, facts.status, code),
+        certainty=_in_stream(rule) if facts.in_stream else None,
+        retryable=False if headers.get("x-should-retry", "").lower() == "false" else None,
+        provider=facts.provider,
+        model=facts.model,
         provider_metadata=metadata,
         not_before=wait,
-        resource_shortfall=shortfall_of(rule.kind, found.message),
+        resource_shortfall=shortfall_of(rule.kind, facts.message),
         details=details,
     )
     return reading
+
+
+def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:
+    rule = rules[0]
+    first = Evidence(rule=f"provider.{rule.name}", basis=rule.basis, saw=_saw(facts, rule)[:200])
+    if len(rules) == 1:
+        return (first,)
+    return (
+        first,
+        *[Evidence(rule=f"provider.{other.name}", basis="runner_up", saw=other.kind) for other in rules[1:]],
+    )
 
 
 @lru_cache(maxsize=_MOST_SENTENCES)
@@ -437,16 +419,16 @@ def _sentence(summary: str, provider: str | None, status: int | None, code: str 
     return f"{summary.removesuffix('.')}{told}."
 
 
-def _saw(found: Extract, rule: Rule) -> str:
+def _saw(facts: Facts, rule: Rule) -> str:
     if rule.codes:
-        for code in chain(found.codes, found.names):
+        for code in chain(facts.codes, facts.names):
             if code in rule.codes:
                 return code[:80]
-    if rule.basis == "status" and found.status is not None:
-        return f"HTTP {found.status}"
+    if rule.basis == "status" and facts.status is not None:
+        return f"HTTP {facts.status}"
     if rule.basis == "phase":
-        return found.phase or "stream"
-    return found.exception_type or rule.basis
+        return facts.phase or "stream"
+    return facts.exception_type or rule.basis
 
 
 def _machine_code(codes: tuple[str, ...]) -> str | None:

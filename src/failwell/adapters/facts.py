@@ -60,7 +60,7 @@ _LONGEST = 4_000
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Extract:
+class Facts:
     """The facts of one failed call, as its SDK, its reply or a saved row shows them.
 
     An adapter may correct what was gathered; once it is judged, nobody changes it.

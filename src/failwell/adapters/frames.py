@@ -193,12 +193,12 @@ def memory_in(error: BaseException) -> Reading | None:
 
     Libraries with a native core raise Python's bare class for it, and no frame of theirs is left.
     """
-    from failwell.adapters.classify import render
-    from failwell.adapters.facts import Extract
+    from failwell.adapters.classify import classify
+    from failwell.adapters.facts import Facts
     from failwell.adapters.sdk import text_of
 
     said = text_of(error)
     if "memory" not in said.lower() and "ALLOC" not in said:
         return None
-    reading = render(Extract(exception_type=type(error).__name__, message=said))
+    reading = classify(Facts(exception_type=type(error).__name__, message=said))
     return reading if reading.kind.startswith("resource.") else None

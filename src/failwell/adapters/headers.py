@@ -3,9 +3,11 @@
 A reply has a dozen that nobody here asks for, its cookies among them. They are not even decoded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
+
+from failwell.adapters.safe_getattr import safe_call
 
 SAFE_HEADERS = frozenset(
     {
@@ -28,6 +30,7 @@ _READ = frozenset({"x-ms-retry-after-ms", "x-amzn-trace-id"})
 """Headers that a rule reads and no report keeps."""
 _MOST = 40
 _MOST_LINES = 200
+_MOST_LISTED = 1_000
 _LONGEST = 200
 _LONGEST_READ = 2_000
 _MOST_NAMES = 1024
@@ -42,10 +45,8 @@ def lower_headers(headers: object) -> dict[str, str]:
     """Those of any library's headers that a rule reads or a report keeps, with lower-case names."""
     if headers is None:
         return {}
-    try:
-        return _lines(headers) or _items(headers)
-    except Exception:  # noqa: BLE001  (a foreign mapping may raise anything at all)
-        return {}
+    # A foreign mapping may raise anything at all.
+    return safe_call(_lines, None, headers) or safe_call(_items, None, headers) or {}
 
 
 def is_safe_header(name: str) -> bool:
@@ -71,6 +72,25 @@ def kept_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     return kept if len(kept) <= _MOST else dict(islice(kept.items(), _MOST))
 
 
+def allowed_headers(headers: object) -> dict[str, str]:
+    """The allow-listed part of any mapping of headers, with lower-case names and uncut values."""
+    allowed: dict[str, str] = {}
+    for name, value in islice(_pairs(headers), _MOST_LISTED):
+        key = name if type(name) is str and name in _safe else str(name).lower()
+        if key in _safe or key.startswith(_SAFE_PREFIXES):
+            allowed[key] = str(value)
+            if len(allowed) >= _MOST:
+                break
+    return allowed
+
+
+def _pairs(headers: object) -> Iterable[tuple[object, object]]:
+    if isinstance(headers, Mapping):
+        return cast("Mapping[object, object]", headers).items()
+    items = cast("Any", getattr(headers, "items", None))
+    return [] if items is None else items()
+
+
 def _lines(headers: object) -> dict[str, str] | None:
     """From the lines that httpx keeps; to decode and join them all, as its mapping does, takes longer than judging."""
     if type(headers) is dict:
@@ -91,7 +111,8 @@ def _lines(headers: object) -> dict[str, str] | None:
                 if len(text) > _LONGEST_READ:
                     text = text[:_LONGEST_READ]
                 found[name] = f"{found[name]}, {text}" if name in found else text
-    except Exception:  # noqa: BLE001  (it is another library's mapping, or not in UTF-8)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # It is another library's mapping, or not in UTF-8.
         return None
     return found
 

@@ -1,7 +1,7 @@
-"""What an adapter reads off somebody else's exception: a kind, the rule, and safe facts.
+"""`Reading`: the classification of one failure, with its evidence and the facts that are safe to keep.
 
-A reading never holds the exception's own text. SDKs render bodies, prompts and headers into
-`str(exc)`, so an adapter composes a sentence from the facts it recognises or says nothing.
+A reading never holds the exception's own text. SDKs print bodies, prompts and headers into `str(exc)`, so
+an adapter composes a sentence from the facts that it recognises, or leaves the message out.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,10 @@ from dataclasses import field, replace
 from typing import Any
 
 from failwell.fault.axes import Blame, Certainty
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
+from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
+
+_LONGEST = 200
 
 
 @frozen
@@ -18,28 +20,47 @@ class Reading:
     """One classification with the evidence for it. Unset fields follow from the kind."""
 
     kind: str
-    rule: str
-    """Which rule spoke, e.g. `python.FileNotFoundError`."""
-    basis: str = "type"
-    saw: str = ""
-    runners: tuple[tuple[str, str], ...] = ()
-    """Rules that fitted as well, each with the kind it would have given."""
+    evidence: tuple[Evidence, ...]
+    """The rule that decided comes first; the rules that matched as well follow as runners-up."""
+    exact: bool = False
+    """For rows of a table: whether the row is for this very class and for none of its subclasses."""
     message: str | None = None
+    """A composed or authored sentence; `None` where only the kind's summary is left."""
+    caller_facing: bool = False
     certainty: Certainty | None = None
     retryable: bool | None = None
-    """`False` where the provider itself forbids a repeat."""
+    """`False` where the provider, or a fault on the way, forbids a repeat."""
     blame: Blame | None = None
+    user_action: UserAction | None = None
     provider: str | None = None
     model: str | None = None
     provider_metadata: ProviderMetadata | None = None
     not_before: NotBefore | None = None
-    fields_invalid: tuple[str, ...] | None = None
+    fields_invalid: Any = None
+    """Names of fields; a fault's author may have put anything here, and the report checks it."""
     resource_shortfall: ResourceShortfall | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inner: BaseException | None = None
-    """An exception that this one only carries: what that is decides, and `kind` only if nobody knows it."""
+    """The exception that this one only carries. Its kind decides; `kind` counts only if it is unknown."""
     recorded: Mapping[str, Any] | None = None
     """A report that travelled in the exception, as it was written."""
+
+    @classmethod
+    def from_rule(
+        cls, *, kind: str, rule: str, basis: str = "type", saw: str = "", **facts: Any
+    ) -> "Reading":
+        """A reading that one rule decided, e.g. `python.FileNotFoundError`."""
+        return cls(kind=kind, evidence=(Evidence(rule=rule, basis=basis, saw=saw[:_LONGEST]),), **facts)
+
+    @property
+    def rule(self) -> str:
+        """The rule that decided."""
+        return self.evidence[0].rule
+
+    def by(self, rule: str, kind: str, **changes: Any) -> "Reading":
+        """The same facts, classified as `kind` by another rule."""
+        first, *runners_up = self.evidence
+        return replace(self, kind=kind, evidence=(replace(first, rule=rule), *runners_up), **changes)
 
 
 Adapter = Callable[[BaseException], Reading | None]
@@ -47,18 +68,18 @@ Adapter = Callable[[BaseException], Reading | None]
 
 
 def declared(reading: Reading, *, idempotent: bool | None) -> Reading:
-    """`reading`, judged for a call that may (or must not) be repeated."""
+    """`reading` for a call that the caller declared safe, or unsafe, to repeat.
+
+    A lost reply to a call that may be repeated is a time-out and nothing worse. A server's failure in a
+    call that must not be repeated leaves open whether the work was done.
+    """
     if idempotent is None:
         return reading
     if idempotent and reading.kind == "provider.outcome_unknown":
-        return replace(
-            reading, kind="provider.timeout", rule=f"{reading.rule}.idempotent", certainty=Certainty.UNKNOWN
-        )
+        return reading.by(f"{reading.rule}.idempotent", "provider.timeout", certainty=Certainty.UNKNOWN)
     status = None if reading.provider_metadata is None else reading.provider_metadata.status_code
-    tried = reading.basis == "status" and status is not None and status >= 500
+    tried = reading.evidence[0].basis == "status" and status is not None and status >= 500
     if not idempotent and tried and reading.kind in ("provider.unavailable", "provider.overloaded"):
         # Where the provider said in words or codes that it did not start, it did not.
-        return replace(
-            reading, kind="provider.outcome_unknown", rule=f"{reading.rule}.not_idempotent", certainty=None
-        )
+        return reading.by(f"{reading.rule}.not_idempotent", "provider.outcome_unknown", certainty=None)
     return reading

@@ -74,7 +74,6 @@ HOMES: dict[str, str] = {
 
 _MOST_TYPES = 4096
 _tables: dict[str, dict[str, Table]] = {}
-_rows: set[int] = set()
 _entries: dict[type, tuple[tuple[Entry, bool], ...]] = {}
 
 
@@ -109,7 +108,7 @@ def read(error: BaseException) -> Reading | None:
             return placed
     for entry, exact in entries(type(error)):
         if isinstance(entry, Reading):
-            if exact or entry.basis != "exact_type":
+            if exact or not entry.exact:
                 return entry
         else:
             reading = entry(error)
@@ -125,15 +124,9 @@ def kind_alone(error: BaseException) -> str | None:
     return None if quick is None else quick(error)
 
 
-def is_constant(reading: Reading) -> bool:
-    """Whether `reading` is a row of a table, rather than made for one exception."""
-    return id(reading) in _rows
-
-
 def _table(home: str, top: str) -> Table:
     tables = _tables.get(home)
     if tables is None:
         tables = import_module(f"failwell.adapters.vendors.{home}").TABLES
         _tables[home] = tables
-        _rows.update(id(e) for table in tables.values() for e in table.values() if isinstance(e, Reading))
     return tables.get(top, {})

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from failwell.adapters.classify import render
+from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
-    Extract,
+    Facts,
     Phase,
     codes_in_text,
     codes_of,
@@ -34,17 +34,17 @@ _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     """The reading of one saved row; absent and odd values are passed over."""
-    found = extract_saved(row)
+    found = saved_facts(row)
     named = str(row.get("exception_class") or "")
     if found.status is None and not found.codes and found.phase is None and found.cause_bug is None:
         own = _own(named, found.message)
-        said = render(found, now)
+        said = classify(found, now)
         # Python's classes say little about a provider; where the words say more, they win.
         return own if own is not None and said.kind in ("provider.unknown", "provider.bad_request") else said
-    return render(found, now)
+    return classify(found, now)
 
 
-def extract_saved(row: Mapping[str, Any]) -> Extract:
+def saved_facts(row: Mapping[str, Any]) -> Facts:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
     body = laid_out(parse_body(row.get("body")))
@@ -64,7 +64,7 @@ def extract_saved(row: Mapping[str, Any]) -> Extract:
     if _SYMBOL.fullmatch(message):
         codes.append(message.lower())
     phase, bug = transport([(named, text), *causes])
-    return Extract(
+    return Facts(
         provider=_text(row.get("provider")),
         sdk=_text(row.get("sdk")),
         exception_type=named.rpartition(".")[2],

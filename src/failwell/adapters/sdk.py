@@ -1,18 +1,19 @@
 """Reading an SDK's exception without its SDK: status, headers, body, codes, causes.
 
 Attributes are asked for one by one and each may refuse. Nothing is fetched: a body counts only if
-the client has read it already. What is found goes into an `Extract`, for the rules to judge.
+the client has read it already. What is found goes into an `Facts`, for the rules to judge.
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any
 
-from failwell.adapters.classify import classify, render
+from failwell.adapters.classify import classify, rules_for
 from failwell.adapters.facts import (
     STRUCTURES,
-    Extract,
+    Facts,
     Phase,
     laid_out,
     parse_body,
@@ -21,7 +22,14 @@ from failwell.adapters.facts import (
 from failwell.adapters.frames import broke_in_stream
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
-from failwell.adapters.safe_getattr import plain_int, plain_str, safe_getattr, safe_getattrs, str_attr
+from failwell.adapters.safe_getattr import (
+    plain_int,
+    plain_str,
+    safe_call,
+    safe_getattr,
+    safe_getattrs,
+    str_attr,
+)
 from failwell.fault.links import below, members, stands_alone
 
 _ASKED = (
@@ -44,36 +52,36 @@ _DEEPEST = 8
 _LONGEST = 4_000
 _new = object.__new__
 
-Refine = Callable[[BaseException, Extract], None]
+Refine = Callable[[BaseException, Facts], None]
 
 
 class SdkAdapter:
     """The way in for one SDK: facts read off its exception, judged and said."""
 
-    def __init__(self, extract: Callable[[BaseException], Extract]) -> None:
-        self.extract = extract
+    def __init__(self, facts: Callable[[BaseException], Facts]) -> None:
+        self.facts = facts
 
     def __call__(self, error: BaseException) -> Reading:
-        return render(self.extract(error))
+        return classify(self.facts(error))
 
     def kind_of(self, error: BaseException) -> str:
         """The kind alone, for a cause of which nothing more is told."""
-        return classify(self.extract(error)).rule.kind
+        return rules_for(self.facts(error))[0].kind
 
 
 def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> SdkAdapter:
     """An adapter for one SDK. `refine` may correct the gathered facts where the SDK has habits of its own."""
 
-    def extract(error: BaseException) -> Extract:
+    def read_facts(error: BaseException) -> Facts:
         facts = gather(error, provider, sdk)
         if refine is not None:
             refine(error, facts)
         return facts
 
-    return SdkAdapter(extract)
+    return SdkAdapter(read_facts)
 
 
-def gather(error: BaseException, provider: str | None, sdk: str) -> Extract:
+def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     """Everything that the usual attributes tell."""
     cls = type(error)
     response, body, status, request_id, model, *own = safe_getattrs(error, _ASKED)
@@ -91,7 +99,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Extract:
         codes, message = said_in(body)
     phase, bug = transport(error)
     # One by one: to hand them to the class by their names would take longer than to read them.
-    found = _new(Extract)
+    found = _new(Facts)
     found.provider, found.sdk = provider, sdk
     found.exception_type, found.names = cls.__name__, _names(cls)
     found.status = status
@@ -170,13 +178,11 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    said = str_attr(error, "message", limit=_LONGEST)
-    if said:
-        return said
-    try:
-        return str(error)[:_LONGEST]
-    except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
-        return ""
+    return str_attr(error, "message", limit=_LONGEST) or safe_call(_printed, "", error)
+
+
+def _printed(error: BaseException) -> str:
+    return str(error)[:_LONGEST]
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:
@@ -378,14 +384,12 @@ HOSTS: tuple[tuple[str, str], ...] = (
 )
 """A part of a host's name → the provider; the first that occurs counts."""
 _MOST_HOSTS = 256
+_host = attrgetter("request.url.host")
 
 
 def provider_of(error: BaseException, otherwise: str) -> str | None:
     """Who was called: by the request's host; `otherwise` where no request is at hand, so no host differs."""
-    try:
-        host: object = cast("Any", error).request.url.host
-    except BaseException:  # noqa: BLE001  (the way there may bite anywhere; then it is gone step by step)
-        host = None
+    host: object = safe_call(_host, None, error)
     if type(host) is str and host:
         return _provider_at(host)
     request = safe_getattr(error, "request")
@@ -401,7 +405,7 @@ def _provider_at(host: str) -> str | None:
     return next((name for part, name in HOSTS if part in host), None)
 
 
-def in_stream(error: BaseException, facts: Extract) -> None:
+def in_stream(error: BaseException, facts: Facts) -> None:
     """Note that the reply had begun, where the class says so."""
     if type(error).__name__ == "APIError" and facts.status is None:
         facts.in_stream = True

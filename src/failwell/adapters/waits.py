@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from failwell.adapters.facts import Extract, objects_of
+from failwell.adapters.facts import Facts, objects_of
 from failwell.fault.facts import Confidence, NotBefore
 
 _LONGEST = 366 * 86_400.0
@@ -115,7 +115,7 @@ class _Heard:
                 self.sure = True
 
 
-def wait_of(extract: Extract, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
+def wait_of(extract: Facts, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
     """When to come back according to one failed call, and the sources that said nonsense."""
     heard = _heard(extract.headers, extract.body, extract.message, now)
     nonsense = tuple(heard.nonsense)

@@ -1,4 +1,4 @@
-"""Small frozen records that a fault may carry and a report keeps: what is known, not told.
+"""Small frozen records that a fault may carry and a report keeps.
 
 None of them holds a live object, a body or a request, so each may be stored as it is.
 """
@@ -61,3 +61,14 @@ class NotBefore:
     source: str = "declared"
     """Which header, field or phrase said so."""
     confidence: Confidence = "high"
+
+
+@frozen
+class Evidence:
+    """Which rule decided a classification, and what it was based on."""
+
+    rule: str
+    basis: str
+    """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `origin`,
+    `default`, or `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
+    saw: str = ""

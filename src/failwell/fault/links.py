@@ -73,6 +73,11 @@ def send_with(error: BaseException, cause: BaseException | None) -> None:
     _held(error)[_SENT] = cause
 
 
+def instance_dict(error: BaseException) -> dict[str, Any]:
+    """The exception's own attributes, whatever its class pretends: there, notes for it can be kept safely."""
+    return _held(error)
+
+
 def traceback_of(error: BaseException) -> Any:
     """The exception's own traceback, whatever its class pretends."""
     return _traceback(error)

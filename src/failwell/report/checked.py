@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from failwell.adapters.answers import Answer, items, opened, take
+from failwell.adapters.safe_getattr import safe_call
 from failwell.adapters.stream import feed
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
@@ -171,9 +172,8 @@ class CheckedStream:
 
     def _see(self, chunk: object) -> None:
         self._chunks += 1
-        try:
-            feed(self._answer, chunk)
-        except Exception:  # noqa: BLE001  (a chunk that bites while it is looked at is still the caller's chunk)
+        # A chunk that raises while it is looked at is still the caller's chunk.
+        if not safe_call(_fed, None, self._answer, chunk):
             self._answer.known = False
 
     def _finish(self) -> None:
@@ -216,3 +216,8 @@ def _is_stream(reply: object) -> bool:
     return not held or any(
         take(one, "generated_text") is None or take(one, "token") is not None for one in held
     )
+
+
+def _fed(answer: Answer, chunk: object) -> bool:
+    feed(answer, chunk)
+    return True

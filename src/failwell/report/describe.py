@@ -5,21 +5,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.reading import Reading
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
-from failwell.fault.base import Fault, is_fault, lineage
+from failwell.fault.base import Fault, is_fault
 from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
-from failwell.fault.links import Link, cause_of, links, traceback_of, type_name
+from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
+from failwell.fault.registry import find_kind
 from failwell.report.fingerprint import fingerprint, site
 from failwell.report.identity import new_id
 from failwell.report.ledger import attempts_of
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
 from failwell.report.redact import TEXT_CAP, cut, masked, redact_value, refresh
-from failwell.report.resolve import Edge, Resolved, has_arrived, kind_of, resolve
+from failwell.report.resolve import Edge, has_arrived, kind_of, resolve
 from failwell.report.sanitize import (
     action,
+    checked_attempts,
     field_names,
     frame,
     in_utc,
@@ -27,16 +30,16 @@ from failwell.report.sanitize import (
     place,
     reply,
     shortfall,
-    tries,
     usable,
     wait,
 )
-from failwell.report.scene import current_scene, merge, stamp_of
+from failwell.report.scene import current_scene, merge, stamps_of
 from failwell.report.unclassified import UNKNOWN, note
 
 _FEW = 8
 _SHORT = 200
 _CAUSE_CAP = 500
+_REPORT = "__failwell_report__"
 _actions: dict[str, UserAction] = {}
 
 
@@ -72,6 +75,8 @@ def describe(
     try:
         edge = Edge(untyped, idempotent)
         return _describe(error, policy, (provider, model), edge, scene, when, attempts)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except BaseException as problem:  # noqa: BLE001  (the error path never raises: a poorer report beats none)
         return _last_resort(error, problem, when)
 
@@ -85,66 +90,82 @@ def _describe(
     when: datetime,
     attempts: Sequence[Attempt],
 ) -> ErrorReport:
-    given = attempts or attempts_of(error)
-    made = tries(given) if given else ()
-    ours = is_fault(error)
-    recorded = recorded_in(error) if ours and has_arrived(error) else None
-    if recorded is not None:
-        return _completed(recorded, called, scene, made)
-    kept = default_policy() if policy is None else _policy(policy)
+    earlier = attempts or attempts_of(error)
+    tries = checked_attempts(earlier) if earlier else ()
+    finished = finished_report(error)
+    if finished is not None:
+        return _completed(finished, called, scene, tries)
+    keep = default_policy() if policy is None else _policy(policy)
     refresh()
-    found = resolve(error, edge)
-    arrived = None if found.recorded is None else _arrived(found.recorded)
+    reading = resolve(error, edge)
+    arrived = None if reading.recorded is None else _arrived(reading.recorded)
     if arrived is not None:
-        return _completed(arrived, called, scene, made)
-    where, frames = _place(error, scene, found)
+        return _completed(arrived, called, scene, tries)
+    return _build(error, reading, keep, called, scene, when, tries)
+
+
+def _build(
+    error: BaseException,
+    reading: Reading,
+    policy: TracebackPolicy,
+    called: tuple[str | None, str | None],
+    scene: Scene | None,
+    when: datetime,
+    attempts: tuple[Attempt, ...],
+) -> ErrorReport:
+    """The report of one reading: every text in it is masked and cut here, once."""
+    known = find_kind(reading.kind)
+    category = Category.UNKNOWN if known is None else known.category
+    repeatable = category.retryable and reading.retryable is not False
     below, was_cut = links(error)
-    metadata = usable(reply, found.provider_metadata) if found.provider_metadata is not None else None
-    provider = usable(label, found.provider or called[0])
-    told = found.not_before
-    not_before = None if told is None else usable(lambda said: wait(said, when), told)
-    name = type_name(error)
+    ours = is_fault(error)
+    name, surfaced = type_name(error), site(traceback_of(error))
+    where, frames = _place(error, scene, reading)
+    metadata = None if reading.provider_metadata is None else usable(reply, reading.provider_metadata)
+    provider = usable(label, reading.provider or called[0])
+    not_before = None if reading.not_before is None else usable(wait, reading.not_before, when)
+    short = reading.resource_shortfall
     report = ErrorReport(
         id=new_id(),
-        kind=found.kind,
-        category=found.category,
-        certainty=found.certainty,
-        blame=found.blame,
-        retryable=found.category.retryable and not found.vetoed,
-        message=_message(error, found, kept),
-        title=found.kind if found.known is None else found.known.title,
+        kind=reading.kind,
+        category=category,
+        certainty=reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty),
+        blame=reading.blame or (Blame.OURSELVES if known is None else known.blame),
+        retryable=repeatable,
+        message=_message(error, reading, known, policy, ours=ours),
+        title=reading.kind if known is None else known.title,
         error_type=name,
-        user_action=_action(found, not_before),
+        user_action=_action(reading, known, not_before),
         fingerprint=fingerprint(
-            found.kind,
+            reading.kind,
             name,
             provider,
             metadata.status_code if metadata else None,
             metadata.code if metadata else None,
-            site(traceback_of(error)),
+            surfaced,
         ),
         occurred_at=when,
-        caller_facing=found.caller_facing,
+        caller_facing=reading.caller_facing,
         scene=where,
         provider=provider,
-        model=usable(label, found.model or called[1]),
+        model=usable(label, reading.model or called[1]),
         provider_metadata=metadata,
         not_before=not_before,
-        fields_invalid=None if found.fields_invalid is None else usable(field_names, found.fields_invalid),
-        resource_shortfall=usable(shortfall, short)
-        if (short := found.resource_shortfall) is not None
-        else None,
-        details=redact_value(found.details) if found.details else {},
-        causes=_causes(below, was_cut, kept) if below else (),
+        fields_invalid=None
+        if reading.fields_invalid is None
+        else usable(field_names, reading.fields_invalid),
+        resource_shortfall=None if short is None else usable(shortfall, short),
+        details=redact_value(reading.details) if reading.details else {},
+        causes=_causes(below, was_cut, policy) if below else (),
         frames=frames,
-        attempts=made,
-        evidence=found.evidence,
-        internal=None if kept is TracebackPolicy.STRICT else _internal(error, kept),
+        attempts=attempts,
+        evidence=reading.evidence,
+        internal=None if policy is TracebackPolicy.STRICT else _internal(error, policy),
     )
     if report.kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not _is_slim(report.details)
-    if bulky or report.internal is not None or len(below) > 4 or made or report.fields_invalid:
+    if bulky or report.internal is not None or len(below) > 4 or attempts or report.fields_invalid:
         from failwell.report.wire import fit
 
         return fit(report)
@@ -183,10 +204,18 @@ def _completed(
     return replace(report, provider=provider, model=model, scene=where, attempts=made)
 
 
-def recorded_in(fault: Fault) -> ErrorReport | None:
-    """The report that `fault` stands for, unless what it holds is none."""
-    held = safe_getattr(fault, "recorded_report")
-    return held if isinstance(held, ErrorReport) else None
+def attach_report(error: BaseException, report: ErrorReport) -> None:
+    """Let `error` carry its finished report: `describe(error)` then returns that report, with the same id."""
+    instance_dict(error)[_REPORT] = report
+
+
+def finished_report(error: BaseException) -> ErrorReport | None:
+    """The report that `error` carries or stands for, if there is one."""
+    ours = is_fault(error)
+    carried = instance_dict(error).get(_REPORT)
+    if carried is None and ours and has_arrived(error):
+        carried = safe_getattr(error, "recorded_report")
+    return carried if isinstance(carried, ErrorReport) else None
 
 
 def _policy(asked: TracebackPolicy | str) -> TracebackPolicy:
@@ -198,38 +227,38 @@ def _policy(asked: TracebackPolicy | str) -> TracebackPolicy:
 
 
 def default_action(kind: str, action: ActionKind, advice: str) -> UserAction:
-    """The kind's own advice, made once per kind."""
-    made = _actions.get(kind)
-    if made is None:
-        made = _actions[kind] = UserAction(action, advice)
-    return made
+    """The kind's own advice; one object per kind."""
+    known = _actions.get(kind)
+    if known is None:
+        known = _actions[kind] = UserAction(action, advice)
+    return known
 
 
-def _message(error: BaseException, found: Resolved, policy: TracebackPolicy) -> str:
-    if is_fault(error):
-        said = _own_words(error)
+def _message(
+    error: BaseException, reading: Reading, known: Kind | None, policy: TracebackPolicy, *, ours: bool
+) -> str:
+    if ours:
+        text = _own_words(error)
     elif policy.keeps_message:
         from failwell.report.text import message_of
 
-        said = message_of(error)
+        text = message_of(error)
     else:
-        said = masked(found.message) if found.message is not None else ""
-    if said:
-        return said
-    return found.kind if found.known is None else found.known.summary
+        text = masked(reading.message) if reading.message is not None else ""
+    if text:
+        return text
+    return reading.kind if known is None else known.summary
 
 
-def _own_words(fault: Fault, limit: int = TEXT_CAP) -> str:
-    try:
-        return masked(str(fault), limit).strip()
-    except BaseException:  # noqa: BLE001  (an author's `summary` may raise anything; the kind still has words)
-        return ""
+def _own_words(fault: BaseException, limit: int = TEXT_CAP) -> str:
+    # An author's `summary` may raise anything; the kind still has words.
+    return masked(safe_call(str, "", fault), limit).strip()
 
 
-def _action(found: Resolved, not_before: NotBefore | None) -> UserAction:
-    if found.user_action is not None and (advised := usable(action, found.user_action)) is not None:
-        return advised
-    return advice_of(found.known, not_before)
+def _action(reading: Reading, known: Kind | None, not_before: NotBefore | None) -> UserAction:
+    if reading.user_action is not None and (advice := usable(action, reading.user_action)) is not None:
+        return advice
+    return advice_of(known, not_before)
 
 
 def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:
@@ -244,16 +273,14 @@ def advice_of(known: Kind | None, not_before: NotBefore | None) -> UserAction:
     return default_action(known.name, known.action, known.advice)
 
 
-def _place(error: BaseException, given: Scene | None, found: Resolved) -> tuple[Scene, tuple[Frame, ...]]:
-    where = NOWHERE if given is None else given
+def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple[Scene, tuple[Frame, ...]]:
+    where = NOWHERE if scene is None else scene
     frames: list[Frame] = []
-    for link in reversed(_line(error)):
-        stamp = stamp_of(link)
-        if stamp is not None:
-            frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
-            where = merge(where, stamp.scene)
+    for stamp in stamps_of(error):
+        frames.extend(crossed for crossed in stamp.frames if crossed not in frames)
+        where = merge(where, stamp.scene)
     where = merge(where, current_scene())
-    capability = found.details.get("capability_name") if found.details else None
+    capability = reading.details.get("capability_name") if reading.details else None
     if type(capability) is str and capability and where.capability is None:
         where = replace(where, capability=capability)
     if where is NOWHERE:
@@ -261,29 +288,21 @@ def _place(error: BaseException, given: Scene | None, found: Resolved) -> tuple[
     return usable(place, where) or NOWHERE, tuple(frame(crossed) for crossed in frames)
 
 
-def _line(error: BaseException) -> list[BaseException]:
-    if not is_fault(error):
-        return [error]
-    line: list[BaseException] = [*lineage(error)]
-    end = cause_of(line[-1])
-    return line if end is None or is_fault(end) else [*line, end]
-
-
 def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy) -> tuple[Cause, ...]:
     made: list[Cause] = []
     for link in below:
-        recorded = recorded_in(link.error) if is_fault(link.error) and has_arrived(link.error) else None
-        if recorded is None:
+        finished = finished_report(link.error)
+        if finished is None:
             made.append(_cause(link, policy))
         else:
-            made.extend(_told(recorded, link))
+            made.extend(_reported(finished, link))
     if was_cut:
         made.append(Cause(type="…", message="[more causes cut]", via="cause", level=below[-1].level))
     return tuple(made)
 
 
-def _told(report: ErrorReport, link: Link) -> Iterator[Cause]:
-    """A failure that happened elsewhere, called what it was called there."""
+def _reported(report: ErrorReport, link: Link) -> Iterator[Cause]:
+    """A failure that was described before, as its report describes it."""
     yield Cause(
         type=report.error_type,
         kind=report.kind,

@@ -10,14 +10,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, cast, get_args
 
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
 from failwell.fault.axes import JobCategory
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import ResourceShortfall
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport, Scene
-from failwell.report.resolve import resolve
+from failwell.report.resolve import category_of, resolve
 
 _CATEGORIES: tuple[JobCategory, ...] = get_args(JobCategory)
 
@@ -87,10 +87,9 @@ def classify_exception(exc: BaseException) -> JobCategory:
     declared = _declared(exc)
     if declared is not None:
         return declared[0]
-    try:
-        return resolve(exc).category.job
-    except BaseException:  # noqa: BLE001  (the error path never raises: what cannot be classified is fatal)
-        return "fatal"
+    # The error path never raises: what cannot be classified is fatal.
+    reading = safe_call(resolve, None, exc)
+    return "fatal" if reading is None else category_of(reading).job
 
 
 def _declared(exc: BaseException) -> tuple[JobCategory, bool] | None:

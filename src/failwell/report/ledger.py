@@ -1,7 +1,7 @@
 """What was tried, what it cost, what was waited, and why it stopped: kept by every loop."""
 
 from failwell.fault.frozen import frozen
-from failwell.fault.links import cause_of
+from failwell.fault.links import cause_of, instance_dict
 from failwell.report.record import Attempt
 
 _STAMP = "__failwell_ledger__"
@@ -96,19 +96,12 @@ def _skip_row(one: Skipped) -> tuple[str, ...]:
 
 def attach(error: BaseException, ledger: Ledger) -> None:
     """Let `error` carry its ledger, so that whoever describes it finds the attempts."""
-    try:
-        object.__setattr__(error, _STAMP, ledger)
-    except (AttributeError, TypeError):
-        # A class without a `__dict__` has nowhere to keep it.
-        return
+    instance_dict(error)[_STAMP] = ledger
 
 
 def ledger_of(error: BaseException) -> Ledger | None:
     """The ledger that a loop below attached to `error`, if any."""
-    try:
-        held = object.__getattribute__(error, "__dict__").get(_STAMP)
-    except BaseException:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
-        return None
+    held = instance_dict(error).get(_STAMP)
     return held if isinstance(held, Ledger) else None
 
 

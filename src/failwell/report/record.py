@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import find_kind, is_kind, is_owned
 
@@ -82,17 +82,6 @@ class Attempt:
     wait: float | None = None
     """Seconds waited before the next try."""
     reason: str | None = None
-
-
-@frozen
-class Evidence:
-    """Which rule spoke for a classification, and on what it went."""
-
-    rule: str
-    basis: str
-    """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `origin`,
-    `default`, or `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
-    saw: str = ""
 
 
 @frozen

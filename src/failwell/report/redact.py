@@ -9,10 +9,9 @@ window first, so the cost is linear and bounded whatever comes in.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import Any, cast
 
-from failwell.adapters.headers import is_safe_header
+from failwell.adapters.headers import allowed_headers
 from failwell.fault.links import type_name
 from failwell.report.environment import raw
 
@@ -34,8 +33,6 @@ _TELLING_VARIABLES = frozenset(
 )  # fmt: skip
 """Last words of environment variables that hold secrets."""
 
-_MOST_HEADERS = 40
-_MOST_LISTED = 1_000
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
@@ -145,16 +142,8 @@ def redact_value(value: object) -> Any:
 
 def safe_headers(headers: object) -> dict[str, str]:
     """The allow-listed part of a reply's headers, lower-cased and masked."""
-    pairs = _pairs(headers)
-    kept: dict[str, str] = {}
     refresh()
-    for name, value in pairs:
-        key = str(name).lower()
-        if is_safe_header(key):
-            kept[key] = masked(str(value), 200)
-        if len(kept) >= _MOST_HEADERS:
-            break
-    return kept
+    return {name: masked(value, 200) for name, value in allowed_headers(headers).items()}
 
 
 def _mask_known(text: str) -> str:
@@ -197,6 +186,8 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
         return "… [cut]"
     try:
         return _compound(value, depth, room)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except BaseException:  # noqa: BLE001  (an object of somebody else's may refuse to be looked at, and how)
         return f"<{type_name(value)}>"
 
@@ -259,13 +250,6 @@ def _scalar(value: object, room: list[int]) -> Any:
     if isinstance(value, float):
         return _value(float.__float__(value), 5, room)
     return f"<{type_name(value)}>"
-
-
-def _pairs(headers: object) -> Iterable[tuple[object, object]]:
-    if isinstance(headers, Mapping):
-        return islice(cast("Mapping[object, object]", headers).items(), _MOST_LISTED)
-    items = cast("Any", getattr(headers, "items", None))
-    return [] if items is None else islice(items(), _MOST_LISTED)
 
 
 def _learn() -> None:

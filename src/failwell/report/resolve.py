@@ -1,28 +1,28 @@
 """Which kind an exception is, and what it and its causes know: classified once, inherited whole.
 
-A fault speaks for itself and inherits what it leaves unset from the faults below it, field by
-field. An exception that is not ours is read by an adapter, and ends the inheritance. A group is
-as bad as its worst member.
+A fault declares its kind itself and inherits what it leaves unset from the faults below it, field by
+field. An exception that is not ours is read by an adapter, and ends the inheritance. A group is as bad as
+its worst member. The result is one `Reading`, from which `describe` builds the report.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from failwell.adapters.reading import Reading, declared
-from failwell.adapters.registry import is_constant, kind_alone, read
+from failwell.adapters.registry import kind_alone, read
+from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.frozen import frozen
-from failwell.fault.kind import Kind
+from failwell.fault.facts import ProviderMetadata
 from failwell.fault.links import cause_of, is_group, members, type_name
-from failwell.fault.registry import find_kind, is_kind, kind
+from failwell.fault.registry import find_kind, is_kind
 from failwell.report.record import Evidence
 
-UNCLASSIFIED = Reading(kind="internal.unknown", rule="unclassified", basis="default")
+UNCLASSIFIED = Reading.from_rule(kind="internal.unknown", rule="unclassified", basis="default")
+_ADAPTER_FAILED = UNCLASSIFIED.by("adapter_failed", UNCLASSIFIED.kind)
 _SEVERITY = {
     category: rank
     for rank, category in enumerate(
@@ -39,8 +39,8 @@ _MOST_MEMBERS = 1024
 _ENVELOPE = 128
 """What opening one envelope takes of that room: eight of them in each other are enough."""
 _MOST_DETAILS = 200
+_LONGEST = 200
 _A = TypeVar("_A", bound=StrEnum)
-_constant: dict[int, "Resolved"] = {}
 
 
 class Edge(NamedTuple):
@@ -55,33 +55,7 @@ class Edge(NamedTuple):
 ANYWHERE = Edge()
 
 
-@frozen
-class Resolved:
-    """Everything a report will say about one exception that does not depend on time or place."""
-
-    kind: str
-    category: Category
-    known: Kind | None
-    certainty: Certainty
-    blame: Blame
-    vetoed: bool = False
-    message: str | None = None
-    """The authored or composed sentence; `None` when only the kind's summary is left."""
-    caller_facing: bool = False
-    user_action: UserAction | None = None
-    provider: str | None = None
-    model: str | None = None
-    provider_metadata: ProviderMetadata | None = None
-    not_before: NotBefore | None = None
-    fields_invalid: Any = None
-    resource_shortfall: ResourceShortfall | None = None
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    evidence: tuple[Evidence, ...] = ()
-    recorded: Mapping[str, Any] | None = None
-    """The report that arrived in the exception, as it was written."""
-
-
-def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Resolved:
+def resolve(error: BaseException, edge: Edge = ANYWHERE, room: list[int] | None = None) -> Reading:
     """What is known about `error`, seen from `edge`.
 
     `room` counts down the group members that may still be looked at, so that groups of groups end.
@@ -102,98 +76,73 @@ def kind_of(error: BaseException) -> str:
         if own is not None or end is None or is_fault(end):
             return own or UNCLASSIFIED.kind
         error = end
-    try:
-        quick = kind_alone(error)
-    except BaseException:  # noqa: BLE001  (a foreign property may raise anything, as in `_read`)
-        quick = None
+    quick = safe_call(kind_alone, None, error)
     return resolve(error).kind if quick is None else quick
 
 
-def has_arrived(link: Fault) -> bool:
+def has_arrived(fault: Fault) -> bool:
     """Whether this fault stands for a report that was made elsewhere."""
-    return hasattr(type(link), "recorded_report")
+    return hasattr(type(fault), "recorded_report")
 
 
-def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Resolved:
+def category_of(reading: Reading) -> Category:
+    """The category that follows from a reading's kind."""
+    known = find_kind(reading.kind)
+    return Category.UNKNOWN if known is None else known.category
+
+
+def _foreign(error: BaseException, edge: Edge, room: list[int] | None) -> Reading:
     reading = _read(error)
     if reading.inner is not None:
-        held = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
-        if held is not None:
-            return held
+        inside = _opened(reading, reading.inner, edge, [_MOST_MEMBERS] if room is None else room)
+        if inside is not None:
+            return inside
     if edge.untyped is not None and is_kind(edge.untyped) and _is_untyped(reading):
-        reading = Reading(kind=edge.untyped, rule="untyped", saw=type_name(error))
-    reading = declared(reading, idempotent=edge.idempotent)
-    made = _constant.get(id(reading))
-    if made is None:
-        made = _judge(reading, reading.saw or type_name(error))
-        if is_constant(reading):
-            # Most readings are rows of a table: the same object every time, judged once.
-            _constant[id(reading)] = made
-    return made
+        reading = Reading.from_rule(kind=edge.untyped, rule="untyped", saw=type_name(error))
+    if edge.idempotent is not None:
+        reading = declared(reading, idempotent=edge.idempotent)
+    return reading if reading.evidence[0].saw else _seen_in(reading, type_name(error))
 
 
-def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int]) -> Resolved | None:
-    """What the exception inside an envelope is, with what only the envelope knows; `None` if nobody knows it."""
+def _seen_in(reading: Reading, saw: str) -> Reading:
+    first, *runners_up = reading.evidence
+    return replace(reading, evidence=(replace(first, saw=saw[:_LONGEST]), *runners_up))
+
+
+def _opened(reading: Reading, inner: BaseException, edge: Edge, room: list[int]) -> Reading | None:
+    """The exception inside an envelope, with what only the envelope knows; `None` if its kind is unknown."""
     room[0] -= _ENVELOPE
     if room[0] <= 0:
         return None
-    held = resolve(inner, edge, room)
-    if held.kind == UNCLASSIFIED.kind:
+    inside = resolve(inner, edge, room)
+    if inside.kind == UNCLASSIFIED.kind:
         return None
     return replace(
-        held,
+        inside,
         caller_facing=False,
-        vetoed=held.vetoed or reading.retryable is False,
-        provider=held.provider or reading.provider,
-        model=held.model or reading.model,
-        provider_metadata=_merged(held.provider_metadata, reading.provider_metadata),
-        not_before=held.not_before or reading.not_before,
-        details={**reading.details, **held.details},
-        evidence=(*held.evidence, Evidence(rule=reading.rule, basis="cause", saw=type_name(inner))),
-        recorded=held.recorded or reading.recorded,
-    )
-
-
-def _judge(reading: Reading, saw: str) -> Resolved:
-    known = find_kind(reading.kind)
-    basis = "type" if reading.basis == "exact_type" else reading.basis
-    return Resolved(
-        kind=reading.kind,
-        category=Category.UNKNOWN if known is None else known.category,
-        known=known,
-        certainty=reading.certainty or _certainty(known),
-        blame=reading.blame or _blame(known),
-        message=reading.message,
-        provider=reading.provider,
-        model=reading.model,
-        provider_metadata=reading.provider_metadata,
-        not_before=reading.not_before,
-        fields_invalid=reading.fields_invalid,
-        resource_shortfall=reading.resource_shortfall,
-        details=reading.details,
-        vetoed=reading.retryable is False,
-        evidence=(
-            Evidence(rule=reading.rule, basis=basis, saw=saw[:200]),
-            *(Evidence(rule=rule, basis="runner_up", saw=other) for rule, other in reading.runners),
-        ),
-        recorded=reading.recorded,
+        retryable=False if inside.retryable is False or reading.retryable is False else None,
+        provider=inside.provider or reading.provider,
+        model=inside.model or reading.model,
+        provider_metadata=_merged(inside.provider_metadata, reading.provider_metadata),
+        not_before=inside.not_before or reading.not_before,
+        details={**reading.details, **inside.details},
+        evidence=(*inside.evidence, Evidence(rule=reading.rule, basis="cause", saw=type_name(inner))),
+        recorded=inside.recorded or reading.recorded,
     )
 
 
 def _read(error: BaseException) -> Reading:
-    try:
-        return read(error) or UNCLASSIFIED
-    except BaseException:  # noqa: BLE001  (a foreign property may raise anything, and one failure must not become two)
-        return replace(UNCLASSIFIED, rule="adapter_failed")
+    # A foreign property may raise anything, and one failure must not become two.
+    return safe_call(read, _ADAPTER_FAILED, error) or UNCLASSIFIED
 
 
 def _is_untyped(reading: Reading) -> bool:
     if not reading.rule.startswith(("python.", "unclassified", "adapter_failed")):
         return False
-    return kind(reading.kind).category in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
+    return category_of(reading) in (Category.USER_INPUT, Category.FATAL, Category.UNKNOWN)
 
 
-def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Resolved:
+def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
     line = lineage(error)
     end = cause_of(line[-1])
     # A fault that stands for a report knows how the failure was judged elsewhere, and not who judged
@@ -210,66 +159,60 @@ def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Resolved:
     elif tail is not None:
         name, evidence = tail.kind, list(tail.evidence)
     else:
-        name, evidence = UNCLASSIFIED.kind, [Evidence(rule=UNCLASSIFIED.rule, basis=UNCLASSIFIED.basis)]
+        name, evidence = UNCLASSIFIED.kind, list(UNCLASSIFIED.evidence)
     if source is not error:
         evidence.append(Evidence(rule="inherited", basis="cause", saw=type_name(source or end or error)))
     return _inherit(error, line, tail, name, tuple(evidence))
 
 
 def _inherit(
-    error: Fault, line: list[Fault], tail: Resolved | None, name: str, evidence: tuple[Evidence, ...]
-) -> Resolved:
-    known = find_kind(name)
-    # Facts read off a foreign cause stay facts. How it was judged says nothing any more once a
+    error: Fault, line: list[Fault], tail: Reading | None, name: str, evidence: tuple[Evidence, ...]
+) -> Reading:
+    # Facts read off a foreign cause stay facts. How it was classified says nothing any more once a
     # fault above it named another kind.
-    judged = tail if tail is not None and tail.kind == name else None
-    return Resolved(
+    same = tail if tail is not None and tail.kind == name else None
+    forbidden = any(_of(link, "retryable") is False for link in line)
+    facing = _of(error, "caller_facing")
+    return Reading(
         kind=name,
-        category=Category.UNKNOWN if known is None else known.category,
-        known=known,
-        certainty=one_of(Certainty, _first(line, "certainty"))
-        or (judged.certainty if judged else _certainty(known)),
-        blame=one_of(Blame, _first(line, "blame")) or (judged.blame if judged else _blame(known)),
-        vetoed=any(_of(link, "retryable") is False for link in line)
-        or (judged is not None and judged.vetoed),
-        caller_facing=_own_kind(error) is not None
-        if (facing := _of(error, "caller_facing")) is None
-        else facing is True,
+        evidence=evidence,
+        certainty=one_of(Certainty, _first(line, "certainty")) or (same.certainty if same else None),
+        blame=one_of(Blame, _first(line, "blame")) or (same.blame if same else None),
+        retryable=False if forbidden or (same is not None and same.retryable is False) else None,
+        caller_facing=_own_kind(error) is not None if facing is None else facing is True,
         provider=_named(line, "provider") or (tail.provider if tail else None),
         model=_named(line, "model") or (tail.model if tail else None),
         provider_metadata=_metadata(line, tail),
         details=_details(line, tail),
-        evidence=evidence,
-        user_action=_first(line, "user_action", judged),
+        user_action=_first(line, "user_action", same),
         not_before=_first(line, "not_before", tail),
         fields_invalid=_first(line, "fields_invalid", tail),
         resource_shortfall=_first(line, "resource_shortfall", tail),
     )
 
 
-def _group(error: BaseException, edge: Edge, room: list[int]) -> Resolved:
-    held: list[Resolved] = []
+def _group(error: BaseException, edge: Edge, room: list[int]) -> Reading:
+    readings: list[Reading] = []
     for member in _leaves(error):
         if room[0] <= 0:
             # What was not looked at may be anything, and the unknown is never repeated.
-            held.append(_judge(UNCLASSIFIED, "members that were not looked at"))
+            readings.append(_seen_in(UNCLASSIFIED, "members that were not looked at"))
             break
         room[0] -= 1
-        held.append(resolve(member, edge, room))
-    worst = max(held, key=lambda one: (_SEVERITY[one.category], one.vetoed))
-    unknown = any(one.certainty is not Certainty.NOT_SENT for one in held) and len(held) > 1
+        readings.append(resolve(member, edge, room))
+    worst = max(readings, key=lambda reading: (_SEVERITY[category_of(reading)], reading.retryable is False))
+    not_sent = [certainty_of(reading) is Certainty.NOT_SENT for reading in readings]
+    mixed = certainty_of(worst) is Certainty.NOT_SENT and len(readings) > 1 and not all(not_sent)
+    saw = f"{len(members(error))} members"
     return replace(
         worst,
-        vetoed=any(one.vetoed for one in held),
-        certainty=Certainty.UNKNOWN if unknown and worst.certainty is Certainty.NOT_SENT else worst.certainty,
+        retryable=False if any(reading.retryable is False for reading in readings) else None,
+        certainty=Certainty.UNKNOWN if mixed else worst.certainty,
         message=None,
         caller_facing=False,
         recorded=None,
         details={"members": len(members(error))},
-        evidence=(
-            Evidence(rule="group.worst_member", basis="cause", saw=f"{len(members(error))} members"),
-            *worst.evidence,
-        ),
+        evidence=(Evidence(rule="group.worst_member", basis="cause", saw=saw), *worst.evidence),
     )
 
 
@@ -307,7 +250,7 @@ def one_of(axis: type[_A], value: object) -> _A | None:
         return None
 
 
-def _first(line: list[Fault], attribute: str, tail: Resolved | None = None) -> Any:
+def _first(line: list[Fault], attribute: str, tail: Reading | None = None) -> Any:
     for link in line:
         value = _of(link, attribute)
         if value is not None:
@@ -316,10 +259,8 @@ def _first(line: list[Fault], attribute: str, tail: Resolved | None = None) -> A
 
 
 def _of(link: Fault, attribute: str) -> Any:
-    try:
-        return getattr(link, attribute)
-    except BaseException:  # noqa: BLE001  (an author's field may be a property that raises anything)
-        return None
+    # An author's field may be a property that raises anything.
+    return safe_call(getattr, None, link, attribute)
 
 
 def _named(line: list[Fault], attribute: str) -> str | None:
@@ -335,18 +276,18 @@ def is_named(value: object) -> bool:
     return issubclass(type(value), str) and str.strip(cast("str", value)) not in ("", "unknown")
 
 
-def _certainty(known: Kind | None) -> Certainty:
+def certainty_of(reading: Reading) -> Certainty:
+    """Whether the work may have happened: as it was read, or as it follows from the kind."""
+    if reading.certainty is not None:
+        return reading.certainty
+    known = find_kind(reading.kind)
     return Certainty.UNKNOWN if known is None else known.certainty
-
-
-def _blame(known: Kind | None) -> Blame:
-    return Blame.OURSELVES if known is None else known.blame
 
 
 _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 
-def _metadata(line: list[Fault], tail: Resolved | None) -> ProviderMetadata | None:
+def _metadata(line: list[Fault], tail: Reading | None) -> ProviderMetadata | None:
     tails = [] if tail is None else [tail.provider_metadata]
     return _merged(*[_of(link, "provider_metadata") for link in line], *tails)
 
@@ -364,7 +305,7 @@ def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
     return ProviderMetadata(**merged)
 
 
-def _details(line: list[Fault], tail: Resolved | None) -> dict[str, Any]:
+def _details(line: list[Fault], tail: Reading | None) -> dict[str, Any]:
     merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
     for link in reversed(line):
         merged.update(_own_fields(link))
@@ -374,15 +315,16 @@ def _details(line: list[Fault], tail: Resolved | None) -> dict[str, Any]:
     return merged
 
 
+def _read_own_fields(link: Fault) -> dict[str, Any]:
+    return link.own_fields()
+
+
 def _own_fields(link: Fault) -> dict[Any, Any]:
-    try:
-        own = link.own_fields()
-        if type(own) is dict and not own:
-            return own
-        held = _items(own)
-    except BaseException:  # noqa: BLE001  (an author's own fields may be properties that raise)
+    # An author's own fields may be properties that raise.
+    own: Any = safe_call(_read_own_fields, None, link)
+    if own is None:
         return {}
-    return {name: value for name, value in held.items() if value is not None and not _is_empty(value)}
+    return {name: value for name, value in _items(own).items() if value is not None and not _is_empty(value)}
 
 
 def _is_empty(value: object) -> bool:
@@ -391,7 +333,5 @@ def _is_empty(value: object) -> bool:
 
 def _items(details: Any) -> dict[Any, Any]:
     """A copy of as much as a report has room for, of whatever was put where a mapping should be."""
-    try:
-        return dict(islice(details.items(), _MOST_DETAILS))
-    except BaseException:  # noqa: BLE001  (a wrong detail must not cost the classification)
-        return {}
+    # A wrong detail must not cost the classification.
+    return safe_call(lambda: dict(islice(details.items(), _MOST_DETAILS)), None) or {}

@@ -7,8 +7,9 @@ a queue or a network is not classified a second time on the other side.
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.base import Fault, is_fault
-from failwell.report.describe import describe
+from failwell.report.describe import attach_report, describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport
 from failwell.report.resolve import is_named, resolve
@@ -31,7 +32,7 @@ class Recalled(Fault):
 
 def revive(report: ErrorReport) -> Fault:
     """A fault to raise for `report`; describing it gives the same report again."""
-    return Recalled(
+    fault = Recalled(
         recorded=report.to_dict(),
         kind=report.kind,
         message=report.message,
@@ -48,6 +49,8 @@ def revive(report: ErrorReport) -> Fault:
         resource_shortfall=report.resource_shortfall,
         details=report.details or None,
     )
+    attach_report(fault, report)
+    return fault
 
 
 def translate(
@@ -63,10 +66,8 @@ def translate(
     `provider` and `model` are filled in where neither the error nor a cause of it knows them.
     """
     if is_fault(error):
-        try:
-            _fill_in(error, provider, model)
-        except BaseException:  # noqa: BLE001  (a fault that lets nothing be set, or read, is still the fault)
-            return error
+        # A fault that lets nothing be set, or read, is still the fault.
+        safe_call(_fill_in, None, error, provider, model)
         return error
     report = describe(error, provider=provider, model=model, untyped=untyped, idempotent=idempotent)
     made = revive(report)

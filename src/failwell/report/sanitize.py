@@ -17,7 +17,6 @@ from failwell.report.record import Attempt, Frame, Scene
 from failwell.report.redact import mask_known, masked, safe_headers
 from failwell.report.resolve import is_named, one_of
 
-_G = TypeVar("_G")
 _M = TypeVar("_M")
 
 _FURTHEST = 366 * 24 * 3600.0
@@ -26,16 +25,18 @@ _LABEL_CAP = 200
 _MOST_FIELDS = 50
 _MOST_ATTEMPTS = 100
 _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
-_NOTHING_SAID = ProviderMetadata()
+_NOTHING_SAID = (None,) * 6
 _LONGEST_NUMBER = 2**63
 
 
-def usable(make: Callable[[_G], _M], given: _G | None) -> _M | None:
-    """`make(given)`, or `None` where nothing was given or nothing can be made of it."""
-    if given is None:
+def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
+    """`check(value, *more)`, or `None` where there is no value or the check raises."""
+    if value is None:
         return None
     try:
-        return make(given)
+        return check(value, *more)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except BaseException:  # noqa: BLE001  (it may be an object of somebody else's, and do anything at all)
         return None
 
@@ -56,16 +57,16 @@ def label(name: object) -> str | None:
 
 def reply(said: ProviderMetadata) -> ProviderMetadata | None:
     """What a provider said, with nothing in it that must not be kept."""
-    made = ProviderMetadata(
-        sdk=usable(label, said.sdk),
-        exception_type=usable(label, said.exception_type),
-        status_code=usable(_whole, said.status_code),
-        code=usable(label, said.code),
-        request_id=usable(label, said.request_id),
-        retry_after=usable(_seconds, said.retry_after),
-        headers=usable(safe_headers, said.headers) or {},
-    )
-    return None if made == _NOTHING_SAID else made
+    sdk, exception_type = usable(label, said.sdk), usable(label, said.exception_type)
+    code, request_id = usable(label, said.code), usable(label, said.request_id)
+    status, delay = usable(_whole, said.status_code), usable(_seconds, said.retry_after)
+    headers = usable(safe_headers, said.headers) or {}
+    if not headers and (sdk, exception_type, code, request_id, status, delay) == _NOTHING_SAID:
+        return None
+    return ProviderMetadata(
+        sdk=sdk, exception_type=exception_type, status_code=status, code=code, request_id=request_id,
+        retry_after=delay, headers=headers,
+    )  # fmt: skip
 
 
 def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
@@ -105,7 +106,7 @@ def place(scene: Scene) -> Scene:
     changed = {
         name: kept
         for name in Scene.__dataclass_fields__
-        if (value := getattr(scene, name)) is not None and (kept := _place(name, value)) != value
+        if (value := getattr(scene, name)) is not None and (kept := _place(value, name)) != value
     }
     return replace(scene, **changed) if changed else scene
 
@@ -114,14 +115,14 @@ def frame(crossed: Frame) -> Frame:
     """One boundary, its names as short as those of the scene."""
     return replace(
         crossed,
-        name=_place("name", crossed.name),
-        workflow=usable(lambda name: _place("workflow", name), crossed.workflow),
+        name=_place(crossed.name, "name"),
+        workflow=usable(_place, crossed.workflow, "workflow"),
         iteration=usable(_whole, crossed.iteration),
-        item=usable(lambda name: _place("item", name), crossed.item),
+        item=usable(_place, crossed.item, "item"),
     )
 
 
-def tries(attempts: object) -> tuple[Attempt, ...]:
+def checked_attempts(attempts: object) -> tuple[Attempt, ...]:
     """The attempts among whatever was given as such."""
     held = islice(cast("Any", attempts), _MOST_ATTEMPTS)
     return tuple(
@@ -140,7 +141,7 @@ def _attempt(one: Attempt) -> Attempt:
         usage=_counts(one.usage),
         cost=usable(_whole, one.cost),
         wait=usable(_seconds, one.wait),
-        reason=usable(lambda text: masked(text, _LABEL_CAP), one.reason),
+        reason=usable(masked, one.reason, _LABEL_CAP),
     )
 
 
@@ -149,7 +150,7 @@ def _counts(usage: Mapping[str, int]) -> dict[str, int]:
     return {_named(name): count for name, value in held if (count := _whole(value)) is not None}
 
 
-def _place(name: str, value: object) -> Any:
+def _place(value: object, name: str) -> Any:
     if name == "attempt":
         return _whole(value)
     text = value if isinstance(value, str) else _named(value)

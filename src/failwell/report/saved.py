@@ -70,12 +70,9 @@ def fields_of(reading: Reading) -> dict[str, Any]:
 
 
 def evidence_of(reading: Reading) -> tuple[Evidence, ...]:
-    """Which rule spoke and what it saw, and the rules that fitted as well."""
-    basis = "type" if reading.basis == "exact_type" else reading.basis
-    return (
-        Evidence(rule=reading.rule, basis=basis, saw=redact_text(reading.saw, _LABEL_CAP)),
-        *(Evidence(rule=rule, basis="runner_up", saw=other) for rule, other in reading.runners),
-    )
+    """The evidence of a reading of text that came from elsewhere, masked."""
+    first, *runners_up = reading.evidence
+    return (replace(first, saw=redact_text(first.saw, _LABEL_CAP)), *runners_up)
 
 
 def _causes(chain: object) -> list[Cause]:

@@ -11,6 +11,8 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
+from failwell.fault.base import is_fault, lineage
+from failwell.fault.links import cause_of, instance_dict
 from failwell.report.record import NOWHERE, Frame, Scene
 
 _P = ParamSpec("_P")
@@ -51,13 +53,18 @@ def current_scene() -> Scene:
     return _current.get().scene
 
 
-def stamp_of(error: BaseException) -> Stamp | None:
-    """What `error` carries from the scenes it left, if it left any."""
-    try:
-        stamp = object.__getattribute__(error, _STAMP)
-    except BaseException:  # noqa: BLE001  (even the plain lookup may meet a descriptor that raises)
-        return None
-    return stamp if isinstance(stamp, Stamp) else None
+def stamps_of(error: BaseException) -> list[Stamp]:
+    """What `error` carries from the scenes it left, innermost first.
+
+    A fault has passed on what the faults below it, and the foreign exception at their end, carry too.
+    """
+    links: list[BaseException] = [error]
+    if is_fault(error):
+        line = lineage(error)
+        end = cause_of(line[-1])
+        links = [*line] if end is None or is_fault(end) else [*line, end]
+    stamps = [instance_dict(link).get(_STAMP) for link in reversed(links)]
+    return [stamp for stamp in stamps if isinstance(stamp, Stamp)]
 
 
 def merge(nearer: Scene, farther: Scene) -> Scene:
@@ -155,14 +162,9 @@ def scene(
 
 
 def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
-    stamp = stamp_of(error)
-    if stamp is None:
-        stamp = Stamp(left)
-        try:
-            object.__setattr__(error, _STAMP, stamp)
-        except (AttributeError, TypeError):
-            # A class without a `__dict__` has nowhere to keep it: it travels without its place.
-            return
+    stamp = instance_dict(error).get(_STAMP)
+    if not isinstance(stamp, Stamp):
+        stamp = instance_dict(error)[_STAMP] = Stamp(left)
     else:
         stamp.scene = merge(stamp.scene, left)
     if frame is not None and len(stamp.frames) < _MOST_FRAMES:

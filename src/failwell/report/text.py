@@ -4,13 +4,12 @@ Everything here is redacted and bounded before it is returned, and nothing here 
 the strict policy: no foreign `__str__` or `__repr__` is even called then.
 """
 
-from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from os.path import exists, getsize, isfile
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import Link, links, remote_of, traceback_of, type_name
 from failwell.report.carried import without_data
@@ -35,35 +34,37 @@ _args: Any = BaseException.__dict__["args"].__get__
 
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`str(error)`, masked; empty when it has none, would be endless or will not say."""
-    try:
-        if _prints_its_arguments(error) and _weighs(
-            (_args(error), safe_getattr(error, "filename")), _ENDLESS
-        ):
-            return ""
-        return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
-    except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
+    return safe_call(_message, "", error, limit)
+
+
+def _message(error: BaseException, limit: int) -> str:
+    if _prints_its_arguments(error) and _weighs((_args(error), safe_getattr(error, "filename")), _ENDLESS):
         return ""
+    return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
 
 
 def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`repr(error)`, masked; the type's name when it has none or will not say."""
+    return safe_call(_repr, f"{type_name(error)}(… [repr failed])", error, limit)
+
+
+def _repr(error: BaseException, limit: int) -> str:
     name = type_name(error)
-    try:
-        if _weighs((_args(error), vars(error) if is_fault(error) else None), _PRINTED):
-            return f"{name}(… [arguments too large])"
-        return redact_words(repr(error), limit, lambda text: without_data(error, text)) or name
-    except BaseException:  # noqa: BLE001  (a foreign `__repr__` may raise anything at all)
-        return f"{name}(… [repr failed])"
+    if _weighs((_args(error), vars(error) if is_fault(error) else None), _PRINTED):
+        return f"{name}(… [arguments too large])"
+    return redact_words(repr(error), limit, lambda text: without_data(error, text)) or name
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:
     """The first notes that were added to `error`, masked and cut."""
-    try:
-        notes: object = getattr(error, "__notes__", None)
-        held = islice(cast("list[Any]", notes), _MOST_NOTES) if isinstance(notes, list) else ()
-        return tuple(redact_text(note, NOTE_CAP) for note in held if isinstance(note, str))
-    except BaseException:  # noqa: BLE001  (anybody may assign `__notes__`, and to anything)
-        return ()
+    # Anybody may assign `__notes__`, and to anything.
+    return safe_call(_notes, (), error)
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    notes: object = getattr(error, "__notes__", None)
+    first = islice(cast("list[Any]", notes), _MOST_NOTES) if isinstance(notes, list) else ()
+    return tuple(redact_text(note, NOTE_CAP) for note in first if isinstance(note, str))
 
 
 def traceback_text(error: BaseException) -> str:
@@ -83,16 +84,14 @@ def traceback_text(error: BaseException) -> str:
 
 
 def _one(error: BaseException) -> str:
-    try:
-        frames = "".join(_frames(error))
-    except BaseException:  # noqa: BLE001  (source lines come from files and loaders that may be gone or broken)
-        frames = ""
+    # Source lines come from files and loaders that may be gone or broken.
+    frames = "".join(safe_call(_frames, None, error) or ())
     head = "Traceback (most recent call last):\n" if frames else ""
     notes = "".join(f"{note}\n" for note in notes_of(error))
     return f"{head}{frames}{_qualified(error)}: {message_of(error)}\n{notes}"
 
 
-def _frames(error: BaseException) -> Iterable[str]:
+def _frames(error: BaseException) -> list[str]:
     from traceback import FrameSummary, StackSummary, walk_tb
 
     found = StackSummary.extract(walk_tb(traceback_of(error)), limit=-_FRAMES_SHOWN, lookup_lines=False)
@@ -119,12 +118,13 @@ def _member(link: Link) -> str:
 
 
 def _qualified(error: BaseException) -> str:
-    try:
-        cls = type(error)
-        name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-        return str.__str__(name)[:_LONGEST_NAME]
-    except BaseException:  # noqa: BLE001  (a metaclass may answer with anything, or raise)
-        return type_name(error)
+    # A metaclass may answer with anything, or raise.
+    return safe_call(_full_name, None, type(error)) or type_name(error)
+
+
+def _full_name(cls: type) -> str:
+    name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    return str.__str__(name)[:_LONGEST_NAME]
 
 
 def _prints_its_arguments(error: BaseException) -> bool:

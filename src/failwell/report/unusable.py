@@ -8,8 +8,8 @@ from re import compile as pattern
 from typing import Any, cast
 
 from failwell.adapters.answers import STOPS, Answer, Stop, stop_of
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, codes_of, message_of
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
@@ -92,7 +92,7 @@ def _fault(
 def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
     """An error that came inside a reply with a good status, judged like any other."""
     body = _as_mapping(answer.error)
-    found = Extract(
+    found = Facts(
         provider=provider,
         codes=codes_of({"error": body}),
         message=message_of(body),
@@ -101,7 +101,7 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
         model=answer.model,
         request_id=answer.id,
     )
-    reading = render(found)
+    reading = classify(found)
     kind = reading.kind
     family = ProviderTransient if ProviderTransient.holds(kind) else ProviderCapability
     facts: dict[str, Any] = {
@@ -120,8 +120,8 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
 
 def page_instead(provider: str, reply: str) -> Fault | None:
     """A web page where an answer should be: the address is not the API's."""
-    reading = render(Extract(provider=provider, status=200, message=reply[:2_000]))
-    if reading.basis != "body":
+    reading = classify(Facts(provider=provider, status=200, message=reply[:2_000]))
+    if reading.evidence[0].basis != "body":
         return None
     return ProviderCapability(
         kind=reading.kind, message=reading.message, caller_facing=False, provider=provider

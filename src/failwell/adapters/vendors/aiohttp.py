@@ -4,8 +4,8 @@ A status error has status and headers and never the body. Connection classes say
 got; a total timeout is Python's own `TimeoutError`, and says nothing.
 """
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, codes_of, message_of, parse_body
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
 from failwell.adapters.frames import broke_in_stream, came_through
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -13,7 +13,7 @@ from failwell.adapters.safe_getattr import int_attr, safe_getattr
 from failwell.adapters.sdk import adapter, gather
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     if int_attr(error, "status") == 0:
         facts.status = None
     # huggingface_hub before version 1 hangs the body it read on aiohttp's error.
@@ -28,7 +28,7 @@ _read = adapter(None, "aiohttp", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:
-    return Reading(kind=kind, rule=f"aiohttp.{name}", saw=name)
+    return Reading.from_rule(kind=kind, rule=f"aiohttp.{name}", saw=name)
 
 
 def raised(error: BaseException) -> Reading | None:
@@ -39,7 +39,7 @@ def raised(error: BaseException) -> Reading | None:
     # Its clock runs from the start, so only the place where it was stopped tells how far the call got.
     facts.phase = "connect" if came_through(error, "aiohttp.connector") else "read"
     facts.in_stream = broke_in_stream(error)
-    return render(facts)
+    return classify(facts)
 
 
 TABLES: dict[str, Table] = {

@@ -4,14 +4,14 @@ An error event inside a stream is a status error whose status is the stream's 20
 in its type. Low credit comes as a 400 that says so only in words.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter, provider_of
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     status = facts.status
     facts.in_stream = facts.in_stream or (status is not None and status < 400)
     facts.provider = provider_of(error, "anthropic")
@@ -21,7 +21,7 @@ TABLES: dict[str, Table] = {
     "anthropic": {
         "AnthropicError": adapter("anthropic", "anthropic", _refine),
         # Raised by somebody's own middleware to say that the call may be repeated.
-        "RetryableError": Reading(
+        "RetryableError": Reading.from_rule(
             kind="provider.unavailable",
             rule="anthropic.RetryableError",
             saw="RetryableError",
@@ -29,7 +29,7 @@ TABLES: dict[str, Table] = {
             provider="anthropic",
         ),
         # A message from outside that somebody else has signed.
-        "APIWebhookValidationError": Reading(
+        "APIWebhookValidationError": Reading.from_rule(
             kind="validation.input_invalid",
             rule="anthropic.APIWebhookValidationError",
             saw="APIWebhookValidationError",

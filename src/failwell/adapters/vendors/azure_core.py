@@ -6,7 +6,7 @@ send and failures to read the reply are two different families.
 
 from typing import Any
 
-from failwell.adapters.facts import Extract, codes_of, message_of
+from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -14,7 +14,7 @@ from failwell.adapters.sdk import adapter, transport
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     inner = safe_getattr(error, "inner_exception")
     if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
         # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
@@ -37,7 +37,7 @@ _read = adapter("azure", "azure-core", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:
-    return Reading(
+    return Reading.from_rule(
         kind=kind, rule=f"azure_core.{name}", saw=name, provider="azure", certainty=Certainty.NOT_SENT
     )
 
@@ -48,7 +48,7 @@ TABLES: dict[str, Table] = {
         "CredentialUnavailableError": _row("provider.auth", "CredentialUnavailableError"),
         "AuthenticationRequiredError": _row("provider.auth", "AuthenticationRequiredError"),
         "SerializationError": _row("validation.input_invalid", "SerializationError"),
-        "DeserializationError": Reading(
+        "DeserializationError": Reading.from_rule(
             kind="provider.output_invalid", rule="azure_core.DeserializationError", saw="DeserializationError"
         ),
     }

@@ -8,7 +8,7 @@ nobody sent.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.facts import Extract, laid_out, said_in
+from failwell.adapters.facts import Facts, laid_out, said_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -24,7 +24,7 @@ _BEDROCK = frozenset(
 )  # fmt: skip
 
 
-def _answered(error: BaseException) -> Extract:
+def _answered(error: BaseException) -> Facts:
     response = _mapping(safe_getattr(error, "response"))
     around = _mapping(response.get("ResponseMetadata"))
     body = laid_out({name: value for name, value in response.items() if name != "ResponseMetadata"})
@@ -35,8 +35,8 @@ def _answered(error: BaseException) -> Extract:
     codes, message = said_in(body)
     phase, bug = transport(error)
     # As a call of the class it would take twice as long.
-    found = object.__new__(Extract)
-    Extract.__init__(
+    found = object.__new__(Facts)
+    Facts.__init__(
         found,
         provider="bedrock" if str_attr(error, "operation_name") in _BEDROCK else "aws",
         sdk="botocore",
@@ -63,7 +63,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _local(kind: str, *names: str) -> Table:
     """Errors that botocore finds before it sends anything."""
     return {
-        name: Reading(
+        name: Reading.from_rule(
             kind=kind, rule=f"botocore.{name}", saw=name, provider="aws", certainty=Certainty.NOT_SENT
         )
         for name in names
@@ -101,7 +101,7 @@ TABLES: dict[str, Table] = {
         **_local("internal.bug", "UndefinedModelAttributeError"),
         **_local("extension.dependency_missing", "MissingDependencyException", "MD5UnavailableError"),
         **{
-            name: Reading(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
+            name: Reading.from_rule(kind="provider.output_invalid", rule=f"botocore.{name}", saw=name, provider="aws")
             for name in ("ResponseParserError", "EventStreamParseError", "ParserError", "ChecksumError", "FlexibleChecksumError")
         },
     },

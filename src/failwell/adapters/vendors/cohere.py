@@ -4,12 +4,12 @@ Its text prints every header of the reply, so only the body is read. 498 is a re
 a call that the caller's side ended.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter
 
 
-def _refine(_: BaseException, facts: Extract) -> None:
+def _refine(_: BaseException, facts: Facts) -> None:
     if facts.body is None:
         facts.message = ""
 

@@ -9,7 +9,7 @@ from failwell.adapters.vendors.pypdfium2 import unreadable
 
 def _conversion(error: BaseException) -> Reading:
     # docling wraps what its models raise, and they run on the graphics card.
-    return memory_in(error) or Reading(
+    return memory_in(error) or Reading.from_rule(
         kind="validation.input_invalid",
         rule="docling.ConversionError",
         saw=type(error).__name__,
@@ -23,7 +23,7 @@ def raised(error: BaseException) -> Reading | None:
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"docling.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"docling.{name}", saw=name) for name in names}
 
 
 _service = adapter("docling", "docling")

@@ -6,7 +6,7 @@ from typing import Any
 
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import read
-from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.links import below
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}|\d{1,6}|\(whole\)")
@@ -20,25 +20,23 @@ def cause_of(error: BaseException) -> BaseException | None:
 
 def last_attempt(error: object) -> BaseException | None:
     """The exception of the last attempt that a `RetryError` keeps; it is never waited for."""
-    kept: Any = safe_getattr(error, "last_attempt")
-    try:
-        found = kept.exception() if kept is not None and kept.done() else None
-    except BaseException:  # noqa: BLE001  (a foreign future may raise anything, a cancellation too)
-        return None
-    return found if isinstance(found, BaseException) else None
+    attempt: Any = safe_getattr(error, "last_attempt")
+    # A foreign future may raise anything, a cancellation too.
+    inner = safe_call(lambda: attempt.exception() if attempt.done() else None, None)
+    return inner if isinstance(inner, BaseException) else None
 
 
 def carries(
     inner: BaseException | None, rule: str, *, otherwise: str = "internal.unknown", **facts: Any
 ) -> Reading:
     """The reading of an envelope: what is inside decides, and `otherwise` if nobody knows that."""
-    return Reading(kind=otherwise, rule=rule, inner=inner, **facts)
+    return Reading.from_rule(kind=otherwise, rule=rule, inner=inner, **facts)
 
 
 def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
     """A model's answer that did not pass a check: which fields and rules, nothing of the answer."""
     known = read(error)
-    said = Reading(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
+    said = Reading.from_rule(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
     if known is None or known.fields_invalid is None:
         return said
     fields = tuple(dict.fromkeys(_plain(name) for name in known.fields_invalid))

@@ -4,7 +4,7 @@ Its message may be a list of validation items. A used-up balance is a 403 that s
 `error_type` names what the queue's runner met, such as a start that took too long.
 """
 
-from failwell.adapters.facts import Extract, codes_of, message_of
+from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -12,7 +12,7 @@ from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     facts.request_id = str_attr(error, "request_id") or facts.request_id
     items = safe_getattr(error, "message")
     if isinstance(items, list | dict):
@@ -27,7 +27,7 @@ TABLES: dict[str, Table] = {
     "fal_client": {
         "FalClientError": _read,
         "RealtimeError": _read,
-        "MissingCredentialsError": Reading(
+        "MissingCredentialsError": Reading.from_rule(
             kind="provider.auth",
             rule="fal_client.MissingCredentialsError",
             saw="MissingCredentialsError",

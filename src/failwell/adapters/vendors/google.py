@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from failwell.adapters.facts import Extract, codes_of, message_of
+from failwell.adapters.facts import Facts, codes_of, message_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -28,7 +28,7 @@ def _provider(error: BaseException) -> str:
     return "google-vertex" if url is not None and _VERTEX in str(url)[:500] else "google"
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     facts.provider = _provider(error)
     # An error object in the middle of a stream comes with the stream instead of a reply.
     if safe_getattr(safe_getattr(error, "response"), "response_stream") is not None:
@@ -37,7 +37,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
         facts.phase = "read"
 
 
-def _call(error: BaseException, facts: Extract) -> None:
+def _call(error: BaseException, facts: Facts) -> None:
     """google.api_core: details are messages of google.rpc, or absent, with the JSON in the response."""
     facts.provider = "google"
     details = [_plain(one, _FIELDS) for one in _several(safe_getattr(error, "details"))]
@@ -94,7 +94,7 @@ def _continued(error: BaseException) -> Reading:
     cause = error.__cause__
     found = None if cause is None else read(cause)
     if found is None:
-        return Reading(
+        return Reading.from_rule(
             kind="provider.stream_interrupted", rule="google.ContinuationInterruptedError", provider="google"
         )
     return replace(found, certainty=Certainty.PARTIAL)
@@ -114,7 +114,7 @@ _auth_transport = adapter("google", "google-auth")
 
 
 def _row(kind: str, name: str) -> Reading:
-    return Reading(kind=kind, rule=f"google.{name}", saw=name, provider="google")
+    return Reading.from_rule(kind=kind, rule=f"google.{name}", saw=name, provider="google")
 
 
 def _not_sent(kind: str, name: str) -> Reading:

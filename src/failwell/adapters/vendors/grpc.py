@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.safe_getattr import safe_getattr, str_attr
+from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
 from failwell.adapters.vendors.envelope import cause_of
 from failwell.adapters.vendors.rpc import read_rpc
 
@@ -16,7 +16,11 @@ def _read(error: BaseException) -> Reading | None:
     if word is None:
         # The base class itself is also what interceptors and test doubles raise.
         cause = cause_of(error)
-        return None if cause is None else Reading(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
+        return (
+            None
+            if cause is None
+            else Reading.from_rule(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
+        )
     said = _answer(error, "details")
     trailers = list(_pairs(_answer(error, "trailing_metadata")))
     packed = next((value for name, value in trailers if name == _PACKED and isinstance(value, bytes)), b"")
@@ -34,23 +38,21 @@ def _answer(error: BaseException, name: str) -> Any:
     """What a method of a finished call returns; a running call is never waited for."""
     method = safe_getattr(error, name)
     done = safe_getattr(error, "done")
-    try:
-        if not callable(method) or (callable(done) and not done()):
-            return None
-        return method()
-    except BaseException:  # noqa: BLE001  (a foreign method may raise anything at all)
+    if not callable(method) or (callable(done) and not safe_call(done, None)):
         return None
+    return safe_call(method, None)
 
 
 def _pairs(metadata: Any) -> list[tuple[str, Any]]:
-    try:
-        return [(str(pair[0]).lower(), pair[1]) for pair in list(metadata or ())[:64]]
-    except Exception:  # noqa: BLE001  (a foreign sequence may raise anything at all)
-        return []
+    return safe_call(_lower_pairs, None, metadata) or []
+
+
+def _lower_pairs(metadata: Any) -> list[tuple[str, Any]]:
+    return [(str(pair[0]).lower(), pair[1]) for pair in list(metadata or ())[:64]]
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"grpc.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"grpc.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

@@ -4,7 +4,7 @@ The two families share names and no class, so one table serves both. What a tran
 depends on how far the call got, and its class says so.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.frames import unparsed_reply
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
@@ -12,7 +12,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     """A reader of events that was answered with something else; the reply is in its hands, not in the error."""
     if type(error).__name__ == "SSEError" and (reply := unparsed_reply(error)) is not None:
         facts.status = reply.status
@@ -26,7 +26,9 @@ def _table(sdk: str) -> Table:
         "HTTPError": read,
         "InvalidURL": read,
         "StreamError": read,
-        "CookieConflict": Reading(kind="internal.bug", rule=f"{sdk}.CookieConflict", saw="CookieConflict"),
+        "CookieConflict": Reading.from_rule(
+            kind="internal.bug", rule=f"{sdk}.CookieConflict", saw="CookieConflict"
+        ),
         # httpcore's roots
         "NetworkError": read,
         "TimeoutException": read,

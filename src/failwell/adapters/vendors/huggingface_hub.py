@@ -4,7 +4,7 @@ Its HTTP error is an `OSError` too, and reading its `request` raises. A model th
 answers 503 and says how long it will take; `X-Error-Code` says what a 401 or 404 was about.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import str_attr
@@ -14,13 +14,13 @@ from failwell.fault.axes import Certainty
 _PROVIDER, _SDK = "huggingface", "huggingface_hub"
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     said = str_attr(error, "server_message", limit=2_000)
     if said and said not in facts.message:
         facts.message = f"{said}\n{facts.message}"
 
 
-def _generation(error: BaseException, facts: Extract) -> None:
+def _generation(error: BaseException, facts: Facts) -> None:
     # Made either from a failed reply, which is then its cause, or from an error event in a stream.
     cause = error.__cause__
     if cause is None:
@@ -35,7 +35,7 @@ _read = adapter(_PROVIDER, _SDK, _refine)
 
 
 def _row(kind: str, name: str, certainty: Certainty | None = None) -> Reading:
-    return Reading(
+    return Reading.from_rule(
         kind=kind, rule=f"huggingface_hub.{name}", saw=name, provider=_PROVIDER, certainty=certainty
     )
 

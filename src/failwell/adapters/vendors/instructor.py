@@ -25,7 +25,9 @@ def _retried(error: BaseException) -> Reading:
     details = {} if tries is None else {"attempts": tries}
     inner = _inside(error)
     if inner is None:
-        return Reading(kind="provider.unknown", rule=rule, saw=type(error).__name__, details=details)
+        return Reading.from_rule(
+            kind="provider.unknown", rule=rule, saw=type(error).__name__, details=details
+        )
     if type(inner).__name__ in _ANSWERS:
         return _stopped(error, details) or bad_answer(inner, rule, details=details)
     if isinstance(inner, AssertionError) and "instructor" in tops_of(inner):
@@ -53,7 +55,7 @@ def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
         word_of(safe_getattr(choice, "finish_reason") or safe_getattr(answer, "stop_reason")) or ""
     )
     if stop == "refused" or safe_getattr(safe_getattr(choice, "message"), "refusal") is not None:
-        return Reading(
+        return Reading.from_rule(
             kind="provider.content_refused",
             rule="instructor.stop_reason",
             basis="code",
@@ -72,7 +74,7 @@ def _item(held: Any, place: int) -> object:
 def _asserted(inner: BaseException, details: dict[str, Any]) -> Reading:
     # instructor checks answers with `assert`; one of these checks finds the model's refusal.
     refused = str(inner).lower().startswith("unable to")
-    return Reading(
+    return Reading.from_rule(
         kind="provider.content_refused" if refused else "provider.output_invalid",
         rule="instructor.AssertionError",
         saw="AssertionError",
@@ -91,7 +93,7 @@ def _cut(error: BaseException) -> Reading:
         "input_tokens": int_attr(usage, "prompt_tokens", "input_tokens"),
         "output_tokens": int_attr(usage, "completion_tokens", "output_tokens"),
     }
-    return Reading(
+    return Reading.from_rule(
         kind="provider.output_truncated",
         rule="instructor.IncompleteOutputException",
         saw="IncompleteOutputException",
@@ -116,7 +118,7 @@ def _carried(error: BaseException) -> Reading:
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"instructor.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"instructor.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

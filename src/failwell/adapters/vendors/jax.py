@@ -29,7 +29,7 @@ def _xla(error: BaseException) -> Reading:
     if status == "RESOURCE_EXHAUSTED":
         # On a graphics card it tells what it asked for and not what there was.
         needed = needed_mb(said)
-        return Reading(
+        return Reading.from_rule(
             kind="resource.gpu_memory",
             rule="jax.RESOURCE_EXHAUSTED",
             basis="code",
@@ -39,7 +39,7 @@ def _xla(error: BaseException) -> Reading:
         )
     kind = _KINDS.get(status or "", "internal.unknown")
     name = type(error).__name__
-    return Reading(
+    return Reading.from_rule(
         kind=kind, rule=f"jax.{status or name}", basis="code" if status else "type", saw=status or name
     )
 

@@ -13,7 +13,7 @@ def _read(error: BaseException) -> Reading:
     path = _path(safe_getattr(error, "absolute_path", "instance_path", "path"))
     rule = str_attr(error, "validator") or _keyword(safe_getattr(error, "kind"))
     broken = f" breaks `{rule}`" if rule else " is not valid"
-    return Reading(
+    return Reading.from_rule(
         kind="validation.shape_invalid",
         rule="jsonschema.ValidationError",
         saw="ValidationError",
@@ -36,7 +36,7 @@ def _keyword(kind: Any) -> str | None:
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"jsonschema.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"jsonschema.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

@@ -4,7 +4,7 @@ Where the exception is an SDK's as well, that SDK's adapter comes first along th
 holds is read here. `OutputParserException` keeps the model's answer; it is never read.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk import adapter
@@ -22,7 +22,7 @@ _CODES = {
 }
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     names = [cls.__name__ for cls in type(error).__mro__]
     code = next((_CODES[name] for name in names if name in _CODES), None)
     if code is not None:
@@ -39,14 +39,14 @@ def _carried(error: BaseException) -> Reading | None:
     inner = cause_of(error)
     known = inner is not None and bool(entries(type(inner)))
     return (
-        Reading(kind="internal.unknown", rule="langchain_core.LangChainException", inner=inner)
+        Reading.from_rule(kind="internal.unknown", rule="langchain_core.LangChainException", inner=inner)
         if known
         else None
     )
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"langchain_core.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"langchain_core.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

@@ -7,8 +7,8 @@ reply with its headers stays behind in the client's frame.
 import re
 from dataclasses import replace
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.frames import reply_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Adapter, Reading
@@ -16,6 +16,7 @@ from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import text_of, transport
 from failwell.adapters.vendors.envelope import cause_of
+from failwell.fault.facts import Evidence
 from failwell.fault.registry import kind as registered
 
 _STATUS = re.compile(r"\((\d{3})\)")
@@ -30,11 +31,11 @@ def _entry(kind: str | None) -> Adapter:
         status = int(found.group(1)) if found else None
         name = type(error).__name__
         headers = lower_headers(safe_getattr(reply_in(error, "linkup"), "headers"))
-        facts = Extract(
+        facts = Facts(
             provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=said,
             request_id=headers.get("x-request-id"),
         )  # fmt: skip
-        told = render(facts)
+        told = classify(facts)
         if kind is None:
             return told
         summary = registered(kind).summary.removesuffix(".")
@@ -42,10 +43,7 @@ def _entry(kind: str | None) -> Adapter:
         return replace(
             told,
             kind=kind,
-            rule=f"linkup.{name}",
-            basis="type",
-            saw=name,
-            runners=(),
+            evidence=(Evidence(rule=f"linkup.{name}", basis="type", saw=name),),
             message=f"{summary} (linkup{at}).",
         )
 
@@ -59,15 +57,15 @@ def _is(kind: str | None, *names: str) -> Table:
 def _timeout(error: BaseException) -> Reading:
     cause = cause_of(error)
     phase: Phase | None = None if cause is None else transport(cause)[0]
-    return render(
-        Extract(
+    return classify(
+        Facts(
             provider="linkup",
             sdk="linkup",
             exception_type="LinkupTimeoutError",
             names=("linkuptimeouterror",),
         )
         if phase is None
-        else Extract(provider="linkup", sdk="linkup", exception_type="LinkupTimeoutError", phase=phase)
+        else Facts(provider="linkup", sdk="linkup", exception_type="LinkupTimeoutError", phase=phase)
     )
 
 
@@ -75,8 +73,8 @@ def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of linkup's client."""
     if type(error) is not ValueError:
         return None
-    said = Extract(provider="linkup", sdk="linkup", exception_type="ValueError", message=str(error)[:500])
-    reading = render(said)
+    said = Facts(provider="linkup", sdk="linkup", exception_type="ValueError", message=str(error)[:500])
+    reading = classify(said)
     return reading if reading.kind == "provider.auth" else None
 
 

@@ -5,7 +5,7 @@ because the context may also be something that the caller was dealing with befor
 `litellm_debug_info`, which is never read; the real headers are on `litellm_response_headers`.
 """
 
-from failwell.adapters.classify import render
+from failwell.adapters.classify import classify
 from failwell.adapters.frames import tops_of
 from failwell.adapters.headers import kept_headers, lower_headers
 from failwell.adapters.reading import Reading
@@ -79,13 +79,13 @@ def _own(error: BaseException, headers: dict[str, str], provider: str | None) ->
     code = next((_CODES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _CODES), None)
     if code is not None:
         facts.codes = (code, *facts.codes)
-    return render(facts)
+    return classify(facts)
 
 
 def _cooling(error: BaseException) -> Reading:
     wait = safe_getattr(error, "cooldown_time")
     known = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
-    return Reading(
+    return Reading.from_rule(
         kind="provider.unavailable",
         rule="litellm.RouterRateLimitError",
         saw=type(error).__name__,
@@ -97,7 +97,7 @@ def _cooling(error: BaseException) -> Reading:
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"litellm.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"litellm.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

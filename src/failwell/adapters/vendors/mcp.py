@@ -33,7 +33,7 @@ def _spoken(error: BaseException) -> Reading:
     said = (str_attr(held, "message", limit=200) or "").lower()
     if kind == "tool.input_invalid" and said.startswith(_UNKNOWN_TOOL):
         kind = "tool.not_found"
-    return Reading(
+    return Reading.from_rule(
         kind=kind,
         rule="mcp.MCPError",
         basis="type" if code is None else "code",
@@ -49,7 +49,7 @@ def _tool(error: BaseException) -> Reading:
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"mcp.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"mcp.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

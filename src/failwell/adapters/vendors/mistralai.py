@@ -4,14 +4,14 @@ The body is a text and holds the code; the message repeats the body. What the tr
 passes through as it is, except for a call that never got a reply at all.
 """
 
-from failwell.adapters.facts import Extract, codes_of, message_of, parse_body
+from failwell.adapters.facts import Facts, codes_of, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import str_attr
 from failwell.adapters.sdk import adapter
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     if type(error).__name__ == "StreamDisconnectedError":
         # `error` is the server's own frame; `reason` only says who noticed.
         body = parse_body(str_attr(error, "error", limit=8_000))
@@ -26,7 +26,7 @@ _read = adapter("mistral", "mistralai", _refine)
 
 
 def _row(kind: str, name: str) -> Reading:
-    return Reading(kind=kind, rule=f"mistralai.{name}", saw=name, provider="mistral")
+    return Reading.from_rule(kind=kind, rule=f"mistralai.{name}", saw=name, provider="mistral")
 
 
 TABLES: dict[str, Table] = {

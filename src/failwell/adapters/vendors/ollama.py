@@ -4,8 +4,8 @@ The reply's headers are only on httpx's exception, which is hidden behind this o
 server that is not there comes as Python's own `ConnectionError`, hiding another in the same way.
 """
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -13,7 +13,7 @@ from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, gather
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     facts.message = str_attr(error, "error", limit=4_000) or ""
     facts.headers = lower_headers(safe_getattr(safe_getattr(error.__context__, "response"), "headers"))
     if int_attr(error, "status_code") == -1:
@@ -28,13 +28,13 @@ def raised(error: BaseException) -> Reading | None:
     facts = gather(error, "ollama", "ollama")
     # The client turns only a failed connect into this, and hides the original with `from None`.
     facts.phase = "connect"
-    return render(facts)
+    return classify(facts)
 
 
 TABLES: dict[str, Table] = {
     "ollama": {
         "ResponseError": adapter("ollama", "ollama", _refine),
-        "RequestError": Reading(
+        "RequestError": Reading.from_rule(
             kind="validation.input_invalid", rule="ollama.RequestError", saw="RequestError", provider="ollama"
         ),
     }

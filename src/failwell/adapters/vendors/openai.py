@@ -4,14 +4,14 @@
 status; a connection error says only "Connection error." and keeps the rest in its cause.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, in_stream, provider_of
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     facts.provider = provider_of(error, "openai")
     in_stream(error, facts)
     completion = safe_getattr(error, "completion")
@@ -19,7 +19,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
 
 
 def _is(kind: str, name: str) -> Reading:
-    return Reading(kind=kind, rule=f"openai.{name}", saw=name)
+    return Reading.from_rule(kind=kind, rule=f"openai.{name}", saw=name)
 
 
 TABLES: dict[str, Table] = {

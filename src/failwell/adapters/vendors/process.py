@@ -29,7 +29,7 @@ def read_exit(code: int) -> Reading:
     name = _signal_name(number)
     if name is not None:
         kind, why = _BY_SIGNAL.get(name, ("worker.crashed", "it crashed"))
-        return Reading(
+        return Reading.from_rule(
             kind=kind,
             rule=f"process.{name}",
             basis="code",
@@ -38,7 +38,7 @@ def read_exit(code: int) -> Reading:
             details={"exit_code": code, "signal": name},
         )
     kind, why = _BY_EXIT.get(code, ("internal.script_error", "it reported a failure"))
-    return Reading(
+    return Reading.from_rule(
         kind=kind,
         rule=f"process.exit_{code}" if code in _BY_EXIT else "process.exit",
         basis="code",
@@ -63,7 +63,7 @@ def _called(error: BaseException) -> Reading | None:
 def _expired(error: BaseException) -> Reading:
     limit = safe_getattr(error, "timeout")
     known = isinstance(limit, int | float)
-    return Reading(
+    return Reading.from_rule(
         kind="internal.script_timeout",
         rule="process.TimeoutExpired",
         saw="TimeoutExpired",

@@ -28,8 +28,7 @@ def _read(error: BaseException) -> Reading:
     return replace(
         said,
         kind="provider.output_invalid",
-        rule="provider.unparsed_reply",
-        basis="origin",
+        evidence=(replace(said.evidence[0], rule="provider.unparsed_reply", basis="origin"),),
         message="The provider's reply does not have the form that its client expects.",
     )
 
@@ -42,20 +41,20 @@ def _is_reply(error: BaseException) -> bool:
 
 def _error_instead(error: BaseException) -> Reading | None:
     """The error that a provider sent where its client expects a piece of an answer, judged like any other."""
-    from failwell.adapters.classify import render
-    from failwell.adapters.facts import Extract, codes_of, message_of
+    from failwell.adapters.classify import classify
+    from failwell.adapters.facts import Facts, codes_of, message_of
 
     for row in _rows(error, include_input=True):
         body = _error_in(row)
         if body is not None:
-            found = Extract(
+            found = Facts(
                 exception_type=type(error).__name__,
                 codes=codes_of(body),
                 message=message_of(body),
                 body=body,
                 in_stream=True,
             )
-            return render(found)
+            return classify(found)
     return None
 
 
@@ -72,7 +71,7 @@ def _given(error: BaseException) -> Reading:
     fields = _fields(error)
     named = ", ".join(f"`{where}` ({why})" for where, why in fields[:5])
     more = "" if len(fields) <= 5 else f" and {len(fields) - 5} more"
-    return Reading(
+    return Reading.from_rule(
         kind="validation.shape_invalid",
         rule="pydantic.ValidationError",
         saw="ValidationError",
@@ -108,11 +107,11 @@ def _pair(row: Any) -> tuple[str, str] | None:
 TABLES: dict[str, Table] = {
     "pydantic_core": {
         "ValidationError": _read,
-        "SchemaError": Reading(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
+        "SchemaError": Reading.from_rule(kind="internal.bug", rule="pydantic.SchemaError", saw="SchemaError"),
     },
     "pydantic": {
         "ValidationError": _read,
-        "PydanticUserError": Reading(
+        "PydanticUserError": Reading.from_rule(
             kind="internal.bug", rule="pydantic.PydanticUserError", saw="PydanticUserError"
         ),
     },

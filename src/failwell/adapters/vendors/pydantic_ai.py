@@ -7,7 +7,7 @@ worst member, like any group.
 
 import re
 
-from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.frames import innermost
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
@@ -30,7 +30,7 @@ _CODES = {
 _KEY = re.compile(r"api[_ ]key|credential|token", re.IGNORECASE)
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     cause = cause_of(error)
     if cause is not None:
         _add(facts, gather(cause, None, "pydantic_ai"))
@@ -47,7 +47,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
         facts.headers = {**facts.headers, "retry-after": f"{wait:g}"}
 
 
-def _add(facts: Extract, below: Extract) -> None:
+def _add(facts: Facts, below: Facts) -> None:
     """Fill what pydantic-ai did not keep with what the SDK's exception knows."""
     facts.headers = facts.headers or lower_headers(below.headers)
     facts.codes = (*facts.codes, *below.codes)
@@ -72,7 +72,7 @@ def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of pydantic-ai: an answer without what its models look for."""
     if type(error) is not IndexError or not innermost(error).startswith("pydantic_ai.models"):
         return None
-    return Reading(
+    return Reading.from_rule(
         kind="provider.output_invalid", rule="pydantic_ai.IndexError", basis="origin", saw="IndexError"
     )
 
@@ -80,7 +80,7 @@ def raised(error: BaseException) -> Reading | None:
 def _mistake(error: BaseException) -> Reading:
     # The same class says that an agent was put together wrongly and that a key is not set.
     missing = _KEY.search(str_attr(error, "message", limit=500) or "") is not None
-    return Reading(
+    return Reading.from_rule(
         kind="provider.auth" if missing else "validation.config_invalid",
         rule="pydantic_ai.UserError",
         saw="UserError",
@@ -90,7 +90,8 @@ def _mistake(error: BaseException) -> Reading:
 
 def _is(kind: str, *names: str, certainty: Certainty | None = None) -> Table:
     return {
-        name: Reading(kind=kind, rule=f"pydantic_ai.{name}", saw=name, certainty=certainty) for name in names
+        name: Reading.from_rule(kind=kind, rule=f"pydantic_ai.{name}", saw=name, certainty=certainty)
+        for name in names
     }
 
 
@@ -115,8 +116,8 @@ TABLES: dict[str, Table] = {
         **_is("validation.path_denied", "WorkspaceReadOnlyError"),
         # The root of what a run raises; raised itself where a run was driven wrongly. A class below it that
         # is not known here says nothing of the kind.
-        "AgentRunError": Reading(
-            kind="internal.bug", rule="pydantic_ai.AgentRunError", basis="exact_type", saw="AgentRunError"
+        "AgentRunError": Reading.from_rule(
+            kind="internal.bug", rule="pydantic_ai.AgentRunError", exact=True, saw="AgentRunError"
         ),
         # Signals for pydantic-ai itself: one that gets out was raised where nobody listens for it.
         **_is("internal.bug", "SkipModelRequest", "RetryModelRequest", "SkipToolValidation", "SkipToolExecution"),

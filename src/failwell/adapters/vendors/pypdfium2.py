@@ -16,7 +16,7 @@ _REASONS = {
 
 def _pdfium(error: BaseException) -> Reading:
     reason = _REASONS.get(int_attr(error, "err_code") or 0)
-    return Reading(
+    return Reading.from_rule(
         kind="validation.input_invalid",
         rule="pypdfium2.PdfiumError",
         saw="PdfiumError",
@@ -39,7 +39,7 @@ def unreadable(error: BaseException, library: str) -> Reading | None:
             return known
     elif not isinstance(error, ValueError) and type(error) is not RuntimeError:
         return None
-    return Reading(
+    return Reading.from_rule(
         kind="validation.input_invalid",
         rule=f"{library}.{type(error).__name__}",
         basis="origin",

@@ -16,7 +16,8 @@ from failwell.fault.facts import ProviderMetadata
 
 def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | None = None) -> Table:
     return {
-        name: Reading(kind=kind, rule=f"{module}.{name}", saw=name, certainty=certainty) for name in names
+        name: Reading.from_rule(kind=kind, rule=f"{module}.{name}", saw=name, certainty=certainty)
+        for name in names
     }
 
 
@@ -28,20 +29,20 @@ def _of_a_reply(error: BaseException) -> Reading | None:
     if reply is None:
         return None
     if reply.status is not None and reply.status >= 400:
-        from failwell.adapters.classify import render
-        from failwell.adapters.facts import Extract
+        from failwell.adapters.classify import classify
+        from failwell.adapters.facts import Facts
         from failwell.adapters.headers import lower_headers
 
         name = type(error).__name__
-        return render(
-            Extract(
+        return classify(
+            Facts(
                 sdk=reply.client,
                 exception_type=name,
                 status=reply.status,
                 headers=lower_headers(reply.headers),
             )
         )
-    return Reading(
+    return Reading.from_rule(
         kind="provider.output_invalid",
         rule="provider.unparsed_reply",
         basis="origin",
@@ -61,7 +62,7 @@ def _no_json(error: BaseException) -> Reading:
     line, column = safe_getattr(error, "lineno"), safe_getattr(error, "colno")
     where = {"line": line, "column": column} if isinstance(line, int) and isinstance(column, int) else {}
     at = f" at line {line}, column {column}" if where else ""
-    return Reading(
+    return Reading.from_rule(
         kind="validation.shape_invalid",
         rule="python.JSONDecodeError",
         saw="JSONDecodeError",
@@ -73,7 +74,7 @@ def _no_json(error: BaseException) -> Reading:
 def _missing_module(error: BaseException) -> Reading:
     name = safe_getattr(error, "name")
     known = isinstance(name, str) and name.replace(".", "").replace("_", "").isalnum()
-    return Reading(
+    return Reading.from_rule(
         kind="extension.dependency_missing",
         rule="python.ModuleNotFoundError",
         saw="ModuleNotFoundError",
@@ -85,9 +86,9 @@ def _missing_module(error: BaseException) -> Reading:
 def _exit(error: BaseException) -> Reading:
     code = safe_getattr(error, "code")
     if code is None or code == 0:
-        return Reading(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
+        return Reading.from_rule(kind="cancel.run", rule="python.SystemExit", saw="SystemExit")
     number = code if isinstance(code, int) else 1
-    return Reading(
+    return Reading.from_rule(
         kind="internal.script_error",
         rule="python.SystemExit",
         saw=f"SystemExit({number})",
@@ -98,7 +99,7 @@ def _exit(error: BaseException) -> Reading:
 
 # `RuntimeError` itself is what Python raises when it is misused. A library's subclass of it may be
 # anything, so only the exact class is read as a program error.
-_MISUSE = Reading(kind="internal.bug", rule="python.RuntimeError", basis="exact_type", saw="RuntimeError")
+_MISUSE = Reading.from_rule(kind="internal.bug", rule="python.RuntimeError", exact=True, saw="RuntimeError")
 
 
 _KINDS: dict[str, Iterable[str]] = {
@@ -153,13 +154,15 @@ def read_oserror(error: BaseException) -> Reading:
     if known is not None:
         kind, name = known
         details: dict[str, object] = {"errno": name}
-        return Reading(kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details)
+        return Reading.from_rule(
+            kind=kind, rule=f"python.OSError.{name}", basis="errno", saw=name, details=details
+        )
     for cls in type(error).__mro__:
         kind = _BY_CLASS.get(cls.__name__)
         if kind is not None and cls.__module__ == "builtins":
-            return Reading(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
+            return Reading.from_rule(kind=kind, rule=f"python.{cls.__name__}", saw=cls.__name__)
     saw = "OSError" if number is None else f"errno {number}"
-    return Reading(
+    return Reading.from_rule(
         kind="internal.io_error", rule="python.OSError", basis="type" if number is None else "errno", saw=saw
     )
 

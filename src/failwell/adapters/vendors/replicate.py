@@ -7,8 +7,8 @@ its error are read.
 from dataclasses import replace
 from typing import Any
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, message_of, parse_body
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.frames import reply_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
@@ -18,7 +18,7 @@ from failwell.adapters.sdk import adapter
 from failwell.fault.axes import Certainty
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     said = [str_attr(error, name, limit=2_000) for name in ("title", "detail")]
     facts.message = "\n".join(part for part in said if part)
     facts.headers = lower_headers(safe_getattr(reply_in(error, "replicate"), "headers"))
@@ -27,7 +27,9 @@ def _refine(error: BaseException, facts: Extract) -> None:
 def _failed(error: BaseException) -> Reading:
     prediction = safe_getattr(error, "prediction")
     if str_attr(prediction, "status") in ("canceled", "aborted"):
-        return Reading(kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate")
+        return Reading.from_rule(
+            kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate"
+        )
     said = str_attr(prediction, "error", limit=4_000) or ""
     # With nothing said, the container fell over; it does say what is wrong with an input.
     return _judged(error, said, codes=() if said else ("model_error",), model=str_attr(prediction, "model"))
@@ -44,10 +46,10 @@ def raised(error: BaseException) -> Reading | None:
 
 
 def _judged(error: BaseException, said: str, **facts: Any) -> Reading:
-    found = Extract(
+    found = Facts(
         provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=said, **facts
     )
-    reading = render(found)
+    reading = classify(found)
     if reading.kind != "provider.content_refused":
         return reading
     return replace(reading, certainty=None if "input" in said.lower() else Certainty.PARTIAL)
@@ -58,7 +60,7 @@ TABLES: dict[str, Table] = {
         "ReplicateError": adapter("replicate", "replicate", _refine),
         "ModelError": _failed,
         "ReplicateException": adapter("replicate", "replicate"),
-        "WebhookValidationError": Reading(
+        "WebhookValidationError": Reading.from_rule(
             kind="validation.input_invalid",
             rule="replicate.WebhookValidationError",
             saw="WebhookValidationError",

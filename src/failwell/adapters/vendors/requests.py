@@ -4,14 +4,14 @@ Every requests error is an `OSError`, so its own classes speak first. One connec
 DNS, refusals, resets and proxies alike; what it was is in the errors below it.
 """
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import adapter, transport
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     if facts.phase is None:
         # urllib3 hands its last error over as an argument or a `reason`, not always as a cause.
         given = safe_getattr(error, "args", default=())
@@ -24,7 +24,7 @@ def _refine(error: BaseException, facts: Extract) -> None:
 
 
 def _row(kind: str, name: str, sdk: str) -> Reading:
-    return Reading(kind=kind, rule=f"{sdk}.{name}", saw=name)
+    return Reading.from_rule(kind=kind, rule=f"{sdk}.{name}", saw=name)
 
 
 _requests = adapter(None, "requests", _refine)

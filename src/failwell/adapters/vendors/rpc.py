@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, Phase
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, Phase
 from failwell.adapters.reading import Reading
 
 _SPOKEN: dict[str, str] = {
@@ -51,12 +51,14 @@ def read_rpc(
     body = {"details": list(details_of(details))} if details else None
     phase = _phase(word, message)
     if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
-        return Reading(kind=_RULED[word], rule=f"grpc.{word}", basis="code", saw=word, provider=provider)
+        return Reading.from_rule(
+            kind=_RULED[word], rule=f"grpc.{word}", basis="code", saw=word, provider=provider
+        )
     too_large = word == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(message) is not None
     codes = [detail["reason"].lower() for detail in (body or {}).get("details", ()) if "reason" in detail]
     if word in _SPOKEN:
         codes.append("request_too_large" if too_large else _SPOKEN[word])
-    found = Extract(
+    found = Facts(
         provider=provider,
         sdk=sdk,
         exception_type=name,
@@ -67,7 +69,7 @@ def read_rpc(
         body=body,
         phase=phase,
     )
-    return render(found)
+    return classify(found)
 
 
 def _phase(word: str, message: str) -> Phase | None:

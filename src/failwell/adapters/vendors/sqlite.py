@@ -32,11 +32,11 @@ def _read(error: BaseException) -> Reading:
         primary = "_".join(code.split("_")[:2])
         kind = _BY_CODE.get(primary)
         if kind is not None:
-            return Reading(
+            return Reading.from_rule(
                 kind=kind, rule=f"sqlite.{primary}", basis="code", saw=code, details={"sqlite_code": code}
             )
     saw = code or type(error).__name__
-    return Reading(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
+    return Reading.from_rule(kind="internal.bug", rule=f"sqlite.{type(error).__name__}", saw=saw)
 
 
 TABLES: dict[str, Table] = {"sqlite3": {"Error": _read, "Warning": _read}}

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, find
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
@@ -36,7 +36,7 @@ def _application(error: BaseException) -> Reading:
     veto = False if safe_getattr(error, "non_retryable") is True else None
     wait = safe_getattr(error, "next_retry_delay")
     told = isinstance(wait, timedelta) and wait >= timedelta(0)
-    return Reading(
+    return Reading.from_rule(
         kind=str(recorded["kind"]) if recorded is not None else known or "internal.unknown",
         rule="temporalio.ApplicationError",
         basis="declared" if recorded is not None else "code" if known else "type",
@@ -67,14 +67,14 @@ def _by_name(name: str | None) -> str | None:
     if isinstance(getattr(builtins, name, None), type):
         entry = find("builtins", name)
         return entry.kind if isinstance(entry, Reading) else None
-    found = render(Extract(names=(name.lower(),), exception_type=name)).kind
+    found = classify(Facts(names=(name.lower(),), exception_type=name)).kind
     return None if found == "provider.unknown" else found
 
 
 def _timeout(error: BaseException) -> Reading:
     word = str_attr(safe_getattr(error, "type"), "name") or ""
     kind, certainty = _TIMEOUTS.get(word, ("worker.timeout", None))
-    return Reading(
+    return Reading.from_rule(
         kind=kind, rule="temporalio.TimeoutError", basis="code" if word else "type", saw=word or "TimeoutError",
         certainty=certainty,
     )  # fmt: skip
@@ -82,7 +82,9 @@ def _timeout(error: BaseException) -> Reading:
 
 def _server(error: BaseException) -> Reading:
     veto = False if safe_getattr(error, "non_retryable") is True else None
-    return Reading(kind="worker.transient", rule="temporalio.ServerError", saw="ServerError", retryable=veto)
+    return Reading.from_rule(
+        kind="worker.transient", rule="temporalio.ServerError", saw="ServerError", retryable=veto
+    )
 
 
 def _rpc(error: BaseException) -> Reading:
@@ -98,13 +100,13 @@ def _rpc(error: BaseException) -> Reading:
 def _carried(otherwise: str) -> Any:
     def read(error: BaseException) -> Reading:
         name = type(error).__name__
-        return Reading(kind=otherwise, rule=f"temporalio.{name}", saw=name, inner=cause_of(error))
+        return Reading.from_rule(kind=otherwise, rule=f"temporalio.{name}", saw=name, inner=cause_of(error))
 
     return read
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"temporalio.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"temporalio.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

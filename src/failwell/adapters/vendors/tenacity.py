@@ -9,13 +9,13 @@ def _retried(error: BaseException) -> Reading:
     inner = last_attempt(error) or cause_of(error)
     if inner is None:
         # The last attempt returned something that the caller's own predicate refused.
-        return Reading(kind="retry.exhausted", rule="tenacity.RetryError", saw="RetryError")
+        return Reading.from_rule(kind="retry.exhausted", rule="tenacity.RetryError", saw="RetryError")
     return carries(inner, "tenacity.RetryError")
 
 
 TABLES: dict[str, Table] = {
     "tenacity": {
         "RetryError": _retried,
-        "TryAgain": Reading(kind="worker.transient", rule="tenacity.TryAgain", saw="TryAgain"),
+        "TryAgain": Reading.from_rule(kind="worker.transient", rule="tenacity.TryAgain", saw="TryAgain"),
     }
 }

@@ -12,7 +12,7 @@ from failwell.adapters.sdk import text_of
 
 
 def _memory(error: BaseException) -> Reading:
-    return Reading(
+    return Reading.from_rule(
         kind="resource.gpu_memory",
         rule="torch.OutOfMemoryError",
         saw="OutOfMemoryError",
@@ -27,11 +27,11 @@ def _accelerator(error: BaseException) -> Reading:
     # A kernel's own assertion fails again. After anything else the device context is gone with the
     # process, and a fresh process may work.
     kind = "internal.bug" if "device-side assert" in text_of(error) else "worker.crashed"
-    return Reading(kind=kind, rule="torch.AcceleratorError", saw="AcceleratorError")
+    return Reading.from_rule(kind=kind, rule="torch.AcceleratorError", saw="AcceleratorError")
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"torch.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"torch.{name}", saw=name) for name in names}
 
 
 TABLES: dict[str, Table] = {

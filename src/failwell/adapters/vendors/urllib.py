@@ -1,6 +1,6 @@
 """`urllib` and `http.client`: what the standard library's own HTTP raises."""
 
-from failwell.adapters.facts import Extract
+from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, read
 from failwell.adapters.safe_getattr import safe_getattr
@@ -10,28 +10,32 @@ from failwell.adapters.sdk import adapter
 def _url_error(error: BaseException) -> Reading | None:
     # A `URLError` is an envelope; what happened is its reason.
     reason = safe_getattr(error, "reason")
-    return read(reason) if isinstance(reason, BaseException) else None
+    return read(reason) if isinstance(reason, BaseException) and reason is not error else None
 
 
-def _refine(_error: BaseException, facts: Extract) -> None:
+def _refine(_error: BaseException, facts: Facts) -> None:
     # What it calls a reason is the server's phrase for the status, and no code.
     facts.codes = ()
 
 
-_LOST = Reading(kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected")
+_LOST = Reading.from_rule(
+    kind="provider.outcome_unknown", rule="urllib.RemoteDisconnected", saw="RemoteDisconnected"
+)
 
 TABLES: dict[str, Table] = {
     "urllib": {"URLError": _url_error, "HTTPError": adapter(None, "urllib", _refine)},
     "http": {
         "RemoteDisconnected": _LOST,
-        "IncompleteRead": Reading(
+        "IncompleteRead": Reading.from_rule(
             kind="provider.stream_interrupted", rule="urllib.IncompleteRead", saw="IncompleteRead"
         ),
-        "InvalidURL": Reading(kind="validation.input_invalid", rule="urllib.InvalidURL", saw="InvalidURL"),
-        "ImproperConnectionState": Reading(
+        "InvalidURL": Reading.from_rule(
+            kind="validation.input_invalid", rule="urllib.InvalidURL", saw="InvalidURL"
+        ),
+        "ImproperConnectionState": Reading.from_rule(
             kind="internal.bug", rule="urllib.ImproperConnectionState", saw="ImproperConnectionState"
         ),
-        "HTTPException": Reading(
+        "HTTPException": Reading.from_rule(
             kind="provider.outcome_unknown", rule="urllib.HTTPException", saw="HTTPException"
         ),
     },

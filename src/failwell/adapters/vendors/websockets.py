@@ -2,8 +2,8 @@
 
 import re
 
-from failwell.adapters.classify import render
-from failwell.adapters.facts import Extract, message_of, parse_body
+from failwell.adapters.classify import classify
+from failwell.adapters.facts import Facts, message_of, parse_body
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
@@ -26,7 +26,7 @@ _CLOSES: dict[int, str] = {
 _OWN = range(4_000, 5_000)
 
 
-def _refine(error: BaseException, facts: Extract) -> None:
+def _refine(error: BaseException, facts: Facts) -> None:
     response = safe_getattr(error, "response")
     body = parse_body(safe_getattr(response, "body"))
     facts.body = body
@@ -38,8 +38,8 @@ def _closed(error: BaseException) -> Reading:
     code = int_attr(frame, "code")
     reason = str_attr(frame, "reason", limit=500) or ""
     if code is not None and (code == 1008 or code in _OWN) and reason:
-        said = render(
-            Extract(
+        said = classify(
+            Facts(
                 sdk="websockets", exception_type=type(error).__name__, codes=(_word(reason),), message=reason
             )
         )
@@ -47,10 +47,10 @@ def _closed(error: BaseException) -> Reading:
             return _told(said, code)
     if code is not None and _status(code) is not None:
         return _told(
-            render(Extract(sdk="websockets", exception_type=type(error).__name__, status=_status(code))), code
+            classify(Facts(sdk="websockets", exception_type=type(error).__name__, status=_status(code))), code
         )
     kind = "provider.stream_interrupted" if code is None else _CLOSES.get(code, "provider.stream_interrupted")
-    return Reading(
+    return Reading.from_rule(
         kind=kind,
         rule="websockets.ConnectionClosed",
         basis="code",
@@ -79,12 +79,12 @@ def _status(code: int) -> int | None:
 def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of websockets: the handshake took too long."""
     if isinstance(error, TimeoutError) and "opening handshake" in text_of(error):
-        return render(Extract(sdk="websockets", exception_type="TimeoutError", phase="connect"))
+        return classify(Facts(sdk="websockets", exception_type="TimeoutError", phase="connect"))
     return None
 
 
 def _is(kind: str, *names: str) -> Table:
-    return {name: Reading(kind=kind, rule=f"websockets.{name}", saw=name) for name in names}
+    return {name: Reading.from_rule(kind=kind, rule=f"websockets.{name}", saw=name) for name in names}
 
 
 _reply = adapter(None, "websockets", _refine)

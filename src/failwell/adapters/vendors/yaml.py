@@ -12,7 +12,7 @@ def _read(error: BaseException) -> Reading:
     line, column = int_attr(mark, "line"), int_attr(mark, "column")
     where = {} if line is None or column is None else {"line": line + 1, "column": column + 1}
     at = f" at line {where['line']}, column {where['column']}" if where else ""
-    return Reading(
+    return Reading.from_rule(
         kind="validation.shape_invalid",
         rule=f"yaml.{type(error).__name__}",
         saw=type(error).__name__,

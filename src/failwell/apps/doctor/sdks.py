@@ -110,7 +110,7 @@ def judge(module: str, name: str, mro: Iterable[tuple[str, str]]) -> KnownClass:
             # Whatever its class, a group is read by its members.
             return KnownClass(full, "inherited", above_name)
         entry = find(above_module, above_name)
-        if entry is None or (place and isinstance(entry, Reading) and entry.basis == "exact_type"):
+        if entry is None or (place and isinstance(entry, Reading) and entry.exact):
             continue
         if place == 0:
             return KnownClass(full, "mapped", above_name)
