@@ -49,7 +49,7 @@ def report_of_kind(
     refresh()
     when = in_utc(at)
     known = find_kind(kind)
-    delay = None if not_before is None else usable(lambda requested: wait(requested, when), not_before)
+    delay = None if not_before is None else usable(wait, not_before, when)
     where = merge(NOWHERE if scene is None else scene, current_scene())
     if known is None:
         # An author's kind speaks of the work, not of us.
