@@ -24,6 +24,13 @@ with store.lock("r1"):
     print("here", flush=True)
     input()
 """
+RESUMING = """
+import os, sys
+from failwell.journal.sqlite.runs import SqliteStore
+with SqliteStore(sys.argv[1]).lock("r1"):
+    print(os.getpid(), flush=True)
+    input()
+"""
 PAUSED = ("run:paused", 3.0, {"gates": ["approve"]})
 
 
@@ -102,3 +109,16 @@ def test_a_killed_process_leaves_an_interrupted_run(tmp_path: Path) -> None:
         assert alive == "running"
         assert store.run("r1").status == "interrupted"
         assert store.run("r1").pid == child.pid
+
+
+def test_a_run_that_another_process_resumed_names_that_process(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path)) as store:
+        a_run(store, "r1", a_fact())
+        resumed = start(RESUMING, tmp_path)
+        pid = int(next_line(resumed))
+
+        during, listed = store.run("r1"), store.runs()[0]
+        kill(resumed)
+
+        assert (during.pid, listed.pid, during.status) == (pid, pid, "running")
+        assert store.run("r1").status == "interrupted"

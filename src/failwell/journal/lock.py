@@ -25,7 +25,7 @@ from failwell.runtime.suppress import suppress
 LOCK = "lock"
 _ATTEMPTS = 10
 _PAUSE = 0.003
-"""`is_held` holds a free lock for some microseconds. Acquiring waits that out."""
+"""`holder_of` holds a free lock for some microseconds. Acquiring waits that out."""
 
 
 class Holder(NamedTuple):
@@ -87,19 +87,24 @@ class ProcessLock:
         self.release()
 
 
-def is_held(folder: Path) -> bool:
-    """Whether a living process holds the lock on this folder."""
+def holder_of(folder: Path) -> Holder | None:
+    """The living process that holds the lock on this folder; `None` if the lock is free."""
     try:
         descriptor = _open_existing(folder / LOCK)
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return None
     except OSError:
         # It exists and cannot be tested. Only a free lock proves that nobody is at work.
-        return True
+        return Holder()
     try:
-        return not _try_lock(descriptor)
+        return None if _try_lock(descriptor) else _read_holder(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a living process holds the lock on this folder."""
+    return holder_of(folder) is not None
 
 
 def run_lock(folder: Path, run: str) -> ProcessLock:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failwell.journal.event import TERMINAL, Event, Fact
 from failwell.journal.faults import Interrupted, Locked, StreamEnded
+from failwell.journal.lock import Holder
 
 if TYPE_CHECKING:
     from failwell.journal.store import Run, Store
@@ -114,11 +115,14 @@ def _text(value: object) -> str | None:
 # ---------------------------------------------------------------- runs whose process died
 
 
-def mark_interrupted(run: "Run", is_held: Callable[[str], bool]) -> "Run":
-    """`run`, as `interrupted` if it says `running` and no process holds its lock."""
-    if run.status == Status.RUNNING and not is_held(run.id):
+def mark_interrupted(run: "Run", holder_of: Callable[[str], Holder | None]) -> "Run":
+    """`run`, if it says `running`: with the process that holds its lock, or as `interrupted` if none does."""
+    if run.status != Status.RUNNING:
+        return run
+    holder = holder_of(run.id)
+    if holder is None:
         return replace(run, status=Status.INTERRUPTED)
-    return run
+    return run if holder.pid in (None, run.pid) else replace(run, pid=holder.pid, host=holder.host)
 
 
 def stored_statuses(statuses: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ class Run:
     message: str | None = None
     node: str | None = None
     pid: int | None = None
-    """Of the process that created it."""
+    """The process that is running it, or else the one that created it."""
     host: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 

@@ -96,7 +96,7 @@ class MemoryStore:
         listed = Run(
             id=run, **stream.about, **fields, updated=updated, events=len(stream.events), pid=os.getpid()
         )
-        return mark_interrupted(listed, self.is_locked)
+        return mark_interrupted(listed, self._holder)
 
     def runs(
         self,
@@ -141,6 +141,9 @@ class MemoryStore:
 
     def is_locked(self, run: str) -> bool:
         return run in self._locked
+
+    def _holder(self, run: str) -> Holder | None:
+        return Holder(os.getpid()) if run in self._locked else None
 
     def prune(
         self,

@@ -19,7 +19,7 @@ from failwell.journal.errors import sqlite_fault
 from failwell.journal.event import Event, Fact, from_json, to_json
 from failwell.journal.faults import Locked, RunExists, UnknownRun
 from failwell.journal.folder import JOURNAL, check_run_id, run_folder
-from failwell.journal.lock import is_held, run_lock
+from failwell.journal.lock import Holder, holder_of, run_lock
 from failwell.journal.sqlite.database import (
     BUSY_SECONDS,
     Database,
@@ -213,7 +213,7 @@ class SqliteStore:
         rows = self._database.rows(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608  (constants)
         if not rows:
             raise UnknownRun(run=run)
-        return mark_interrupted(_read_run(rows[0]), self.is_locked)
+        return mark_interrupted(_read_run(rows[0]), self._holder)
 
     def runs(
         self,
@@ -236,7 +236,7 @@ class SqliteStore:
                 "runs", _COLUMNS, "started, id", filters=filters, prefix=prefix, before=before, limit=size
             )
             page = [
-                mark_interrupted(_read_run(row), self.is_locked)
+                mark_interrupted(_read_run(row), self._holder)
                 for row in self._database.rows(statement, values)
             ]
             matches += [run for run in page if not statuses or run.status in statuses]
@@ -260,7 +260,10 @@ class SqliteStore:
         return run_lock(run_folder(self.folder, run), run)
 
     def is_locked(self, run: str) -> bool:
-        return is_held(run_folder(self.folder, run))
+        return self._holder(run) is not None
+
+    def _holder(self, run: str) -> Holder | None:
+        return holder_of(run_folder(self.folder, run))
 
     def prune(
         self,
