@@ -335,12 +335,13 @@ def test_every_mistake_of_a_manifest_stands_on_a_line_of_its_own(home: Path) -> 
 
     lines = done.err.splitlines()
     assert lines[0] == f"error: {home / 'bad.toml'} is not a valid manifest"
+    file = home / "bad.toml"
     assert lines[1:4] == [
-        "  `name` must be 1 to 64 letters, digits, `_` and `-`, not 'x y'",
-        "  `object` must be `module:attribute`, not 'greeting'",
-        "  `concurency` is not known; did you mean `concurrency`?",
+        f"  {file}:1:8: `name` must be 1 to 64 letters, digits, `_` and `-`, not `x y`",
+        f"  {file}:2:10: `object` must be `module:attribute`, not `greeting`",
+        f"  {file}:3:1: a manifest has no key `concurency` (did you mean `concurrency`?)",
     ]
-    assert lines[9] == "  `deflauts` is not known; did you mean `defaults`?"
+    assert lines[9] == f"  {file}:9:1: a manifest has no key `deflauts` (did you mean `defaults`?)"
     assert "characters cut" not in done.err
     assert as_json.error["mistakes"] == [line.strip() for line in lines[1:10]]
 

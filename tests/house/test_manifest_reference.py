@@ -4,10 +4,12 @@ import sys
 from dataclasses import MISSING, fields
 from typing import Any
 
-from failwell.jobs.manifest import Manifest, Variable, parse_manifest
-from failwell.jobs.manifest_keys import KEYS
+from failwell.jobs.manifest import Manifest, Variable
+from failwell.jobs.manifest_file import parse_manifest
 from failwell.jobs.platform import Resources
-from tools.docs.manifest import manifest_page
+from tools.docs.manifest import manifest_keys, manifest_page
+
+KEYS = dict(manifest_keys())
 
 
 def names(cls: Any, prefix: str = "") -> set[str]:
@@ -19,12 +21,12 @@ def test_every_key_of_a_manifest_is_on_the_page_and_no_other() -> None:
 
     held = (names(Manifest) | {"venv"}) - {"directory", "env", "resources"}
     held |= names(Resources, "resources.") | {"env.NAME"} | names(Variable, "env.NAME.") - {"env.NAME.name"}
-    assert {key.name for key in KEYS} == held
-    assert [key.name for key in KEYS if f"| `{key.name}` |" not in page] == []
+    assert set(KEYS) == held
+    assert [name for name in KEYS if f"| `{name}` |" not in page] == []
 
 
 def test_the_page_says_what_holds_where_a_key_is_left_out() -> None:
-    told = {key.name: key.default.strip("`") for key in KEYS if key.default.startswith("`")}
+    told = {name: key.otherwise.strip("`") for name, key in KEYS.items() if key.otherwise.startswith("`")}
 
     least = parse_manifest({"name": "x", "object": "m:f"})
     real = {"path": '["."]', "inherit": "[]"} | {
@@ -42,4 +44,4 @@ def test_the_page_says_what_holds_where_a_key_is_left_out() -> None:
 def test_what_the_page_calls_required_is_and_nothing_else() -> None:
     required = {field.name for field in fields(Manifest) if field.default is field.default_factory is MISSING}
 
-    assert {key.name for key in KEYS if key.is_required} == required
+    assert {name for name, key in KEYS.items() if key.is_required} == required

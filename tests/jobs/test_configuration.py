@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.manifest import parse_manifest
+from failwell.jobs.manifest_file import parse_manifest
 from failwell.jobs.schema import config_hash, validate
-from failwell.jobs.schema_unknown import unknown_keys
+from failwell.jobs.schema_language import unknown_keys
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.jobs.worker.worker import Ready, Started, WorkerState
 from failwell.processes.tree import descendants

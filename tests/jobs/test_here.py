@@ -11,7 +11,8 @@ from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
 from failwell.jobs.client import Desk
 from failwell.jobs.job import JobRequest
-from failwell.jobs.manifest import Manifest, parse_manifest
+from failwell.jobs.manifest import Manifest
+from failwell.jobs.manifest_file import parse_manifest
 from failwell.jobs.platform import ACCELERATORS, NotHere, Place, Resources, here, place
 from failwell.jobs.registry import Shelf
 from failwell.jobs.runtime import open_store

@@ -10,16 +10,11 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.jobs.manifest import (
-    Resources,
-    Variable,
-    check_instance,
-    is_brief,
-    new_instance,
-    parse_manifest,
-    read_manifest,
-)
+from failwell.files.values import not_one_of
+from failwell.jobs.manifest import Resources, Variable, check_instance, is_brief, new_instance
+from failwell.jobs.manifest_file import parse_manifest, read_manifest
 from failwell.jobs.registry import Shelf
+from failwell.jobs.schema_language import TYPES
 from failwell.jobs.worker.startup import drift
 
 FULL = """
@@ -121,6 +116,29 @@ def test_a_file_that_is_no_manifest_is_named(content: bytes | None, tmp_path: Pa
 
     with pytest.raises(CapabilityConfigError, match=r"broken\.toml"):
         read_manifest(path)
+
+
+def test_every_mistake_of_a_file_is_named_with_its_line_and_column(tmp_path: Path) -> None:
+    text = FULL.replace('"small", "large"', '"small"').replace("concurrency = 2", "concurrency = 0")
+    path = a_file(tmp_path, text.replace('type = "string"', 'type = "strin"').replace("gpu =", "gpus ="))
+
+    with pytest.raises(CapabilityConfigError) as caught:
+        read_manifest(path)
+
+    lines = str(caught.value).replace(f"; {path}", f"\n{path}").split("\n")
+    assert [lines[0].partition("manifest: ")[2], *lines[1:]] == [
+        f"{path}:9:15: `concurrency` must be a whole number at least 1",
+        f"{path}:19:1: `resources` has no key `gpus` (did you mean `gpu`?)",
+        f"{path}:26:8: `config.properties.model.type` {not_one_of('strin', TYPES)}",
+    ]
+    assert caught.value.fields_invalid == ["concurrency", "config.properties.model.type", "resources.gpus"]
+
+
+def test_the_readers_are_found_under_their_old_path_with_a_warning() -> None:
+    from failwell.jobs import manifest
+
+    with pytest.warns(DeprecationWarning, match=r"manifest_file\.read_manifest"):
+        assert manifest.__getattr__("read_manifest") is read_manifest
 
 
 @pytest.mark.acceptance("cjm-substrate 57")

@@ -1,6 +1,9 @@
-"""The page of manifests: every key, read from the table that the reader of manifests goes by."""
+"""The page of manifests: every key, from the shape that manifests are read by."""
 
 from collections.abc import Iterable, Iterator
+
+from failwell.files.shapes import Key
+from tools.docs.workflow import value_words
 
 _FILE, _ENV, _RESOURCES = "", "env.", "resources."
 
@@ -12,17 +15,16 @@ def manifest_page() -> str:
 
 def _lines() -> Iterator[str]:
     from failwell.jobs.platform import ACCELERATORS, PLATFORMS
-    from failwell.jobs.schema_parts import TYPES
-    from failwell.jobs.schema_shape import CHECKS, NOTES
+    from failwell.jobs.schema_language import CHECKS, NOTES, TYPES
     from failwell.jobs.worker.environment import ALWAYS, NEVER
 
     yield from (
         "# The manifest",
         "",
         "Every key of a capability's manifest, as `failwell capability check` knows it. Manifests are TOML; a key that is not",
-        "listed is a mistake, and every mistake is named at once. See [the guide](../guides/capabilities.md) for what to do",
-        "with them. For a class or a function, `Runtime.register` takes the same as arguments, with `Resources` and `Variable`",
-        "of `failwell.jobs.manifest` for the tables.",
+        "listed is a mistake, and every mistake is named at once, with its line and column. See",
+        "[the guide](../guides/capabilities.md) for what to do with them. For a class or a function, `Runtime.register` takes",
+        "the same as arguments, with `Resources` and `Variable` of `failwell.jobs.manifest` for the tables.",
         "",
         "## The file",
         "",
@@ -68,16 +70,29 @@ def _lines() -> Iterator[str]:
     )
 
 
-def _table(prefix: str) -> Iterator[str]:
-    from failwell.jobs.manifest_keys import KEYS
+def manifest_keys() -> Iterator[tuple[str, Key]]:
+    """Every key of a manifest with the tables it stands in, such as `resources.gpu`; `NAME` is the author's own."""
+    from failwell.jobs.manifest_file import MANIFEST, RESOURCES, VARIABLE
 
+    for name, key in MANIFEST.keys.items():
+        if name == "resources":
+            yield from ((f"{_RESOURCES}{inner}", held) for inner, held in RESOURCES.keys.items())
+        elif name == "env":
+            yield f"{_ENV}NAME", key
+            yield from ((f"{_ENV}NAME.{inner}", held) for inner, held in VARIABLE.keys.items())
+        else:
+            yield name, key
+
+
+def _table(prefix: str) -> Iterator[str]:
     yield "| key | value | must | otherwise | what it says |"
     yield "| --- | --- | --- | --- | --- |"
-    for key in KEYS:
-        is_below = key.name.startswith((_ENV, _RESOURCES))
-        if key.name.startswith(prefix) if prefix else not is_below:
+    for name, key in manifest_keys():
+        is_below = name.startswith((_ENV, _RESOURCES))
+        if name.startswith(prefix) if prefix else not is_below:
+            form = "text or table" if name == f"{_ENV}NAME" else value_words(key.type.schema())
             must = "yes" if key.is_required else ""
-            yield f"| `{key.name}` | {key.form} | {must} | {key.default} | {key.says} |"
+            yield f"| `{name}` | {form} | {must} | {key.otherwise} | {key.about} |"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -28,6 +28,11 @@ def workflow_file_page() -> str:
     return "\n".join(page.lines()) + "\n"
 
 
+def value_words(schema: Schema) -> str:
+    """What a value may be, in a few words, from its JSON Schema."""
+    return _Page({"$defs": {}}).words(schema)
+
+
 class _Page:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -103,7 +108,7 @@ class _Page:
         for key, schema in keys.items():
             said = str(schema.get("description", "")).replace("|", "\\|")
             must = "yes" if key in required else ""
-            yield f"| `{prefix}{key}` | {self._words(schema)} | {must} | {said} |"
+            yield f"| `{prefix}{key}` | {self.words(schema)} | {must} | {said} |"
             inner, path = self._inner(schema)
             if inner is not None:
                 below = frozenset(cast("list[str]", inner.get("required", [])))
@@ -123,7 +128,7 @@ class _Page:
                     return found, path + deeper
         return None, ""
 
-    def _words(self, schema: Schema) -> str:
+    def words(self, schema: Schema) -> str:
         told = list(dict.fromkeys(self._one(one) for one in _choices(schema)))
         for one in told:
             if f"list of {one}" in told:
@@ -145,11 +150,11 @@ class _Page:
             case "integer" | "number" as kind:
                 return _bounded("whole number" if kind == "integer" else "number", schema)
             case "array":
-                return f"list of {self._words(schema.get('items', {})).replace('a [', '[')}"
+                return f"list of {self.words(schema.get('items', {})).replace('a [', '[')}"
             case "object":
                 held = schema.get("additionalProperties")
                 return (
-                    f"name → {self._words(cast('Schema', held))}" if isinstance(held, Mapping) else "mapping"
+                    f"name → {self.words(cast('Schema', held))}" if isinstance(held, Mapping) else "mapping"
                 )
             case _:
                 return "anything"

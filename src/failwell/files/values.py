@@ -5,6 +5,7 @@ environment variable is text; where a number or a truth value is wanted it is re
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from failwell.files.mistakes import Problems
@@ -87,7 +88,7 @@ def name_of(at: Path) -> str:
     return "the file"
 
 
-def nearest(word: str, known: Any) -> str:
+def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that is spelled most like `word`, or nothing."""
     from difflib import get_close_matches
 
@@ -281,3 +282,17 @@ class Duration:
             number["maximum"] = self.most
         texts = [f"^\\s*{_SPELLED.pattern}\\s*$", r"\$\{", *self.further_patterns]
         return {"anyOf": [number, {"type": "string", "pattern": "|".join(f"(?:{one})" for one in texts)}]}
+
+
+def unknown_word(word: str, known: Iterable[str], words: str = "is not known") -> str:
+    """What is wrong with a word that is none of those that are known, with the one that was probably meant."""
+    near = nearest(word, known)
+    return f"{words}; did you mean `{near}`?" if near else words
+
+
+def not_one_of(value: object, known: Iterable[str]) -> str:
+    """What is wrong with a value that must be one of several words."""
+    names = list(known)
+    near = nearest(value, names) if isinstance(value, str) else ""
+    meant = f"; did you mean `{near}`?" if near else ""
+    return f"must be {', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`, not {value!r}{meant}"

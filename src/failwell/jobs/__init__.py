@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from failwell.jobs.manifest import Manifest as Manifest
     from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.runtime import Runtime as Runtime
-    from failwell.jobs.schema_unknown import UnknownConfigWarning as UnknownConfigWarning
+    from failwell.jobs.schema_language import UnknownConfigWarning as UnknownConfigWarning
 
 _HOMES = {
     "Job": "failwell.jobs.job",
@@ -21,7 +21,7 @@ _HOMES = {
     "Limits": "failwell.jobs.memory.machine",
     "Manifest": "failwell.jobs.manifest",
     "Runtime": "failwell.jobs.runtime",
-    "UnknownConfigWarning": "failwell.jobs.schema_unknown",
+    "UnknownConfigWarning": "failwell.jobs.schema_language",
 }
 
 __all__ = ["Job", "JobRequest", "JobState", "Limits", "Manifest", "Runtime", "UnknownConfigWarning"]

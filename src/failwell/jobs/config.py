@@ -11,7 +11,7 @@ from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.frozen import frozen
 from failwell.jobs.manifest import Manifest, Schema
 from failwell.jobs.schema import check_schema, validate
-from failwell.jobs.schema_unknown import UnknownConfigWarning, warn_of, without_unknown
+from failwell.jobs.schema_language import UnknownConfigWarning, warn_of, without_unknown
 
 
 @frozen

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, cast
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.jobs.faults import NotEntered, NotReadable
-from failwell.jobs.manifest import Manifest, check_instance, manifest_of, read_manifest
+from failwell.jobs.manifest import Manifest, check_instance, manifest_of
+from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_here
 from failwell.jobs.queue.instance import Station
 from failwell.jobs.queue.queue import Queue

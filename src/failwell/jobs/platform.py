@@ -14,8 +14,8 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityFatalError
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
+from failwell.files.values import not_one_of
 from failwell.jobs.faults import mistaken
-from failwell.jobs.manifest_keys import not_one_of
 
 if TYPE_CHECKING:
     from failwell.jobs.manifest import Manifest

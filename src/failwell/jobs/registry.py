@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, cast
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
-from failwell.jobs.manifest import Manifest, check_instance, is_brief, read_manifest
+from failwell.jobs.manifest import Manifest, check_instance, is_brief
+from failwell.jobs.manifest_file import read_manifest
 from failwell.journal.errors import os_fault
 from failwell.journal.folder import make_private, state_folder
 from failwell.journal.lock import exclusive

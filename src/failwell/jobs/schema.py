@@ -1,20 +1,22 @@
-"""Configurations against their JSON Schema: every bad field named at once, defaults filled in.
+"""Configurations against their JSON Schema: every bad field named at once, defaults filled in."""
 
-This is the part of JSON Schema that configurations need. A schema that uses more is refused rather
-than half understood.
-"""
-
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from math import isfinite
 from typing import Any, cast
 
+from failwell.files.values import unknown_word
 from failwell.jobs.faults import mistaken
-from failwell.jobs.manifest_keys import not_known
-from failwell.jobs.schema_parts import Schema, is_type, only_form, referred
-from failwell.jobs.schema_shape import Wrong, wrong_in_schema
-from failwell.jobs.schema_unknown import unknown_keys, warn_of, without_unknown
+from failwell.jobs.schema_language import (
+    Schema,
+    Steps,
+    Wrong,
+    spelled,
+    unknown_keys,
+    warn_of,
+    without_unknown,
+    wrong_in_schema,
+)
 
 
 def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True) -> dict[str, Any]:
@@ -34,11 +36,11 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
     if not strict:
         given, unknown = without_unknown(schema, config)
     whole = _with_defaults(schema, given)
-    found = list(_check(schema, whole, "", schema))
+    found = [(spelled(steps), words) for steps, words in _mistakes(schema, whole, name)]
     if strict:
         named = {place for place, _ in found}
         found += [
-            (key, not_known(key, schema.get("properties") or ())) for key in unknown if key not in named
+            (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in named
         ]
     if found:
         raise mistaken(
@@ -52,16 +54,19 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
 
 
 def check_schema(schema: Schema, *, name: str) -> None:
-    """Refuse a schema with mistakes, or one that uses more of the language than is understood here.
+    """Refuse a schema with mistakes, or one that uses more of the language than is supported.
 
     Raises:
         CapabilityConfigError: it is one; every mistake is named.
     """
-    wrong = wrong_in_schema(schema, "config")
+    _refuse(schema, wrong_in_schema(schema), name)
+
+
+def _refuse(schema: Schema, wrong: Sequence[Wrong], name: str) -> None:
     if wrong:
         raise mistaken(
             f"the configuration schema of {name!r} is not valid",
-            wrong,
+            [(spelled(("config", *steps)), words) for steps, words in wrong],
             config_class_name=str(schema.get("title") or ""),
         )
 
@@ -84,106 +89,103 @@ def _with_defaults(schema: Schema, given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _check(schema: Any, value: Any, place: str, root: Schema) -> Iterator[Wrong]:
-    if schema is False:
-        yield place, "is not known"
+# ---------------------------------------------------------------- what jsonschema-rs finds, in our words
+
+
+def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[Wrong]:
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+    # The address of a schema and its dialect are notes here, and must not be looked up.
+    rules = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    try:
+        validator = Draft202012Validator(rules)
+    except (ValidationError, ValueError) as error:
+        _refuse(schema, [((), f"cannot be used: {str(error).splitlines()[0][:200]}")], name)
         return
-    if schema is True or not isinstance(schema, Mapping):
+    yield from _worded(validator.iter_errors(_as_json(config)), config)
+
+
+def _worded(errors: Iterable[Any], config: Any) -> Iterator[Wrong]:
+    """The errors as places and words. Where the type is wrong, nothing else is said of the same value."""
+    several = list(errors)
+    mistyped = {tuple(error.instance_path) for error in several if error.kind.name == "type"}
+    for error in several:
+        steps: Steps = tuple(error.instance_path)
+        keyword: str = error.kind.name
+        if keyword == "type" or steps not in mistyped:
+            yield from _one(keyword, error, steps, config)
+
+
+def _one(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator[Wrong]:
+    value = _value_at(steps, config)
+    limit = error.kind.value
+    if isinstance(value, float) and not isfinite(value):
+        yield steps, "must be a finite number"
+    elif keyword == "required":
+        yield (*steps, limit), "is missing"
+    elif keyword == "additionalProperties":
+        yield from (((*steps, key), "is not known") for key in limit)
+    elif keyword in ("anyOf", "oneOf"):
+        yield from _forms(error, steps, value, config)
+    elif keyword in _WORDS:
+        yield steps, _WORDS[keyword](limit, value)
+    else:
+        yield steps, "is not known" if keyword == "falseSchema" else f"breaks the rule `{keyword}`"
+
+
+def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Wrong]:
+    """Of several forms the one that has the value's type is meant, such as the object of "an object or null"."""
+    branches: list[list[Any]] = error.kind.context
+    if not all(branches):
+        yield steps, f"fits more than one of its allowed forms: {_shown(value)}"
         return
-    held = cast("Mapping[str, Any]", schema)
-    if "$ref" in held:
-        yield from _check(referred(str(held["$ref"]), root), value, place, root)
-    if "type" in held and not is_type(held["type"], value):
-        yield place, f"must be {_types(held['type'])}, not {_shown(value)}"
-        return
-    if "enum" in held and not any(_same(value, one) for one in held["enum"]):
-        yield place, f"must be one of {', '.join(map(_shown, held['enum']))}, not {_shown(value)}"
-    if "const" in held and not _same(value, held["const"]):
-        yield place, f"must be {_shown(held['const'])}, not {_shown(value)}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _number(held, value, place)
-    elif isinstance(value, str):
-        yield from _string(held, value, place)
-    elif isinstance(value, list | tuple):
-        yield from _array(held, list(cast("list[Any]", value)), place, root)
-    elif isinstance(value, dict):
-        yield from _object(held, cast("dict[str, Any]", value), place, root)
-    yield from _combined(held, value, place, root)
+    meant = [
+        branch
+        for branch in branches
+        if not any(one.kind.name == "type" and tuple(one.instance_path) == steps for one in branch)
+    ]
+    if len(meant) == 1:
+        yield from _worded(meant[0], config)
+    else:
+        yield steps, f"fits none of its allowed forms: {_shown(value)}"
 
 
-def _number(held: Mapping[str, Any], value: float, place: str) -> Iterator[Wrong]:
-    if not isfinite(value):
-        yield place, "must be a finite number"
-        return
-    if "minimum" in held and value < held["minimum"]:
-        yield place, f"must be at least {held['minimum']}, not {value}"
-    if "maximum" in held and value > held["maximum"]:
-        yield place, f"must be at most {held['maximum']}, not {value}"
-    if "exclusiveMinimum" in held and value <= held["exclusiveMinimum"]:
-        yield place, f"must be more than {held['exclusiveMinimum']}, not {value}"
-    if "exclusiveMaximum" in held and value >= held["exclusiveMaximum"]:
-        yield place, f"must be less than {held['exclusiveMaximum']}, not {value}"
-    if "multipleOf" in held and value % held["multipleOf"]:
-        yield place, f"must be a multiple of {held['multipleOf']}, not {value}"
+_WORDS: dict[str, Callable[[Any, Any], str]] = {
+    "type": lambda limit, value: f"must be {_types(limit)}, not {_shown(value)}",
+    "enum": lambda limit, value: f"must be one of {', '.join(map(_shown, limit))}, not {_shown(value)}",
+    "const": lambda limit, value: f"must be {_shown(limit)}, not {_shown(value)}",
+    "minimum": lambda limit, value: f"must be at least {limit}, not {value}",
+    "maximum": lambda limit, value: f"must be at most {limit}, not {value}",
+    "exclusiveMinimum": lambda limit, value: f"must be more than {limit}, not {value}",
+    "exclusiveMaximum": lambda limit, value: f"must be less than {limit}, not {value}",
+    "multipleOf": lambda limit, value: f"must be a multiple of {limit}, not {value}",
+    "minLength": lambda limit, _value: f"must have at least {limit} characters",
+    "maxLength": lambda limit, _value: f"must have at most {limit} characters",
+    "pattern": lambda limit, _value: f"must match `{limit}`",
+    "minItems": lambda limit, _value: f"must have at least {limit} items",
+    "maxItems": lambda limit, _value: f"must have at most {limit} items",
+    "uniqueItems": lambda _limit, _value: "must not hold the same item twice",
+}
 
 
-def _string(held: Mapping[str, Any], value: str, place: str) -> Iterator[Wrong]:
-    if len(value) < held.get("minLength", 0):
-        yield place, f"must have at least {held['minLength']} characters"
-    if "maxLength" in held and len(value) > held["maxLength"]:
-        yield place, f"must have at most {held['maxLength']} characters"
-    if "pattern" in held and re.search(held["pattern"], value) is None:
-        yield place, f"must match `{held['pattern']}`"
+def _value_at(steps: Steps, config: Any) -> Any:
+    value: Any = config
+    for step in steps:
+        inner: Any = value[step] if isinstance(step, int) else value.get(step)
+        value = inner
+    return value
 
 
-def _array(held: Mapping[str, Any], value: list[Any], place: str, root: Schema) -> Iterator[Wrong]:
-    if len(value) < held.get("minItems", 0):
-        yield place, f"must have at least {held['minItems']} items"
-    if "maxItems" in held and len(value) > held["maxItems"]:
-        yield place, f"must have at most {held['maxItems']} items"
-    if held.get("uniqueItems") and any(_same(a, b) for i, a in enumerate(value) for b in value[:i]):
-        yield place, "must not hold the same item twice"
-    if "items" in held:
-        for index, item in enumerate(value):
-            yield from _check(held["items"], item, f"{place}[{index}]", root)
+def _as_json(value: Any) -> Any:
+    """The value as jsonschema-rs takes it; what JSON has no word for is null there."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(inner) for inner in cast("list[Any]", value)]
+    return value if isinstance(value, str | int | float | None) else None
 
 
-def _object(held: Mapping[str, Any], value: dict[str, Any], place: str, root: Schema) -> Iterator[Wrong]:
-    dot = f"{place}." if place else ""
-    known = cast("Mapping[str, Any]", held.get("properties") or {})
-    for key in held.get("required", ()):
-        if key not in value:
-            yield f"{dot}{key}", "is missing"
-    for key, one in value.items():
-        if key in known:
-            yield from _check(known[key], one, f"{dot}{key}", root)
-        elif "additionalProperties" in held:
-            yield from _check(held["additionalProperties"], one, f"{dot}{key}", root)
-
-
-def _combined(held: Mapping[str, Any], value: Any, place: str, root: Schema) -> Iterator[Wrong]:
-    for below in held.get("allOf", ()):
-        yield from _check(below, value, place, root)
-    for word in ("anyOf", "oneOf"):
-        if word not in held:
-            continue
-        fits = sum(1 for below in held[word] if not list(_check(below, value, place, root)))
-        meant = only_form(held[word], value, root) if fits == 0 else None
-        if meant is not None:
-            yield from _check(meant, value, place, root)
-        elif fits == 0 or (word == "oneOf" and fits > 1):
-            yield (
-                place,
-                f"fits {'none' if fits == 0 else 'more than one'} of its allowed forms: {_shown(value)}",
-            )
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _types(wanted: Any) -> str:
-    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
+def _types(names: Sequence[str]) -> str:
     return " or ".join(
         f"{'an' if name[0] in 'aeiou' else 'a'} {name}" if name != "null" else name for name in names
     )

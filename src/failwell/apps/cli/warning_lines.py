@@ -9,7 +9,7 @@ from contextlib import contextmanager
 @contextmanager
 def warnings_as_lines() -> Generator[None]:
     """Within the block, a configuration that loses keys is told in one line, each time."""
-    from failwell.jobs.schema_unknown import UnknownConfigWarning
+    from failwell.jobs.schema_language import UnknownConfigWarning
 
     with warnings.catch_warnings():
         before = warnings.showwarning

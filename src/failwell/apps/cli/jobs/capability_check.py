@@ -25,7 +25,7 @@ def check(shelf: "Shelf", args: Namespace) -> int:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.config import settle
     from failwell.jobs.platform import check_here, here
-    from failwell.jobs.schema_unknown import left_out
+    from failwell.jobs.schema_language import left_out
     from failwell.jobs.worker.startup import drift, look
 
     manifest = _manifest(shelf, args.name)
@@ -84,7 +84,7 @@ def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserA
 
 
 def _manifest(shelf: "Shelf", name: str) -> "Manifest":
-    from failwell.jobs.manifest import read_manifest
+    from failwell.jobs.manifest_file import read_manifest
 
     if name in shelf.names():
         return shelf.manifest(name)

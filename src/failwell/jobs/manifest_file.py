@@ -1,0 +1,278 @@
+"""Manifests as they are written, in TOML: what each key means, and every mistake with its place in one error.
+
+name = "transcribe"
+object = "transcriber:Transcriber"      # a class, a function or an instance in that module
+python = "/opt/asr/bin/python"          # or: venv = "/opt/asr"; left out, the host's own interpreter
+path = ["."]                            # added to the module path, relative to this file
+
+[env]
+MODEL_DIR = "/models"
+HF_TOKEN = { secret = true, required = true }
+
+[resources]
+gpu = true
+accelerators = ["cuda"]
+
+[config.properties.model]
+type = "string"
+enum = ["small", "large"]
+"""
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from failwell.fault.capability import CapabilityConfigError
+from failwell.files.documents import Document, read_document, read_values
+from failwell.files.mistakes import Problems
+from failwell.files.shapes import Either, Key, Made, Many, Named, Shape
+from failwell.files.tree import Item, is_map
+from failwell.files.tree import Path as ItemPath
+from failwell.files.values import WRONG, Flag, Free, Number, Text, not_one_of
+from failwell.files.values import Schema as JsonSchema
+from failwell.jobs.manifest import Manifest, Variable
+from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
+from failwell.jobs.schema_language import spelled, wrong_in_schema
+
+_INDEX = re.compile(r"\[\d+\]$")
+_TEXT = Text(empty=True)
+_TEXTS = Many(_TEXT)
+
+
+def read_manifest(path: str | os.PathLike[str], directory: str | None = None) -> Manifest:
+    """The manifest in a TOML file; relative paths in it start where it lies, or at `directory`.
+
+    Raises:
+        CapabilityConfigError: it cannot be read, or has mistakes; every one is named with its line and column.
+    """
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        raise _unreadable(f"there is no manifest {file}", "give the path of a TOML file") from error
+    except OSError as error:
+        words = (error.strerror or str(error)).lower()
+        raise _unreadable(f"the manifest {file} cannot be read: {words}", "let this user read it") from error
+    document = read_document(content, str(file), MANIFEST)
+    if document.mistakes and not document.fields:
+        mistake = document.mistakes[0]
+        message = mistake.message.replace("the file is not", f"the manifest {file} is not")
+        place = mistake.place
+        where = "" if place is None else f" (line {place.line}, column {place.column})"
+        raise _unreadable(f"{message}{where}", mistake.hint)
+    return _manifest_or_refusal(document, directory or str(file.resolve().parent), str(file))
+
+
+def parse_manifest(values: Mapping[str, Any], directory: str = ".", *, shown: str = "manifest") -> Manifest:
+    """The manifest that `values` describe; relative paths start at `directory`.
+
+    Raises:
+        CapabilityConfigError: something in it is wrong; every such key is named.
+    """
+    return _manifest_or_refusal(read_values(values, MANIFEST), directory, shown)
+
+
+def _unreadable(message: str, cure: str) -> CapabilityConfigError:
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
+
+    return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, cure))
+
+
+def _manifest_or_refusal(document: Document, directory: str, shown: str) -> Manifest:
+    values: dict[str, Any] | None = document.value
+    if values is None:
+        raise CapabilityConfigError(
+            f"{shown} is not a valid manifest: {'; '.join(document.lines)}",
+            fields_invalid=sorted({_INDEX.sub("", field) for field in document.fields}),
+            details={"mistakes": document.lines},
+        )
+    known: dict[str, Any] = {"path": (".",), **values}
+    for key in ("python", "venv", "env"):
+        known.pop(key, None)
+    return Manifest(
+        **known,
+        env=tuple(values.get("env", {}).values()),
+        python=_interpreter(values.get("python", ""), values.get("venv", ""), directory),
+        directory=directory,
+    )
+
+
+def _interpreter(python: str, venv: str, directory: str) -> str:
+    if venv:
+        python = str(Path(venv) / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    if not python:
+        return sys.executable
+    if os.sep not in python:
+        from shutil import which
+
+        return which(python) or python
+    # Not resolved: the link to the interpreter is what makes an environment of it.
+    return os.path.join(directory, os.path.expanduser(python))
+
+
+# ---------------------------------------------------------------- [env]
+
+
+def _plain_variable(value: str, _item: Item, at: ItemPath, _on: Problems) -> Variable:
+    return Variable(name=at[1], value=value)
+
+
+def _check_variable(values: dict[str, Any], item: Item, at: ItemPath, on: Problems) -> None:
+    if values.get("secret") is True and "value" in values:
+        message = f"`{at[1]}` is a secret and must not be written into the manifest"
+        on.wrong(item, at, message, hint="keep it with `failwell capability secret`")
+
+
+def _variable(values: dict[str, Any], _item: Item, at: ItemPath, _on: Problems) -> Variable:
+    return Variable(name=at[1], **values)
+
+
+VARIABLE = Shape(
+    "a variable",
+    {
+        "value": Key(_TEXT, "its value; left out, the host's variable of that name"),
+        "secret": Key(
+            Flag(),
+            "its value is none of the manifest's: it is kept by `failwell capability secret`, and masked in what is"
+            " recorded",
+            otherwise="`false`",
+        ),
+        "required": Key(Flag(), "without a value the worker is not started", otherwise="`false`"),
+    },
+    check=_check_variable,
+    make=_variable,
+)
+
+# ---------------------------------------------------------------- [resources]
+
+
+def _words(known: Iterable[str]) -> Many:
+    names = list(dict.fromkeys(known))
+
+    def one_of(value: str, item: Item, at: ItemPath, on: Problems) -> Any:
+        if value in names:
+            return value
+        (holder, _index) = at
+        on.wrong(item, holder, f"`{holder[1]}` {not_one_of(value, names)}")
+        return WRONG
+
+    return Many(Made(_TEXT, one_of))
+
+
+def _resources(values: dict[str, Any], _item: Item, _at: ItemPath, _on: Problems) -> Resources:
+    return Resources(**values)
+
+
+RESOURCES = Shape(
+    "`resources`",
+    {
+        "gpu": Key(
+            Flag(), "it works on a GPU, so it is admitted by the memory of the GPU too", otherwise="`false`"
+        ),
+        "accelerators": Key(
+            _words(ACCELERATORS),
+            "what it can work on; it is refused where none of them is there",
+            otherwise="any",
+        ),
+        "platforms": Key(
+            # Whatever this machine is may be named, however rare it is.
+            _words((*PLATFORMS, platform_name(platform.system(), platform.machine()))),
+            "where it can run; it is refused anywhere else",
+            otherwise="any",
+        ),
+    },
+    make=_resources,
+)
+
+# ---------------------------------------------------------------- the file
+
+
+class ConfigSchema:
+    """A table that is a JSON Schema, of the part of the language that is supported."""
+
+    def read(self, item: Item, at: ItemPath, on: Problems) -> Any:
+        schema: Any = item.plain()
+        if not is_map(item.value):
+            on.wrong(item, at, "`config` must be a table", hint="write `[config.properties.NAME]`")
+            return WRONG
+        wrong = wrong_in_schema(schema)
+        for steps, words in wrong:
+            inner = item
+            for step in steps:
+                inner = inner.value[step]
+            path = spelled(("config", *steps))
+            on.add(f"`{path}` {words}", inner.place, path)
+        return WRONG if wrong else schema
+
+    def schema(self) -> JsonSchema:
+        return {"type": "object"}
+
+
+MANIFEST = Shape(
+    "a manifest",
+    {
+        "name": Key(
+            Text(r"[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, `_` and `-`"),
+            "what the capability is called: 1 to 64 letters, digits, `_` and `-`",
+            required=True,
+        ),
+        "object": Key(
+            Text(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", "`module:attribute`"),
+            "`module:attribute`, where the attribute is a class, a function or an instance",
+            required=True,
+        ),
+        "python": Key(
+            _TEXT,
+            "the interpreter: a path, relative to the manifest, or a program that is found on `PATH`; Python 3.11 or"
+            " newer",
+            otherwise="the host's own",
+        ),
+        "venv": Key(_TEXT, "a virtual environment, relative to the manifest; instead of `python`"),
+        "path": Key(
+            _TEXTS,
+            "folders that are added to the module path, relative to the manifest",
+            otherwise='`["."]`',
+        ),
+        "version": Key(_TEXT, "its version; `capability check` warns where the code names another"),
+        "description": Key(_TEXT, "what it does, for `capability list`"),
+        "inherit": Key(
+            _TEXTS,
+            'names or shell patterns of further variables of the host that the worker is given, such as `"HF_*"`',
+            otherwise="`[]`",
+        ),
+        "concurrency": Key(
+            Number(1, whole=True), "how many jobs one process takes at a time", otherwise="`1`"
+        ),
+        "stall_after": Key(
+            Number(above=0),
+            "seconds; a starting worker is given up after so long without a sign of progress, however long it takes"
+            " as long as it shows some",
+            otherwise="`60`",
+        ),
+        "cancel_grace": Key(
+            Number(0),
+            "seconds a job has to stop after it was cancelled, before its process is replaced",
+            otherwise="`3`",
+        ),
+        "stop_grace": Key(Number(0), "seconds `cleanup` has before the process is ended", otherwise="`5`"),
+        "config_strict": Key(
+            Flag(),
+            "whether settings that the schema does not know are refused; else they are left out, with a warning",
+            otherwise="`true`",
+        ),
+        "config": Key(ConfigSchema(), "the schema of its settings; left out, the code's own is used"),
+        "defaults": Key(Named(Free()), "settings that hold where nobody gave others"),
+        "env": Key(
+            Named(Either("a text or a table", text=Made(_TEXT, _plain_variable), mapping=VARIABLE)),
+            "a variable that the worker is given; a text is its value",
+        ),
+        "resources": Key(RESOURCES, "what it needs of the machine"),
+    },
+    at_most=(("python", "venv"),),
+    about="The manifest of a capability.",
+)

@@ -1,0 +1,268 @@
+"""The part of JSON Schema that configurations may use: mistakes in a schema, and keys that a schema does not know.
+
+Values are checked by jsonschema-rs, see `failwell.jobs.schema`. A schema that uses more of the language is refused,
+because which keys of a configuration are unknown could not be said of it.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, cast
+
+from failwell.files.values import not_one_of, unknown_word
+
+Schema = Mapping[str, Any]
+Steps = tuple[str | int, ...]
+"""Where something stands in a schema or a configuration."""
+Wrong = tuple[Steps, str]
+"""A place, and what is wrong there."""
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "array": (list, tuple),
+    "object": (dict,),
+}
+NOTES = frozenset(
+    {
+        "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly",
+        "writeOnly", "format",
+    }
+)  # fmt: skip
+"""Words that check nothing."""
+
+
+def spelled(steps: Steps) -> str:
+    """A place as messages name it, such as `audio.channels[0]`."""
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def wrong_in_schema(schema: Any) -> list[Wrong]:
+    """Every mistake in a schema. A schema that uses more than is supported is one, too."""
+    return list(_schema(schema, (), schema))
+
+
+def _schema(schema: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, Mapping):
+        yield place, f"must be a schema, not {schema!r}"
+        return
+    for key, value in cast("Mapping[str, Any]", schema).items():
+        at = (*place, key)
+        if key in _BELOW:
+            yield from _BELOW[key](value, at, root)
+        elif key in _SHAPES:
+            form, fits = _SHAPES[key]
+            if not fits(value):
+                yield at, f"must be {form}, not {value!r}"
+        elif key == "type":
+            yield from _types(value, at)
+        elif key == "$ref":
+            yield from _reference(value, at, root)
+        elif key not in NOTES and not key.startswith("x-"):
+            yield at, unknown_word(key, CHECKS, "is not supported")
+
+
+def _named(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+    if not isinstance(value, Mapping):
+        yield place, f"must be a table of schemas, not {value!r}"
+        return
+    for name, below in cast("Mapping[str, Any]", value).items():
+        yield from _schema(below, (*place, name), root)
+
+
+def _several(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+    if not isinstance(value, list) or not value:
+        yield place, f"must be a list of schemas, not {value!r}"
+        return
+    for index, below in enumerate(cast("list[Any]", value)):
+        yield from _schema(below, (*place, index), root)
+
+
+def _types(value: Any, place: Steps) -> Iterator[Wrong]:
+    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) and value else [value]
+    for one in several:
+        if not isinstance(one, str) or one not in TYPES:
+            yield place, not_one_of(one, TYPES)
+
+
+def _reference(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+    if not isinstance(value, str) or not value.startswith("#/"):
+        yield place, f"must lead to a place in the same schema, such as `#/$defs/NAME`, not {value!r}"
+    elif referred(value, root) is True:
+        yield place, f"leads nowhere: {value!r}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value))
+
+
+def _is_pattern(value: Any) -> bool:
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+    try:
+        Draft202012Validator({"pattern": value})
+    except ValidationError:
+        return False
+    return True
+
+
+_BELOW: dict[str, Callable[[Any, Steps, Any], Iterator[Wrong]]] = {
+    **dict.fromkeys(("properties", "$defs", "definitions"), _named),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf"), _several),
+    **dict.fromkeys(("items", "additionalProperties"), _schema),
+}
+_SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "enum": ("a list of values", lambda value: isinstance(value, list) and bool(cast("list[Any]", value))),
+    "const": ("a value", lambda _value: True),
+    "required": ("a list of names", _is_list_of_texts),
+    "pattern": ("a regular expression", _is_pattern),
+    "uniqueItems": ("true or false", lambda value: isinstance(value, bool)),
+    "multipleOf": ("a number above 0", lambda value: _is_number(value) and value > 0),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), ("a number", _is_number)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), ("a whole number from 0", _is_count)),
+}
+CHECKS = (*_SHAPES, *_BELOW, "type", "$ref")
+"""Words that check something."""
+
+
+# ---------------------------------------------------------------- parts of a schema
+
+
+def referred(pointer: str, root: Schema) -> Any:
+    """The schema that `$ref` stands for; one that allows everything where there is none."""
+    found: Any = root
+    for step in pointer.removeprefix("#/").split("/"):
+        if not isinstance(found, Mapping):
+            return True
+        found = cast("Schema", found).get(step.replace("~1", "/").replace("~0", "~"), True)
+    return found
+
+
+def is_type(wanted: Any, value: Any) -> bool:
+    """Whether `value` is of the type, or one of the types, that a schema names."""
+    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
+    for name in names:
+        if isinstance(value, bool):
+            if name == "boolean":
+                return True
+        elif isinstance(value, TYPES.get(name, ())) or (
+            name == "integer" and isinstance(value, float) and value.is_integer()
+        ):
+            return True
+    return False
+
+
+def only_form(forms: Any, value: Any, root: Schema) -> Any:
+    """The one of several forms that has the value's type, such as the object of "an object or null"; else `None`."""
+    fitting: list[Any] = []
+    for form in cast("list[Any]", forms):
+        held: Any = form
+        if isinstance(form, Mapping) and "$ref" in form:
+            held = referred(str(cast("Schema", form)["$ref"]), root)
+        wanted = cast("Schema", held).get("type") if isinstance(held, Mapping) else None
+        if wanted is None or is_type(wanted, value):
+            fitting.append(form)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+# ---------------------------------------------------------------- unknown keys
+
+
+class UnknownConfigWarning(UserWarning):
+    """A configuration had keys that its schema does not know, and they were left out."""
+
+
+class _Place(NamedTuple):
+    path: str
+    holder: dict[str, Any]
+    key: str
+
+
+def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
+    """Where `config` has keys that the schema does not know, such as `beem` or `audio.chanels`.
+
+    A table with properties knows these alone unless `additionalProperties` says otherwise; one without
+    knows every key.
+    """
+    return sorted({one.path for one in _unknown(schema, dict(config), "", schema)})
+
+
+def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """`config` without the keys that the schema does not know, and where they were. It is not changed itself."""
+    kept = deepcopy(dict(config))
+    found = list(_unknown(schema, kept, "", schema))
+    for one in found:
+        one.holder.pop(one.key, None)
+    return kept, sorted({one.path for one in found})
+
+
+def left_out(name: str, keys: Sequence[str]) -> str:
+    """What is told of keys that were left out, and what to do about them."""
+    return (
+        f"left out of the configuration of {name!r}, because it is not known: {', '.join(f'`{key}`' for key in keys)};"
+        f" correct that where it is set, `failwell capability config {name}` shows what is kept"
+    )
+
+
+def warn_of(name: str, keys: Sequence[str]) -> None:
+    """Warn whoever gave the configuration, at the nearest line that is not ours."""
+    warnings.warn(left_out(name, keys), UnknownConfigWarning, stacklevel=_lines_up())
+
+
+def _lines_up() -> int:
+    """How far up the nearest frame is that belongs neither to this package nor to the event loop."""
+    from inspect import currentframe
+
+    ours = (__name__.partition(".")[0], "asyncio")
+    frame, level = currentframe(), 0
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in ours:
+            return level
+        frame, level = frame.f_back, level + 1
+    return 1
+
+
+def _unknown(schema: Any, value: Any, place: str, root: Schema) -> Iterator[_Place]:
+    if not isinstance(schema, Mapping):
+        return
+    held = cast("Schema", schema)
+    if "$ref" in held:
+        yield from _unknown(referred(str(held["$ref"]), root), value, place, root)
+    for word in ("anyOf", "oneOf"):
+        if word in held:
+            yield from _unknown(only_form(held[word], value, root), value, place, root)
+    if isinstance(value, list) and "items" in held:
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield from _unknown(held["items"], item, f"{place}[{index}]", root)
+    elif isinstance(value, dict):
+        yield from _in_table(held, cast("dict[str, Any]", value), f"{place}." if place else "", root)
+
+
+def _in_table(held: Schema, value: dict[str, Any], dot: str, root: Schema) -> Iterator[_Place]:
+    known = cast("Schema", held.get("properties") or {})
+    # What stands beside may know more keys, so only a table by itself is closed without saying so.
+    is_alone = not any(word in held for word in ("$ref", "allOf", "anyOf", "oneOf"))
+    others = held.get("additionalProperties", not (known and is_alone))
+    for key, one in value.items():
+        if key in known:
+            yield from _unknown(known[key], one, f"{dot}{key}", root)
+        elif others is False:
+            yield _Place(f"{dot}{key}", value, key)
+        else:
+            yield from _unknown(others, one, f"{dot}{key}", root)
