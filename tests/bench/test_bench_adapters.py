@@ -5,6 +5,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from bench.adapters import rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,7 @@ def test_every_shape_stands_beside_litellm_and_the_aim() -> None:
     assert (other.section, other.least) == ("litellm", 400.0)
 
 
+@pytest.mark.slow
 def test_it_measures_every_shape_of_the_sdks_that_are_installed() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench/adapters.py"), "--quick", sys.executable],

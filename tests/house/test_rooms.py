@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ BANNED_LAST = {"Info", "Data", "Exception"}
 BANNED_FUNCTIONS = {"handle", "process"}
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
@@ -45,17 +47,23 @@ def is_banned(name: str) -> bool:
 
 
 def names_in(path: Path) -> Iterator[tuple[str, ast.stmt]]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ClassDef):
             yield node.name, node
 
 
 def catch_alls(path: Path) -> Iterator[ast.ExceptHandler]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ExceptHandler) and node.type is not None:
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             if {"Exception", "BaseException"} & {ast.unparse(one) for one in caught}:
                 yield node
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Every node of a module, in no particular order."""
+    return list(ast.walk(tree_of(path)))
 
 
 def comments_of(path: Path) -> dict[int, str]:
@@ -115,20 +123,20 @@ def test_every_module_says_what_it_does() -> None:
     assert silent == []
 
 
-def test_the_sign_of_a_room_is_a_docstring_and_nothing_else() -> None:
+def test_the_init_of_a_room_is_a_docstring_and_nothing_else() -> None:
     # `testing` and `jobs` are for people, so they have a front door as the root has. `runtime` and
     # `delivery` list the old paths of their modules that still work.
-    signs = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("apps/*/__init__.py")]
+    inits = [*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("apps/*/__init__.py")]
     for room in ("testing", "jobs", "runtime", "delivery"):
-        signs.remove(PACKAGE / room / "__init__.py")
+        inits.remove(PACKAGE / room / "__init__.py")
 
-    crowded = [str(path.relative_to(ROOT)) for path in signs if len(tree_of(path).body) != 1]
+    crowded = [str(path.relative_to(ROOT)) for path in inits if len(tree_of(path).body) != 1]
 
-    assert signs
+    assert inits
     assert crowded == []
 
 
-def test_every_folder_of_modules_has_a_sign() -> None:
+def test_every_folder_of_modules_is_a_package() -> None:
     folders = {path.parent for path in MODULES}
 
     assert [
@@ -159,7 +167,7 @@ def test_no_function_is_called_handle_or_process() -> None:
     vague = [
         f"{place(path, node)} {node.name}"
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in BANNED_FUNCTIONS
     ]
 
@@ -180,7 +188,7 @@ def test_nothing_is_caught_without_saying_what() -> None:
     bare = [
         place(path, node)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ExceptHandler) and node.type is None
     ]
 
@@ -191,13 +199,13 @@ def test_nothing_is_swallowed_in_silence() -> None:
     suppressed = [
         place(path, node)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "contextlib.suppress"
     ]
     imported = [
         place(path, node)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         and node.module == "contextlib"
         and any(alias.name == "suppress" for alias in node.names)
@@ -206,7 +214,7 @@ def test_nothing_is_swallowed_in_silence() -> None:
     assert suppressed + imported == []
 
 
-def test_whoever_catches_everything_says_why() -> None:
+def test_a_broad_except_says_why() -> None:
     unexplained: list[str] = []
     for path in MODULES:
         comments = comments_of(path)
@@ -236,7 +244,7 @@ def test_the_search_for_circles_finds_one() -> None:
     assert cycle_in(graph) == ["b", "d", "b"]
 
 
-def test_imports_only_go_down_the_stairs() -> None:
+def test_imports_only_go_down() -> None:
     pytest.importorskip("importlinter", reason="import-linter comes with `make check`")
 
     done = subprocess.run(

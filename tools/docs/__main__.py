@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.docs.pages import ROOT, NoSource, orphans, page_text, stale_pages
+from tools.docs.pages import ROOT, NoSource, orphans, stale_pages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,9 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stale = stale_pages(args.to)
         if args.check:
             return _refuse([*stale, *orphans(args.to)])
-        for page in stale:
+        for page, text in stale.items():
             (args.to / page).parent.mkdir(parents=True, exist_ok=True)
-            (args.to / page).write_text(page_text(page), encoding="utf-8")
+            (args.to / page).write_text(text, encoding="utf-8")
             print(f"wrote {page}")
         for page in orphans(args.to):
             (args.to / page).unlink()

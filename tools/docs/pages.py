@@ -49,9 +49,10 @@ def page_text(page: str) -> str:
         raise NoSource(f"docs/reference/{page} has no source: {missing}") from missing
 
 
-def stale_pages(folder: Path) -> list[str]:
-    """The pages in `folder` that differ from what the code says now."""
-    return [page for page in PAGES if not _same(folder / page, page_text(page))]
+def stale_pages(folder: Path) -> dict[str, str]:
+    """The pages in `folder` that differ from what the code says now, each with the text it should have."""
+    current = {page: page_text(page) for page in PAGES}
+    return {page: text for page, text in current.items() if not _same(folder / page, text)}
 
 
 def orphans(folder: Path) -> list[str]:
