@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.job_nodes import JobNodes
 from failwell.journal.faults import StoreCorrupt
+from failwell.workflows.job_nodes import JobExecutor
 from tests.apps.job_place import Place, finish, read_until, wait_until
 
 
@@ -27,7 +27,7 @@ def _workflow(place: Place, nodes: Iterable[str], path: Path) -> str:
 
 
 def _states(place: Place) -> list[str]:
-    return [job["state"] for job in place("job", "list", "--json").data]
+    return [job["state"] for job in place("jobs", "list", "--json").data]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_many_waiting_nodes_are_all_stopped_at_once(place: Place) -> None:
 
 def test_jobs_that_cannot_be_opened_fail_their_node_and_nothing_after_it(tmp_path: Path) -> None:
     (tmp_path / "journal.db").write_bytes(b"not a database at all" * 100)
-    nodes = JobNodes(tmp_path)
+    nodes = JobExecutor(tmp_path)
 
     async def work() -> None:
         with pytest.raises(StoreCorrupt):

@@ -1,10 +1,11 @@
-"""Runs the `job` nodes of workflows on the queue. Nothing of the queue is loaded before the first one runs.
+"""Runs the `job` nodes of workflows on the job queue. The queue is imported when the first one runs.
 
-A node's job carries the node's own key, so a run that is taken up after a crash finds the job that it had
-handed in instead of handing in another.
+A node's job carries the node's idempotency key, so a run that is resumed after a crash finds the job it had
+submitted instead of submitting another.
 """
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,27 +17,35 @@ from failwell.workflow.run.executor import Success, Tools
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from failwell.apps.cli.job_outside import Outside
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
     from failwell.workflow.run.result import Shapes
+    from failwell.workflows.job_client import JobClient
 
 
-class JobNodes:
-    """An `Executor`: becomes the host of the store's jobs, or asks the process that is."""
+class JobExecutor:
+    """An `Executor`: hosts the jobs of the store, or uses the process that does.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: The state folder.
+        while_hosting: A context that is entered for as long as this process hosts the jobs.
+    """
+
+    def __init__(
+        self, folder: Path, while_hosting: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> None:
         self._folder = folder
-        self._opening: Future[Runtime | Outside] | None = None
+        self._while_hosting = while_hosting
+        self._opening: Future[Runtime | JobClient] | None = None
         self._shapes: Shapes | None = None
-        self._warnings = ExitStack()
+        self._hosting = ExitStack()
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:  # noqa: ARG002  (a job needs nothing of the driver's)
-        """Hand in the job, wait for its end, and say what came of it."""
+        """Submit the job, wait for its end, and return the outcome."""
         from failwell.fault.base import Fault
         from failwell.jobs.job import JobRequest
 
-        wanted = JobRequest(
+        job_request = JobRequest(
             instance=request.call["target"],
             arguments=request.call["arguments"],
             timeout=request.call["timeout"],
@@ -46,7 +55,7 @@ class JobNodes:
             control={"idempotent": True} if request.node.idempotent else {},
         )
         try:
-            job = await self._done(wanted)
+            job = await self._done(job_request)
         except Fault as fault:
             return Failure.from_exception(fault, typed=True)
         if job.state.value == "completed":
@@ -55,10 +64,10 @@ class JobNodes:
             return Failure(report=job.error, typed=True)
         from failwell.fault.capability import CapabilityCancelledError
 
-        return Failure.from_exception(CapabilityCancelledError(wanted.instance), typed=True)
+        return Failure.from_exception(CapabilityCancelledError(job_request.instance), typed=True)
 
     def _worked(self, request: Request, output: dict[str, Any]) -> Success | Failure:
-        """The job ended well; so did the node, if the result is what the author said it would be."""
+        """The job completed; so did the node, if the result matches its output schema."""
         schema = request.node.output
         if schema is None:
             return Success(output=output)
@@ -76,26 +85,26 @@ class JobNodes:
             return replace(failed, output=output)
         return Success(output=output)
 
-    async def _done(self, wanted: "JobRequest") -> "Job":
-        from failwell.apps.cli.job_outside import Outside
+    async def _done(self, job_request: "JobRequest") -> "Job":
+        from failwell.workflows.job_client import JobClient
 
         job: str | None = None
         while True:
             opening = await self.open()
-            place = opening.result()
-            if not isinstance(place, Outside):
-                return await _run_here(place, wanted, job)
-            job = job or await place.submit(wanted)
-            ended = await _run_there(place, job)
+            queue = opening.result()
+            if not isinstance(queue, JobClient):
+                return await _run_on_host(queue, job_request, job)
+            job = job or await queue.submit(job_request)
+            ended = await _run_elsewhere(queue, job)
             if ended is not None:
                 return ended
-            # Whoever ran the jobs has ended. The first of us to notice takes over, if nobody else was faster.
+            # The host has ended. The first node to notice opens the queue again.
             if self._opening is opening:
                 self._opening = None
-                place.close()
+                queue.close()
 
-    async def open(self) -> "Future[Runtime | Outside]":
-        """Where jobs go, once that is found out; what could not be opened is tried anew by the next node."""
+    async def open(self) -> "Future[Runtime | JobClient]":
+        """The queue, once it is open; after a failure the next node tries again."""
         import asyncio
 
         opening = self._opening
@@ -104,22 +113,22 @@ class JobNodes:
         await asyncio.shield(opening)
         return opening
 
-    async def _open(self) -> "Runtime | Outside":
-        from failwell.apps.cli.warning_lines import warnings_as_lines
+    async def _open(self) -> "Runtime | JobClient":
         from failwell.jobs.faults import HostElsewhere
         from failwell.jobs.runtime import Runtime
 
         try:
             runtime = await Runtime(self._folder).__aenter__()
-            self._warnings.enter_context(warnings_as_lines())
+            if self._while_hosting is not None:
+                self._hosting.enter_context(self._while_hosting())
             return runtime
         except HostElsewhere:
-            from failwell.apps.cli.job_outside import Outside
+            from failwell.workflows.job_client import JobClient
 
-            return Outside(self._folder)
+            return JobClient(self._folder)
 
     async def close(self, run: str, *, grace: float = 2.0) -> object:  # noqa: ARG002  (its jobs have ended with their nodes)
-        """The run is over: end the workers."""
+        """The run has ended: stop the workers."""
         import asyncio
 
         opening, self._opening = self._opening, None
@@ -127,45 +136,45 @@ class JobNodes:
             return None
         await asyncio.wait([opening])
         if opening.cancelled() or opening.exception() is not None:
-            # Its nodes were told.
+            # The nodes that waited for it have failed already.
             return None
-        from failwell.apps.cli.job_outside import Outside
+        from failwell.workflows.job_client import JobClient
 
-        place = opening.result()
-        if isinstance(place, Outside):
-            place.close()
+        queue = opening.result()
+        if isinstance(queue, JobClient):
+            queue.close()
         else:
-            await place.__aexit__(None, None, None)
-            self._warnings.close()
+            await queue.__aexit__(None, None, None)
+            self._hosting.close()
         return None
 
 
-async def _run_here(place: "Runtime", wanted: "JobRequest", job: str | None) -> "Job":
-    """The job once it is over; one that was handed in before this process ran the jobs is not handed in again."""
+async def _run_on_host(queue: "Runtime", job_request: "JobRequest", job: str | None) -> "Job":
+    """The job once it has ended. One that was submitted before this process became the host is not submitted again."""
     import asyncio
 
-    number = job or (await place.submit_request(wanted)).id
+    job_id = job or (await queue.submit_request(job_request)).id
     try:
-        return await place.wait(number)
+        return await queue.wait(job_id)
     except asyncio.CancelledError:
-        place.cancel(number)
-        await place.wait(number)
+        queue.cancel(job_id)
+        await queue.wait(job_id)
         raise
 
 
-async def _run_there(place: "Outside", job: str) -> "Job | None":
-    """The job once it is over, or `None` when nobody runs it any more."""
+async def _run_elsewhere(queue: "JobClient", job: str) -> "Job | None":
+    """The job once it has ended, or `None` when its host has gone."""
     import asyncio
 
     try:
-        return await place.over(job)
+        return await queue.wait(job)
     except asyncio.CancelledError:
-        await place.cancel(job)
+        await queue.cancel(job)
         raise
 
 
 def _output(job: "Job") -> dict[str, Any]:
-    """What templates see: the result's own fields, or the result under `result`."""
+    """What templates see: the fields of the result, or the result under `result`."""
     from json import loads
 
     from failwell.jobs.store.rows import kept_result

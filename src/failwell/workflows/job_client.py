@@ -1,6 +1,6 @@
-"""Waiting for jobs that another process runs, in an event loop: one watch for all of them, and no thread.
+"""Waits in an event loop for jobs that another process runs: one watch for all of them, and no thread.
 
-The process that runs them may end before they do. Whoever waits is told so and can go on without it.
+The host may end before the jobs do. Callers then get `None` and can host the jobs themselves.
 """
 
 from pathlib import Path
@@ -17,83 +17,83 @@ if TYPE_CHECKING:
     from asyncio import Future
 
 
-class Outside:
-    """The jobs of a store, for a process that does not run them. Close it after use."""
+class JobClient:
+    """The jobs of a store, for a process that does not host them. Close it after use."""
 
     def __init__(self, folder: Path) -> None:
         from asyncio import get_running_loop
 
-        self._desk = Desk(SqliteJobs(folder), Shelf(folder))
+        self._queue = Desk(SqliteJobs(folder), Shelf(folder))
         self._loop = get_running_loop()
-        self._watch = self._desk.store.window()
+        self._watch = self._queue.store.window()
         self._watch.__enter__()
         self._waiting: dict[str, Future[Job | None]] = {}
-        number = self._watch.fileno()
-        if number is not None:
-            self._loop.add_reader(number, self._woken)
+        descriptor = self._watch.fileno()
+        if descriptor is not None:
+            self._loop.add_reader(descriptor, self._check_all)
         self._timer = self._loop.call_later(self._watch.interval, self._tick)
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._timer.cancel()
-        number = self._watch.fileno()
-        if number is not None:
-            self._loop.remove_reader(number)
+        descriptor = self._watch.fileno()
+        if descriptor is not None:
+            self._loop.remove_reader(descriptor)
         self._watch.__exit__()
-        self._leave()
-        self._desk.store.close()
+        self._release()
+        self._queue.store.close()
 
     async def submit(self, request: JobRequest) -> str:
-        """Hand in a job; its id comes back."""
+        """Submit a job and return its id."""
         from asyncio import to_thread
 
-        return (await to_thread(self._desk.submit, request)).id
+        return (await to_thread(self._queue.submit, request)).id
 
-    async def over(self, job: str) -> Job | None:
-        """The job once it is over; `None` when nobody runs jobs here any more."""
+    async def wait(self, job: str) -> Job | None:
+        """The job once it has ended; `None` when the host has gone."""
         from asyncio import shield
 
         future = self._waiting.get(job)
         if future is None:
             future = self._waiting[job] = self._loop.create_future()
-            self._look(job)
+            self._check(job)
         return await shield(future)
 
     async def cancel(self, job: str) -> None:
-        """Have a job stopped, by whoever runs it or else from here, and stay until it has."""
+        """Cancel a job, through its host if there is one, and wait until it has ended."""
         from asyncio import to_thread
 
         while True:
-            await to_thread(self._desk.cancel, job)
-            if await self.over(job) is not None:
+            await to_thread(self._queue.cancel, job)
+            if await self.wait(job) is not None:
                 return
 
-    def _woken(self) -> None:
+    def _check_all(self) -> None:
         self._watch.drain()
         for job in list(self._waiting):
-            self._look(job)
+            self._check(job)
 
     def _tick(self) -> None:
-        # Asked first: what is ended after the question is found by the look.
-        is_hosted = self._desk.store.is_hosted()
-        self._woken()
+        # Read first: a job that ends after this is found by the look below.
+        is_hosted = self._queue.store.is_hosted()
+        self._check_all()
         if not is_hosted:
-            self._leave()
+            self._release()
         self._timer = self._loop.call_later(self._watch.interval, self._tick)
 
-    def _look(self, job: str) -> None:
+    def _check(self, job: str) -> None:
         try:
-            found = self._desk.store.find(job)
+            found = self._queue.store.find(job)
         except Fault:
-            # The store is away for a moment; the next look, a second later at the most, finds the same.
+            # The store is unavailable for a moment; the next look comes within a second.
             return
         if found is None:
             self._waiting.pop(job).set_exception(UnknownJob(job=job))
         elif found.state.is_final:
             self._waiting.pop(job).set_result(found)
 
-    def _leave(self) -> None:
-        """Tell everybody who waits that nobody is there."""
+    def _release(self) -> None:
+        """Return `None` to every waiting caller."""
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             future.set_result(None)

@@ -1,0 +1,381 @@
+"""Load, validate, run and resume workflow files from Python."""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from failwell.fault.frozen import frozen
+
+if TYPE_CHECKING:
+    from failwell.files.mistakes import Mistake
+    from failwell.journal.event import Event
+    from failwell.report.record import ErrorReport
+    from failwell.workflow.check.workflow_tree import Checked
+    from failwell.workflow.plan import Plan
+    from failwell.workflow.run.driver import Driver
+    from failwell.workflow.run.launch import Settings
+    from failwell.workflow.run.world import Ended, Said
+
+NODE_TYPES = frozenset({"script", "job"})
+"""The types of node that need an executor and have one here."""
+OnEvent = Callable[["Event"], None]
+OnGate = Callable[[str, Mapping[str, Any]], Awaitable["Said | None"]]
+Durability = Literal["normal", "full"]
+
+
+@frozen
+class Workflow:
+    """A workflow file that was read, compiled and checked."""
+
+    path: str
+    name: str
+    nodes: Mapping[str, str]
+    """Node → its type, in the order of the file."""
+    inputs: Mapping[str, bool]
+    """Input → whether it must be given."""
+    allow_outside: bool = False
+    problems: tuple["Mistake", ...] = field(default=())
+    """Warnings; a file with errors is not loaded."""
+
+    def validate(self) -> "list[Mistake]":
+        """Check the file as it is now; every error and warning."""
+        return validate(self.path, allow_outside=self.allow_outside)
+
+
+@frozen
+class RunResult:
+    """How a run ended, or why it stopped."""
+
+    id: str
+    """The run. A failed run that is resumed continues under a new id."""
+    status: str
+    """`completed`, `failed`, `cancelled` or `waiting`."""
+    output: Any = None
+    """What the workflow put out, if it completed."""
+    report: "ErrorReport | None" = None
+    """Why it failed."""
+    is_typed: bool = False
+    """Whether it failed with a typed error that no route handled."""
+    gates: tuple[str, ...] = field(default=())
+    """Pending gates, if it waits for answers."""
+    blocked_until: float | None = None
+    """Seconds since 1970, if it waits for a time."""
+    cost_usd: float = 0.0
+    usage: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    errors_file: str | None = None
+    """The JSON lines file with the errors of a failed run."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it completed."""
+        return self.status == "completed"
+
+
+def load(path: str | Path, *, allow_outside: bool = False) -> Workflow:
+    """Read, compile and check a workflow file.
+
+    Args:
+        path: The file.
+        allow_outside: Whether it may include files outside its project.
+
+    Raises:
+        WorkflowInvalid: it has errors; `mistakes` lists all of them.
+        Validation: it cannot be read.
+    """
+    from failwell.workflow.run.faults import WorkflowInvalid
+
+    checked = _check(path, allow_outside=allow_outside)
+    plan = checked.plan
+    if plan is None or not checked.is_usable:
+        raise WorkflowInvalid(file=str(path), mistakes=list(checked.mistakes))
+    return Workflow(
+        path=str(path),
+        name=plan.name,
+        nodes={name: node.type for name, node in plan.nodes.items()},
+        inputs={name: spec.required for name, spec in plan.inputs.items()},
+        allow_outside=allow_outside,
+        problems=checked.mistakes,
+    )
+
+
+def validate(path: str | Path, *, allow_outside: bool = False) -> "list[Mistake]":
+    """Every error and warning of a workflow file and its sub-workflows; an empty list if there is none.
+
+    Raises:
+        Validation: it cannot be read.
+    """
+    return list(_check(path, allow_outside=allow_outside).mistakes)
+
+
+def _check(path: str | Path, *, allow_outside: bool) -> "Checked":
+    from failwell.workflow.check.workflow_tree import check_file
+
+    return check_file(str(path), environ=os.environ, allow_outside=allow_outside)
+
+
+async def arun(
+    workflow: Workflow | str | Path,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    store: str | Path | None = None,
+    run_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    on_event: OnEvent | None = None,
+    on_gate: OnGate | None = None,
+    wait: bool = False,
+    allow_outside: bool = False,
+    durability: Durability = "normal",
+) -> RunResult:
+    """Run a workflow file to its end, or until it waits. Cancelling the task cancels the run.
+
+    Args:
+        workflow: A loaded workflow, or the path of a file.
+        inputs: The inputs by name.
+        store: The state folder that records the run (default: `FAILWELL_STORE`, else the user's own).
+        run_id: An id for the run (default: a new one).
+        metadata: Notes recorded with the run.
+        on_event: Called with each recorded event.
+        on_gate: Answers gates: called with the gate and its question; returns an `Answer`, or `None` to let the run wait.
+        wait: Whether to wait for answers and distant times instead of returning with `waiting`.
+        allow_outside: Whether the file may include files outside its project.
+        durability: `full` writes every record to the disk before anything follows from it.
+
+    Raises:
+        WorkflowInvalid: the file or the inputs have errors.
+        RunExists: `run_id` is recorded already.
+    """
+    path, outside = _path(workflow, allow_outside=allow_outside)
+
+    async def work(settings: "Settings") -> "Ended":
+        from failwell.workflow.run.launch import start
+
+        return await start(path, dict(inputs or {}), settings, run=run_id, metadata=metadata)
+
+    return await _drive(
+        work,
+        store,
+        on_event=on_event,
+        on_gate=on_gate,
+        wait=wait,
+        allow_outside=outside,
+        durability=durability,
+    )
+
+
+async def aresume(
+    run_id: str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    store: str | Path | None = None,
+    accept_changes: bool = False,
+    limits: Mapping[str, float] | None = None,
+    on_event: OnEvent | None = None,
+    on_gate: OnGate | None = None,
+    wait: bool = False,
+    allow_outside: bool = False,
+    durability: Durability = "normal",
+) -> RunResult:
+    """Resume a run: nodes that have completed are not run again. A failed run continues under a new id.
+
+    Args:
+        run_id: The run.
+        inputs: Secret inputs again; they are not recorded.
+        store: The state folder that holds the run.
+        accept_changes: Whether to resume although the files have changed.
+        limits: Higher limits: `max_iterations`, `timeout_seconds`, `budget_usd`.
+        on_event: Called with each recorded event.
+        on_gate: Answers gates; see `arun`.
+        wait: Whether to wait for answers and distant times.
+        allow_outside: Whether the file may include files outside its project.
+        durability: `full` writes every record to the disk before anything follows from it.
+
+    Raises:
+        UnknownRun: it is not recorded.
+        NothingToResume: it has completed.
+        FileChanged: its files have changed and `accept_changes` is not set.
+        Locked: another process drives it.
+    """
+
+    async def work(settings: "Settings") -> "Ended":
+        from failwell.workflow.run.launch import resume as resume_run
+
+        return await resume_run(run_id, settings, inputs=inputs, accept_changes=accept_changes, limits=limits)
+
+    return await _drive(
+        work,
+        store,
+        on_event=on_event,
+        on_gate=on_gate,
+        wait=wait,
+        allow_outside=allow_outside,
+        durability=durability,
+    )
+
+
+def run(
+    workflow: Workflow | str | Path,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    store: str | Path | None = None,
+    run_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    on_event: OnEvent | None = None,
+    on_gate: OnGate | None = None,
+    wait: bool = False,
+    allow_outside: bool = False,
+    durability: Durability = "normal",
+) -> RunResult:
+    """`arun` for code without an event loop."""
+    return _blocking(
+        "arun",
+        arun(
+            workflow,
+            inputs,
+            store=store,
+            run_id=run_id,
+            metadata=metadata,
+            on_event=on_event,
+            on_gate=on_gate,
+            wait=wait,
+            allow_outside=allow_outside,
+            durability=durability,
+        ),
+    )
+
+
+def resume(
+    run_id: str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    store: str | Path | None = None,
+    accept_changes: bool = False,
+    limits: Mapping[str, float] | None = None,
+    on_event: OnEvent | None = None,
+    on_gate: OnGate | None = None,
+    wait: bool = False,
+    allow_outside: bool = False,
+    durability: Durability = "normal",
+) -> RunResult:
+    """`aresume` for code without an event loop."""
+    return _blocking(
+        "aresume",
+        aresume(
+            run_id,
+            inputs=inputs,
+            store=store,
+            accept_changes=accept_changes,
+            limits=limits,
+            on_event=on_event,
+            on_gate=on_gate,
+            wait=wait,
+            allow_outside=allow_outside,
+            durability=durability,
+        ),
+    )
+
+
+def local_settings(
+    store: str | Path | None,
+    *,
+    on_event: OnEvent | None = None,
+    on_gate: OnGate | None = None,
+    wait: bool = False,
+    allow_outside: bool = False,
+    durability: Durability = "normal",
+    around: "Callable[[Driver, str, Path], AbstractAsyncContextManager[None]] | None" = None,
+    while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
+) -> "Settings":
+    """What a run on this machine works with. Whoever calls it closes `settings.store`."""
+    from failwell.journal.folder import state_folder
+    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.workflow.run.launch import Settings
+    from failwell.workflow.run.script import ScriptExecutor
+    from failwell.workflows.job_nodes import JobExecutor
+
+    folder = state_folder(None if store is None else str(store))
+    return Settings(
+        store=SqliteStore(folder, durability=durability),
+        folder=folder,
+        executors={"script": ScriptExecutor(), "job": JobExecutor(folder, while_hosting)},
+        environ=os.environ,
+        allow_outside=allow_outside,
+        watchers=() if on_event is None else (on_event,),
+        stays=wait,
+        asker=on_gate,
+        around=around or _listen,
+    )
+
+
+@asynccontextmanager
+async def _listen(driver: "Driver", _run: str, folder: Path) -> AsyncGenerator[None]:
+    """While the run goes on, other processes can answer its gates and stop it."""
+    from failwell.workflow.run.control import listening
+
+    async with listening(driver, folder):
+        yield
+
+
+async def _drive(
+    work: "Callable[[Settings], Awaitable[Ended]]", store: str | Path | None, **options: Any
+) -> RunResult:
+    settings = local_settings(store, **options)
+    try:
+        return result_of(await work(settings))
+    finally:
+        settings.store.close()
+
+
+def result_of(ended: "Ended") -> RunResult:
+    """The result for callers."""
+    from failwell.workflow.failure import report_of
+
+    state, failure = ended.state, ended.failure
+    return RunResult(
+        id=state.run,
+        status=ended.status,
+        output=ended.outputs,
+        report=None if failure is None else report_of(failure),
+        is_typed=failure is not None and failure["typed"],
+        gates=tuple(ended.gates),
+        blocked_until=ended.blocked_until,
+        cost_usd=round(state.spent, 9),
+        usage=dict(state.usage),
+        errors_file=state.metadata.get("errors_file") if failure is not None else None,
+    )
+
+
+def dry_run(
+    path: str, inputs: Mapping[str, Any], *, allow_outside: bool = False
+) -> "tuple[Plan | None, Mapping[str, Any], list[Mistake]]":
+    """Everything that is checked before a run: the plan, the inputs as they would be used, and every problem."""
+    from failwell.workflow.check.workflow_tree import check_file
+    from failwell.workflow.run_inputs import check_inputs
+
+    checked = check_file(path, environ=os.environ, allow_outside=allow_outside, available=NODE_TYPES)
+    problems = list(checked.mistakes)
+    values: Mapping[str, Any] = {}
+    if checked.plan is not None:
+        values, wrong = check_inputs(checked.plan, inputs)
+        problems += wrong
+    usable = checked.plan is not None and not any(problem.is_error for problem in problems)
+    return (checked.plan if usable else None), values, problems
+
+
+def _path(workflow: Workflow | str | Path, *, allow_outside: bool) -> tuple[str, bool]:
+    if isinstance(workflow, Workflow):
+        return workflow.path, workflow.allow_outside or allow_outside
+    return str(workflow), allow_outside
+
+
+def _blocking(name: str, work: Coroutine[Any, Any, RunResult]) -> RunResult:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise RuntimeError(f"an event loop is running in this thread; use `await workflows.{name}(...)`")

@@ -1,0 +1,163 @@
+"""Pending gates of a recorded run, their answers, and stopping a run, whichever process drives it."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from failwell.fault.base import Fault
+from failwell.fault.frozen import frozen
+from failwell.journal.folder import run_folder
+from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.store import Run
+
+
+class GateRefused(Fault, kind="validation.input_invalid"):
+    """An answer does not fit: no such gate is pending, or the value is none of its options."""
+
+    run: str
+    gate: str
+    reason: str
+
+    def summary(self) -> str:
+        """What is wrong with the answer."""
+        return self.reason
+
+
+class NotRunning(Fault, kind="validation.input_invalid"):
+    """No process drives the run, so there is nothing to stop."""
+
+    run: str
+    status: str
+
+    def summary(self) -> str:
+        """Which run, and its status."""
+        return f"no process is running `{self.run}`; its status is {self.status}"
+
+
+@frozen
+class Gate:
+    """One gate that a run waits for."""
+
+    id: str
+    run: str
+    type: str | None
+    prompt: str
+    values: tuple[str, ...]
+    """The values it can be answered with."""
+    questions: tuple[Mapping[str, Any], ...] = field(default=())
+    """For a `questions` node: each question with its `id` and `text`; answers go into the payload."""
+    assignee: str | None = None
+    answered: bool = False
+    """An answer is recorded; it counts when the run is resumed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The gate as JSON."""
+        return {
+            "id": self.id,
+            "run": self.run,
+            "type": self.type,
+            "prompt": self.prompt,
+            "values": list(self.values),
+            "questions": [dict(question) for question in self.questions],
+            "assignee": self.assignee,
+            "answered": self.answered,
+        }
+
+
+def pending_gates(store: SqliteStore, run: str) -> list[Gate]:
+    """The gates that a run waits for."""
+    from failwell.workflow.run.control import answers_of, gates_in
+    from failwell.workflow.run.restoring import restored
+
+    return [
+        Gate(
+            id=gate,
+            run=run,
+            type=question.get("type"),
+            prompt=question.get("prompt", ""),
+            values=tuple(answers_of(question)),
+            questions=tuple(question.get("questions", ())),
+            assignee=question.get("assignee"),
+            answered="answer" in question,
+        )
+        for gate, question in gates_in(restored(store, run).tasks.values()).items()
+    ]
+
+
+def answer(
+    store: SqliteStore,
+    run: str,
+    gate: str,
+    value: str,
+    *,
+    by: str,
+    comment: str = "",
+    payload: Any = None,
+) -> bool:
+    """Answer a gate. `True` if a process drives the run and takes the answer now; else it is recorded for the resume.
+
+    Raises:
+        GateRefused: the gate is not pending, or the value does not fit.
+    """
+    from failwell.workflow.run.control import say
+
+    message: dict[str, Any] = {"gate": gate, "decision": value, "by": by, "comment": comment}
+    if payload is not None:
+        message["payload"] = payload
+    reply = say(run_folder(store.folder, run), {"do": "answer", **message})
+    if reply is None:
+        _record_answer(store, run, message)
+        return False
+    if not reply["ok"]:
+        raise GateRefused(run=run, gate=gate, reason=reply["error"])
+    return True
+
+
+def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> None:
+    from failwell.runtime.clock import SYSTEM_CLOCK
+    from failwell.workflow.run.control import gates_in, refusal
+    from failwell.workflow.run.restoring import restored
+
+    gate = message["gate"]
+    with store.lock(run):
+        tasks = restored(store, run).tasks.values()
+        problem = refusal(gates_in(tasks), gate, message["decision"], message.get("payload"))
+        if problem is not None:
+            raise GateRefused(run=run, gate=gate, reason=problem)
+        task = next(task for task in tasks if task.gate == gate)
+        data = {
+            "path": task.path,
+            "gate": gate,
+            "decision": message["decision"],
+            "decided_by": message["by"],
+        }
+        data |= {name: message[name] for name in ("payload", "comment") if message.get(name)}
+        store.append(run, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
+
+
+def cancel(store: SqliteStore, run: Run, *, by: str, reason: str = "user") -> str:
+    """Stop a running workflow, wait until it has ended, and return its final status.
+
+    A run whose process died is recorded as ended.
+
+    Raises:
+        NotRunning: no process drives it.
+    """
+    from failwell.workflow.run.control import say
+
+    request = {"do": "cancel", "by": by, "reason": reason}
+    if say(run_folder(store.folder, run.id), request) is None:
+        if run.status == "interrupted":
+            return _close_interrupted(store, run.id)
+        raise NotRunning(run=run.id, status=run.status)
+    events = store.tail(run.id, run.events - 1)
+    last = next((event.type for event in events if event.is_terminal), "unknown")
+    return last.removeprefix("run:")
+
+
+def _close_interrupted(store: SqliteStore, run: str) -> str:
+    from failwell.journal.status import close_interrupted
+    from failwell.runtime.clock import SYSTEM_CLOCK
+
+    close_interrupted(store, run, at=SYSTEM_CLOCK.now().timestamp())
+    return store.run(run).status
