@@ -71,7 +71,7 @@ class Place:
         (folder / "tools.py").write_text(MODULE)
         for name in names:
             (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "tools:{NAMES[name]}"\n')
-            assert self("capability", "add", str(folder / f"{name}.toml")).code == 0
+            assert self("capabilities", "add", str(folder / f"{name}.toml")).code == 0
 
     def __call__(self, *arguments: str, given: str | bytes = "") -> Done:
         return failwell(*arguments, "--store", str(self.folder / "state"), given=given)

@@ -23,7 +23,7 @@ def broken(folder: Path, name: str) -> Place:
     place = Place(folder)
     place.path("broken.py").write_text(BROKEN)
     place.path("broken.toml").write_text(f'name = "broken"\nobject = "broken:{name}"\n')
-    place("capability", "add", str(place.path("broken.toml")))
+    place("capabilities", "add", str(place.path("broken.toml")))
     return place
 
 
@@ -36,29 +36,29 @@ def test_what_a_capability_was_not_written_for_is_its_authors_to_correct(
 ) -> None:
     place = broken(tmp_path, name)
 
-    done = place("job", "submit", "broken", "--wait")
+    done = place("jobs", "submit", "broken", "--wait")
 
     first, *_, last = [line for line in done.err.splitlines() if line.startswith(("error:", "hint:"))]
     assert first == f"error: capability `broken` has a defect: it raised {error}"
-    assert last.startswith("hint: see where with `failwell job show ")
-    assert last.endswith(", and correct it, or tell whoever wrote `broken`")
+    assert last.startswith("hint: see where with `failwell jobs show ")
+    assert last.endswith(", and fix it, or tell the author of `broken`")
 
 
 def test_a_job_that_is_shown_says_the_same_beside_its_traceback(tmp_path: Path) -> None:
     place = broken(tmp_path, "raising")
-    place("job", "submit", "broken", "--wait")
+    place("jobs", "submit", "broken", "--wait")
 
-    shown = place("job", "show", "last")
+    shown = place("jobs", "show", "last")
 
     [told] = [line for line in shown.out.splitlines() if line.startswith("next ")]
-    assert told.endswith("correct it, or tell whoever wrote `broken`")
+    assert told.endswith("fix it, or tell the author of `broken`")
 
 
 def test_the_record_itself_blames_the_capability(tmp_path: Path) -> None:
     place = broken(tmp_path, "raising")
-    place("job", "submit", "broken", "--wait")
+    place("jobs", "submit", "broken", "--wait")
 
-    error = loads(place("job", "show", "last", "--format", "json").out)["error"]
+    error = loads(place("jobs", "show", "last", "--format", "json").out)["error"]
 
     assert (error["kind"], error["blame"]) == ("internal.bug", "worker")
 

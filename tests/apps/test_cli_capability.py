@@ -1,4 +1,4 @@
-"""`failwell capability`: registered, checked in its own interpreter, configured, switched, given secrets."""
+"""`failwell capabilities`: registered, checked in its own interpreter, configured, switched, given secrets."""
 
 import json
 import stat
@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def run(home: Path, *arguments: str, given: str = "") -> Done:
-    return failwell("capability", *arguments, "--store", str(home / "state"), given=given)
+    return failwell("capabilities", *arguments, "--store", str(home / "state"), given=given)
 
 
 def added(home: Path) -> Path:
@@ -57,8 +57,8 @@ def test_adding_says_what_to_do_next_and_listing_shows_it(home: Path) -> None:
     listed = run(home, "list")
 
     assert done.out == (
-        "`greeter` is registered; look at it with `failwell capability check greeter`\n"
-        "it needs `TOKEN`: `failwell capability secret greeter TOKEN`\n"
+        "`greeter` is registered; look at it with `failwell capabilities check greeter`\n"
+        "it needs `TOKEN`: `failwell capabilities secret greeter TOKEN`\n"
     )
     assert listed.out.splitlines() == [
         "name     enabled  runs              needs  description",
@@ -67,7 +67,7 @@ def test_adding_says_what_to_do_next_and_listing_shows_it(home: Path) -> None:
 
 
 def test_listing_nothing_says_how_to_begin(home: Path) -> None:
-    assert "failwell capability add FILE" in run(home, "list").out
+    assert "failwell capabilities add FILE" in run(home, "list").out
     assert run(home, "list", "--json").data == []
 
 
@@ -75,7 +75,7 @@ def test_adding_twice_must_be_meant(home: Path) -> None:
     added(home)
 
     again = run(home, "add", str(home / "greeter.toml"))
-    meant = run(home, "add", str(home / "greeter.toml"), "--replace")
+    meant = run(home, "add", str(home / "greeter.toml"), "--force")
 
     assert (again.code, meant.code) == (2, 0)
     assert "already registered" in again.err
@@ -159,7 +159,7 @@ def test_a_lenient_capability_keeps_what_it_knows_and_a_line_names_the_rest(home
     assert (done.code, done.out) == (0, 'language = "de"\n')
     assert done.err == (
         "warning: `greeter` does not know `hue`, `volume`, which was left out;"
-        " `failwell capability check greeter` shows what it knows\n"
+        " `failwell capabilities check greeter` shows what it knows\n"
     )
     assert as_json.data == {
         "instance": "greeter",
@@ -179,7 +179,7 @@ def test_settings_that_a_newer_version_does_not_know_are_told_of_by_check_and_by
     (home / "greeting.py").write_text(CODE.replace("loudness", "volume"))
 
     checked = run(home, "check", "greeter", "--json")
-    job = failwell("job", "submit", "greeter", "name=x", "--wait", "--store", str(home / "state"))
+    job = failwell("jobs", "submit", "greeter", "name=x", "--wait", "--store", str(home / "state"))
 
     words = "left out of the configuration of 'greeter', because it is not known: `loudness`; "
     assert checked.data["config"] == {"language": "de", "volume": 3}
@@ -202,7 +202,7 @@ def test_a_workflow_whose_job_loses_settings_says_so_in_one_line(home: Path) -> 
     [told] = [line for line in done.err.splitlines() if "loudness" in line]
     assert told == (
         "warning: left out of the configuration of 'greeter', because it is not known: `loudness`;"
-        " correct that where it is set, `failwell capability config greeter` shows what is kept"
+        " correct that where it is set, `failwell capabilities config greeter` shows what is kept"
     )
     assert "UnknownConfigWarning" not in done.err
 
@@ -272,7 +272,7 @@ def test_a_capability_is_switched_off_and_on(home: Path) -> None:
     listed = run(home, "list", "--json")
     on = run(home, "enable", "greeter")
 
-    assert off.data == {"instance": "greeter", "enabled": False, "changed": True}
+    assert off.data == {"id": "greeter", "instance": "greeter", "enabled": False, "changed": True}
     assert again.out == "`greeter` was disabled already\n"
     assert listed.data[0]["enabled"] is False
     assert on.out == "`greeter` is enabled\n"
@@ -310,11 +310,11 @@ def test_one_broken_manifest_does_not_hide_the_others(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["add"], "needs the file of a manifest"),
-        (["check"], "needs the name of a capability"),
+        (["add"], "missing FILE"),
+        (["check"], "missing FILE"),
         (["list", "greeter"], "unexpected argument `greeter`"),
         (["enable", "greeter", "x=1"], "unexpected argument `x=1`"),
-        (["list", "--replace"], "`--replace` is for `add`"),
+        (["list", "--force"], "`--force` is for `failwell capabilities add`"),
         (["frobnicate"], "unknown action `frobnicate`"),
     ],
 )
@@ -383,7 +383,7 @@ def test_settings_without_a_default_can_be_given_to_the_check(home: Path) -> Non
     wrong = run(home, "check", str(home / "greeter.toml"), "language=fr", "--json")
 
     assert without.error["mistakes"] == ["`language` is missing"]
-    assert f"`failwell capability check {home / 'greeter.toml'} language=VALUE`" in without.error["hint"]
+    assert f"`failwell capabilities check {home / 'greeter.toml'} language=VALUE`" in without.error["hint"]
     assert with_one.data["config"] == {"language": "de", "loudness": 3}
     assert wrong.error["mistakes"] == ["`language` must be one of 'en', 'de', not 'fr'"]
     assert not (home / "state" / "instances.json").exists()
@@ -411,7 +411,7 @@ def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -
     new = run(home, "add", str(home / "far.toml"))
     listed = run(home, "list")
     as_json = run(home, "list", "--json")
-    job = failwell("job", "submit", "far", "name=x", "--wait", "--store", str(home / "state"), "--json")
+    job = failwell("jobs", "submit", "far", "name=x", "--wait", "--store", str(home / "state"), "--json")
 
     assert checked.error["kind"] == job.error["kind"] == "tool.unavailable"
     assert f"this machine is `{here().platform}`" in checked.error["message"]

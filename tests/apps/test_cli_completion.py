@@ -28,6 +28,12 @@ CASES: list[tuple[list[str], set[str]]] = [
     (["completion", ""], {"bash", "zsh", "fish"}),
     (["describe", "--provider", ""], set()),
     (["kinds", "--pre"], {"--prefix"}),
+    (["jobs", "ca"], {"cancel"}),
+    (["runs", ""], {action.name for action in COMMANDS["runs"].actions}),
+    (["runs", "list", "--status", "inter"], {"interrupted"}),
+    (["runs", "--stat"], {"--status"}),
+    (["jobs", "prune", "--old"], {"--older-than"}),
+    (["jobs", "cancel", "--old"], set()),
 ]
 
 

@@ -175,7 +175,7 @@ def test_bad_input_is_refused_with_the_reason_and_a_next_step(
 ) -> None:
     done = failwell("describe", *arguments, "--error-format", "json", given=given)
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.out == ""
     assert done.error["message"].startswith(message)
     assert done.error["hint"]
@@ -203,7 +203,7 @@ def test_an_input_beyond_the_limit_is_refused_and_one_within_is_read(tmp_path: P
     path.write_bytes(b"x\n" * 500_000 + TRACEBACK.encode())
     read = failwell("describe", str(path), "--json")
 
-    assert refused.code == Exit.ASKED_WRONGLY
+    assert refused.code == Exit.INVALID_USAGE
     assert "is larger than 16 MiB" in refused.err
     assert read.data["kind"] == "provider.outcome_unknown"
 

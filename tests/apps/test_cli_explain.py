@@ -78,7 +78,7 @@ def test_a_name_with_two_meanings_is_answered_with_both() -> None:
 def test_a_misspelt_kind_is_answered_with_its_neighbours() -> None:
     done = failwell("explain", "provider.rate_limted", "--json")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.error["near"] == "provider.rate_limited"
     assert (
         done.error["message"]
@@ -89,7 +89,7 @@ def test_a_misspelt_kind_is_answered_with_its_neighbours() -> None:
 def test_a_name_like_nothing_at_all_points_to_the_list() -> None:
     done = failwell("explain", "qqqqqqqq")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.err.startswith("error: nothing is called `qqqqqqqq`\n")
     assert done.err.endswith("hint: run `failwell kinds`\n")
 
@@ -116,14 +116,14 @@ def test_a_prefix_may_end_inside_a_word_only_after_its_dot() -> None:
     half = failwell("kinds", "--prefix", "pro", "--json")
 
     assert [one["id"] for one in inside] == ["provider.rate_limited"]
-    assert half.code == Exit.ASKED_WRONGLY
+    assert half.code == Exit.INVALID_USAGE
 
 
 def test_nothing_under_a_prefix_is_a_mistake_and_an_empty_cut_is_not() -> None:
     unknown = failwell("kinds", "--prefix", "provdier", "--error-format", "json")
     empty = failwell("kinds", "--prefix", "halt", "--category", "transient", "--json")
 
-    assert (unknown.code, unknown.error["near"]) == (Exit.ASKED_WRONGLY, "provider")
+    assert (unknown.code, unknown.error["near"]) == (Exit.INVALID_USAGE, "provider")
     assert (empty.code, empty.data) == (0, [])
 
 

@@ -54,7 +54,7 @@ def test_the_error_format_follows_the_nearest_wish(
     code = main(arguments)
 
     told = capsys.readouterr()
-    assert code == Exit.ASKED_WRONGLY
+    assert code == Exit.INVALID_USAGE
     assert told.out == ""
     assert shape(told.err) == expected
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.apps.cli.errors.helpers import LANGUAGES
+from failwell.apps.cli.errors.script_files import LANGUAGES
 from failwell.apps.cli.exit_codes import Exit
 from tests.apps.running import failwell
 
@@ -58,7 +58,7 @@ def test_nothing_is_copied_over_a_file_unless_forced(tmp_path: Path) -> None:
     untouched = sorted(path.name for path in tmp_path.iterdir())
     forced = failwell("helpers", "copy", "sh", "node", "--to", str(tmp_path), "--force")
 
-    assert refused.code == Exit.ASKED_WRONGLY
+    assert refused.code == Exit.INVALID_USAGE
     assert "failwell-error.mjs exists already; --force replaces it" in refused.err
     assert untouched == ["failwell-error.mjs"]
     assert forced.code == Exit.DONE
@@ -68,18 +68,18 @@ def test_nothing_is_copied_over_a_file_unless_forced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["copy", "--to", "x"], "needs at least one language"),
-        (["copy", "sh"], "needs --to DIR"),
+        (["copy", "--to", "x"], "missing LANGUAGE"),
+        (["copy", "sh"], "missing --to"),
         (["copy", "pythn", "--to", "x"], "did you mean `python`?"),
-        (["list", "--to", "x"], "takes no --to"),
-        (["path", "sh", "node"], "takes one language"),
+        (["list", "--to", "x"], "`--to` is for `failwell helpers copy`"),
+        (["path", "sh", "node"], "unexpected argument `node`"),
         (["remove"], "unknown action `remove`"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None:
     done = failwell("helpers", *arguments)
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert said in done.err
 
 

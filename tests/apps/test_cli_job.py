@@ -1,4 +1,4 @@
-"""`failwell job`, `failwell workers` and `failwell top`, each in a process of its own."""
+"""`failwell jobs`, `failwell workers` and `failwell top`, each in a process of its own."""
 
 import json
 import signal
@@ -20,10 +20,10 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_a_job_is_kept_until_somebody_runs_it(place: Place) -> None:
-    handed_in = place("job", "submit", "echo", 'value={"a": [1, null]}', "--priority", "3", "--json")
-    waiting = place("job", "list", "--json").data
+    handed_in = place("jobs", "submit", "echo", 'value={"a": [1, null]}', "--priority", "3", "--json")
+    waiting = place("jobs", "list", "--json").data
     drained = place("workers", "run", "--until-empty")
-    shown = place("job", "show", "last", "--json").data
+    shown = place("jobs", "show", "last", "--json").data
 
     assert handed_in.data["state"] == "pending"
     assert [job["id"] for job in waiting] == [handed_in.data["id"]]
@@ -34,36 +34,36 @@ def test_a_job_is_kept_until_somebody_runs_it(place: Place) -> None:
 
 
 def test_whoever_waits_runs_the_job_if_nobody_else_does(place: Place) -> None:
-    done = place("job", "submit", "echo", "value=hello", "--wait")
+    done = place("jobs", "submit", "echo", "value=hello", "--wait")
 
     assert (done.code, done.out) == (0, '"hello"\n')
 
 
 def test_a_failed_job_fails_the_command_that_waited_for_it(place: Place) -> None:
-    done = place("job", "submit", "echo", "nothing=1", "--wait", "--error-format", "json")
+    done = place("jobs", "submit", "echo", "nothing=1", "--wait", "--error-format", "json")
 
     assert done.code == 2
     assert done.error["kind"] == "validation.input_invalid"
-    assert place("job", "list", "--state", "failed", "--json").data[0]["attempts"] == 1
+    assert place("jobs", "list", "--status", "failed", "--json").data[0]["attempts"] == 1
 
 
 def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place: Place) -> None:
     go = place.folder / "go"
     with place.start("workers", "run", "--lanes", "2") as host:
         place.until(place.folder / "state" / "jobs" / "host.json")
-        slow = place("job", "submit", "slow", f"path={go}", "--json").data["id"]
+        slow = place("jobs", "submit", "slow", f"path={go}", "--json").data["id"]
         place.until(Path(f"{go}.began"))
-        with place.start("job", "tail", slow, "--json") as tail:
-            cancelled = place("job", "cancel", slow[:18], "--json")
+        with place.start("jobs", "tail", slow, "--json") as tail:
+            cancelled = place("jobs", "cancel", slow[:18], "--json")
             told = [json.loads(line) for line in finish(tail)[0].splitlines()]
-        echoed = place("job", "submit", "echo", "value=7", "--wait", "--json").data
+        echoed = place("jobs", "submit", "echo", "value=7", "--wait", "--json").data
         second_host = place("workers", "run", "--error-format", "json")
         seen = place("workers", "--json").data
         top = place("top", "--once")
         host.send_signal(signal.SIGTERM)
         _, words = finish(host)
 
-    assert cancelled.data == {"id": slow, "state": "cancelled"}
+    assert cancelled.data == {"id": slow, "status": "cancelled", "state": "cancelled"}
     assert told[-1]["type"] == "cancelled"
     assert [one["data"]["phase"] for one in told if one["type"] == "cancel_phase"] == [
         "cooperative",
@@ -78,19 +78,19 @@ def test_a_host_takes_up_what_others_hand_in_and_stops_what_others_cancel(place:
 
 
 def test_a_waiting_job_is_cancelled_and_repeated_without_a_host(place: Place) -> None:
-    job = place("job", "submit", "echo", "value=1", "--json").data["id"]
-    cancelled = place("job", "cancel", job)
-    again = place("job", "retry", job, "--wait", "--json").data
+    job = place("jobs", "submit", "echo", "value=1", "--json").data["id"]
+    cancelled = place("jobs", "cancel", job)
+    again = place("jobs", "retry", job, "--wait", "--json").data
 
     assert cancelled.out == f"job {job} is cancelled\n"
-    assert place("job", "cancel", job).code == 2
+    assert place("jobs", "cancel", job).code == 2
     assert (again["state"], again["result"]) == ("completed", 1)
     assert again["id"] != job
 
 
 def test_the_same_key_is_the_same_job(place: Place) -> None:
-    first = place("job", "submit", "echo", "value=1", "--key", "k", "--json").data
-    second = place("job", "submit", "echo", "value=2", "--key", "k", "--json").data
+    first = place("jobs", "submit", "echo", "value=1", "--key", "k", "--json").data
+    second = place("jobs", "submit", "echo", "value=2", "--key", "k", "--json").data
 
     assert first["id"] == second["id"]
 
@@ -110,17 +110,17 @@ def test_listings_have_every_format_and_are_empty_without_a_store(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("submit",), "who is to do it"),
+        (("submit",), "missing INSTANCE"),
         (("submit", "nobody"), "no capability is called `nobody`"),
         (("submit", "echo", "x"), "is not NAME=VALUE"),
-        (("show",), "needs the id of a job"),
+        (("show",), "missing JOB"),
         (("show", "nothing"), "no job `nothing`"),
-        (("list", "--wait"), "is for `failwell job submit` and `failwell job retry`"),
+        (("list", "--wait"), "is for `failwell jobs submit` and `failwell jobs retry`"),
         (("submit", "echo", "--timeout", "soon"), "takes a span"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(place: Place, arguments: tuple[str, ...], words: str) -> None:
-    done = place("job", *arguments)
+    done = place("jobs", *arguments)
 
     assert done.code in (1, 2)
     assert words in done.err
@@ -155,7 +155,7 @@ def test_a_job_node_runs_on_the_queue_and_leaves_its_record(place: Place) -> Non
 
     assert done.code == 0, done.err
     assert done.data["result"] == "42"
-    [job] = place("job", "list", "--json").data
+    [job] = place("jobs", "list", "--json").data
     assert (job["state"], job["instance"], job["actor"]) == ("completed", "echo", "first")
     assert job["run"] == place("runs", "list", "--json").data[0]["id"]
 
@@ -185,7 +185,7 @@ def test_a_job_node_is_done_by_the_host_if_there_is_one(place: Place) -> None:
 
 def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
     code = (
-        "import sys, failwell.apps.cli.workflows.run_command, failwell.apps.cli.job_nodes;"
+        "import sys, failwell.apps.cli.workflows.run_command, failwell.workflows.job_nodes;"
         "print([name for name in sys.modules if name.startswith('failwell.jobs')])"
     )
 
@@ -198,7 +198,7 @@ def test_running_scripts_loads_nothing_of_the_queue(tmp_path: Path) -> None:
 
 @pytest.mark.acceptance("cjm-substrate 44")
 def test_a_workflow_goes_on_where_a_job_can_never_fit(place: Place) -> None:
-    place("job", "submit", "echo", "value=1", "--wait")
+    place("jobs", "submit", "echo", "value=1", "--wait")
     with closing(sqlite3.connect(place.folder / "state" / "journal.db")) as store:
         store.execute("UPDATE job_profiles SET ram_mb = 1e12")
         store.commit()
@@ -206,7 +206,7 @@ def test_a_workflow_goes_on_where_a_job_can_never_fit(place: Place) -> None:
     file.write_text(WORKFLOW.format(job="echo", kind="resource.never_fits"))
 
     done = place("run", str(file), "--quiet")
-    [job] = place("job", "list", "--state", "failed", "--json").data
+    [job] = place("jobs", "list", "--status", "failed", "--json").data
 
     assert done.code == 0, done.err
     assert (job["error"]["kind"], job["attempts"]) == ("resource.never_fits", 0)

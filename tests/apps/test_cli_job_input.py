@@ -18,14 +18,14 @@ def place(tmp_path: Path) -> Place:
     [
         ("--wait", "--json", "submit", "echo", "value=7"),
         ("submit", "--wait", "echo", "--json", "value=7"),
-        ("submit", "echo", "--do", "execute", "value=7", "--wait", "--json"),
+        ("submit", "echo", "--action", "execute", "value=7", "--wait", "--json"),
         ("submit", "echo", "--wait", "--json", "--priority", "-3", "--", "value=7"),
     ],
 )
 def test_options_may_stand_before_between_and_after_the_arguments(
     place: Place, arguments: tuple[str, ...]
 ) -> None:
-    done = failwell("job", "--store", str(place.path("state")), *arguments)
+    done = failwell("jobs", "--store", str(place.path("state")), *arguments)
 
     assert done.code == 0, done.err
     assert done.data["result"] == 7
@@ -35,15 +35,15 @@ def test_a_capability_is_configured_with_the_instance_named_first(place: Place) 
     place.path("set.toml").write_text(
         'name = "set"\nobject = "tools:echo"\n[config.properties.limit]\ntype = "integer"\n'
     )
-    place("capability", "add", str(place.path("set.toml")))
+    place("capabilities", "add", str(place.path("set.toml")))
 
-    done = place("capability", "config", "set", "--instance", "two", "limit=7", "--json")
+    done = place("capabilities", "config", "set", "--instance", "two", "limit=7", "--json")
 
     assert done.data == {"instance": "two", "config": {"limit": 7}}
 
 
 def test_an_option_without_its_value_is_named(place: Place) -> None:
-    done = failwell("job", "--store", str(place.path("state")), "list", "--instance")
+    done = failwell("jobs", "--store", str(place.path("state")), "list", "--instance")
 
     assert done.code == 2
     assert "argument --instance: expected one argument" in done.err
@@ -53,8 +53,8 @@ def test_a_file_is_taken_over_as_it_is_also_if_it_is_empty(place: Place) -> None
     place.path("text").write_text("päper\n\n")
     place.path("empty").write_text("")
 
-    text = place("job", "submit", "echo", f"value=@{place.path('text')}", "--wait", "--json")
-    empty = place("job", "submit", "echo", f"value=@{place.path('empty')}", "--wait", "--json")
+    text = place("jobs", "submit", "echo", f"value=@{place.path('text')}", "--wait", "--json")
+    empty = place("jobs", "submit", "echo", f"value=@{place.path('empty')}", "--wait", "--json")
 
     assert (text.data["result"], empty.data["result"]) == ("päper\n\n", "")
 
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_a_text_is_refused_by_its_name(
     file = place.path("given.dat")
     file.write_bytes(content)
 
-    done = place("job", "submit", "echo", f"value=@{file}")
+    done = place("jobs", "submit", "echo", f"value=@{file}")
 
     assert done.code == 2
     assert f"`{file}` {words}" in done.err
@@ -82,9 +82,11 @@ def test_a_file_that_cannot_be_a_text_is_refused_by_its_name(
 def test_all_arguments_come_from_one_object_however_large_it_is(place: Place) -> None:
     place.path("all.json").write_text('{"value": "%s"}' % ("x" * 300_000))
 
-    from_file = place("job", "submit", "echo", "--arguments", str(place.path("all.json")), "--wait", "--json")
+    from_file = place(
+        "jobs", "submit", "echo", "--arguments", str(place.path("all.json")), "--wait", "--json"
+    )
     from_stdin = place(
-        "job", "submit", "echo", "--arguments", "-", "--wait", "--json", given='{"value": [1]}'
+        "jobs", "submit", "echo", "--arguments", "-", "--wait", "--json", given='{"value": [1]}'
     )
 
     assert len(from_file.data["result"]) == 300_000
@@ -103,7 +105,7 @@ def test_all_arguments_come_from_one_object_however_large_it_is(place: Place) ->
     ],
 )
 def test_an_object_that_cannot_be_used_is_refused(place: Place, given: str, words: str) -> None:
-    done = place("job", "submit", "echo", "value=2", "--arguments", "-", given=given)
+    done = place("jobs", "submit", "echo", "value=2", "--arguments", "-", given=given)
 
     assert done.code == 2
     assert words in done.err
@@ -124,27 +126,27 @@ def test_an_object_that_cannot_be_used_is_refused(place: Place, given: str, word
 def test_a_value_that_json_cannot_hold_is_refused_by_its_name(
     place: Place, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = place("job", "submit", "echo", *arguments)
+    done = place("jobs", "submit", "echo", *arguments)
 
     assert done.code in (1, 2)
     assert words in done.err
-    assert place("job", "list", "--json").data == []
+    assert place("jobs", "list", "--json").data == []
 
 
 def test_a_name_that_is_not_registered_is_a_mistake_with_the_near_one_named(place: Place) -> None:
-    done = place("job", "submit", "ecko", "value=1")
+    done = place("jobs", "submit", "ecko", "value=1")
 
     assert done.code == 2
     assert "no capability is called `ecko`; did you mean `echo`?" in done.err
-    assert "failwell capability list" in done.err
-    assert "failwell capability add" in done.err
+    assert "failwell capabilities list" in done.err
+    assert "failwell capabilities add" in done.err
 
 
 def test_a_span_that_is_none_is_explained_by_its_own_command(place: Place) -> None:
-    done = place("job", "submit", "echo", "--timeout", "5")
+    done = place("jobs", "submit", "echo", "--timeout", "5")
 
     assert "`--timeout` takes a span such as `90s`, `2h` or `7d`, not `5`; did you mean `5s`?" in done.err
-    assert "failwell job --help" in done.err
+    assert "failwell jobs submit --help" in done.err
 
 
 def test_an_input_of_a_workflow_is_held_to_the_same(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""What a capability prints, in `job show` and `job tail`; and what of its secrets a screen shows: nothing."""
+"""What a capability prints, in `jobs show` and `jobs tail`; and what of its secrets a screen shows: nothing."""
 
 import json
 from pathlib import Path
@@ -33,17 +33,17 @@ def _place(tmp_path: Path) -> Place:
     (tmp_path / "talker.toml").write_text(
         'name = "talker"\nobject = "talking:Talker"\n[env]\nITS_WORD = { secret = true }\n'
     )
-    assert made("capability", "add", str(tmp_path / "talker.toml")).code == 0
+    assert made("capabilities", "add", str(tmp_path / "talker.toml")).code == 0
     return made
 
 
 def test_show_ends_with_what_the_job_printed(tmp_path: Path) -> None:
     place = _place(tmp_path)
-    place("job", "submit", "talker", "--wait")
+    place("jobs", "submit", "talker", "--wait")
 
-    shown = place("job", "show", "last").out
-    as_json = place("job", "show", "last", "--json").data
-    as_markdown = place("job", "show", "last", "--format", "markdown").out
+    shown = place("jobs", "show", "last").out
+    as_json = place("jobs", "show", "last", "--json").data
+    as_markdown = place("jobs", "show", "last", "--format", "markdown").out
 
     printed = shown.partition("\nprinted\n")[2].split("\n\n")[0].splitlines()
     assert [line.split("  ", 2)[2] for line in printed][:3] == [
@@ -63,9 +63,9 @@ def test_show_ends_with_what_the_job_printed(tmp_path: Path) -> None:
 
 def test_of_many_lines_the_last_are_shown_with_how_many_there_were(tmp_path: Path) -> None:
     place = _place(tmp_path)
-    place("job", "submit", "talker", "--do", "much", "lines=300", "--wait")
+    place("jobs", "submit", "talker", "--action", "much", "lines=300", "--wait")
 
-    shown = place("job", "show", "last").out
+    shown = place("jobs", "show", "last").out
 
     assert "printed (the last 40 of 300 lines)" in shown
     assert "line 299" in shown
@@ -77,8 +77,8 @@ def test_tail_prints_lines_while_the_job_runs_and_before_it_is_over(tmp_path: Pa
     go = place.path("go")
     with place.start("workers", "run") as host:
         read_until(host.stderr, "runs the jobs of")
-        job = place("job", "submit", "talker", f"path={go}", "--json").data["id"]
-        with place.start("job", "tail", job, "--json") as tail:
+        job = place("jobs", "submit", "talker", f"path={go}", "--json").data["id"]
+        with place.start("jobs", "tail", job, "--json") as tail:
             first = json.loads(read_until(tail.stdout, '"line"'))
             go.touch()
             rest, _ = finish(tail)
@@ -94,11 +94,11 @@ def test_tail_prints_lines_while_the_job_runs_and_before_it_is_over(tmp_path: Pa
 def test_a_secret_is_masked_on_the_screen_and_stays_in_the_data(tmp_path: Path) -> None:
     place = _place(tmp_path)
     secret = "plain words of mine"
-    assert place("capability", "secret", "talker", "ITS_WORD", given=secret).code == 0
-    place("job", "submit", "talker", "--do", "word", f"given={secret}", "--wait")
+    assert place("capabilities", "secret", "talker", "ITS_WORD", given=secret).code == 0
+    place("jobs", "submit", "talker", "--action", "word", f"given={secret}", "--wait")
 
-    shown = place("job", "show", "last").out
-    data = place("job", "show", "last", "--json").data
+    shown = place("jobs", "show", "last").out
+    data = place("jobs", "show", "last", "--json").data
 
     assert secret not in shown
     assert shown.count("[redacted]") == 2

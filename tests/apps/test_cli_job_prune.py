@@ -1,4 +1,4 @@
-"""`failwell job prune`, in a process of its own: what is over goes, with all that belongs to it, and nothing else."""
+"""`failwell jobs prune`, in a process of its own: what is over goes, with all that belongs to it, and nothing else."""
 
 import os
 import pty
@@ -55,19 +55,19 @@ class Place:
         for name, target in (("echo", "echo"), ("paint", "paint"), ("slow", "Slow")):
             file = self.folder / f"{name}.toml"
             file.write_text(f'name = "{name}"\nobject = "tools:{target}"\n')
-            assert self("capability", "add", str(file)).code == 0
+            assert self("capabilities", "add", str(file)).code == 0
 
     def __call__(self, *arguments: str, given: str = "") -> Done:
         return failwell(*arguments, "--store", str(self.state), given=given)
 
     def prune(self, *arguments: str, given: str = "") -> Done:
-        return self("job", "prune", *arguments, given=given)
+        return self("jobs", "prune", *arguments, given=given)
 
     def submit(self, *arguments: str) -> str:
-        return self("job", "submit", *arguments, "--json").data["id"]
+        return self("jobs", "submit", *arguments, "--json").data["id"]
 
     def ids(self) -> list[str]:
-        return [job["id"] for job in self("job", "list", "--json").data]
+        return [job["id"] for job in self("jobs", "list", "--json").data]
 
     def finish(self) -> None:
         assert self("workers", "run", "--until-empty").code == 0
@@ -102,7 +102,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def full(empty: Place, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, list[str]]:
     made = a_copy(empty, tmp_path_factory.mktemp("full"))
     jobs = [made.submit("echo", f"value={value}") for value in ("1", "2", "3", '"bad"', "5")]
-    made("job", "cancel", jobs[4])
+    made("jobs", "cancel", jobs[4])
     made.finish()
     made.age(jobs[0], 2 * DAY)
     made.age(jobs[1], DAY)
@@ -135,7 +135,7 @@ def test_what_ended_long_ago_goes_and_the_rest_stays(ended: tuple[Place, list[st
     assert done.out.splitlines() == ["deleted 1 job with 3 events", f"  {jobs[0]}"]
     assert place.ids() == jobs[:0:-1]
     assert place.counted()[0] == place.counted()[1] == {"completed": 2, "failed": 1, "cancelled": 1}
-    shown = place("job", "show", jobs[0])
+    shown = place("jobs", "show", jobs[0])
     assert shown.code != 0
     assert f"no job `{jobs[0]}`" in shown.err
 
@@ -145,9 +145,9 @@ def test_what_ended_long_ago_goes_and_the_rest_stays(ended: tuple[Place, list[st
     [
         (["--keep", "2"], [0, 1, 2]),
         (["--keep", "0"], [0, 1, 2, 3]),
-        (["--state", "failed"], [3]),
-        (["--state", "failed", "--state", "completed"], [0, 1, 2, 3]),
-        (["--state", "completed", "--keep", "1"], [0, 1]),
+        (["--status", "failed"], [3]),
+        (["--status", "failed", "--status", "completed"], [0, 1, 2, 3]),
+        (["--status", "completed", "--keep", "1"], [0, 1]),
         (["--older-than", "1h", "--keep", "4"], [0]),
         (["--older-than", "3d"], []),
         (["--older-than", "1h", "--instance", "paint"], []),
@@ -171,7 +171,7 @@ def test_a_dry_run_says_what_would_go_and_lets_it_be(
 
 def test_every_format_tells_the_same(ended: tuple[Place, list[str]]) -> None:
     place, jobs = ended
-    options = ("--state", "failed", "--dry-run")
+    options = ("--status", "failed", "--dry-run")
 
     as_json = place.prune(*options, "--format", "json").data
     as_text = place.prune(*options).out
@@ -195,7 +195,7 @@ def test_nothing_is_deleted_that_nobody_agreed_to(ended: tuple[Place, list[str]]
     done = place.prune("--keep", "0")
 
     assert done.code == 2
-    assert "4 jobs with 12 events would be deleted; say `--yes`" in done.err
+    assert "4 jobs with 12 events would be deleted; add `--yes`" in done.err
     assert len(place.ids()) == 5
 
 
@@ -203,7 +203,7 @@ def test_nothing_is_deleted_that_nobody_agreed_to(ended: tuple[Place, list[str]]
 def test_a_person_is_asked_and_heard(ended: tuple[Place, list[str]], answer: str, left: int) -> None:
     place, _ = ended
     leader, follower = pty.openpty()
-    command = [*FAILWELL, "job", "prune", "--keep", "0", "--store", str(place.state)]
+    command = [*FAILWELL, "jobs", "prune", "--keep", "0", "--store", str(place.state)]
     with closing(os.fdopen(leader, "w")) as person, closing(os.fdopen(follower)) as terminal:
         person.write(f"{answer}\n")
         person.flush()
@@ -220,32 +220,32 @@ def test_a_person_is_asked_and_heard(ended: tuple[Place, list[str]], answer: str
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "say which jobs may go: `--older-than 30d`, `--keep 100` or `--state failed`"),
-        (["--yes"], "say which jobs may go"),
+        ([], "choose which jobs to delete: `--older-than 30d`, `--keep 100` or `--status failed`"),
+        (["--yes"], "choose which jobs to delete"),
         (["--older-than", "soon"], "`--older-than` takes a span such as `90s`, `2h` or `7d`, not `soon`"),
-        (["--state", "running", "--yes"], "a job that is running is not over and cannot be deleted"),
-        (["--keep", "-1"], "`--keep` is at least 0"),
+        (["--status", "running", "--yes"], "a job that is running has not ended and cannot be deleted"),
+        (["--keep", "-1"], "`-1` is too small; it is at least 0"),
         (["last", "--keep", "1"], "unexpected argument `last`"),
-        (["--limit", "3", "--keep", "1"], "`--limit` is for `failwell job list`"),
+        (["--limit", "3", "--keep", "1"], "`--limit` is for `failwell jobs list`"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
-    done = failwell("job", "prune", *arguments, "--store", str(tmp_path / "none"))
+    done = failwell("jobs", "prune", *arguments, "--store", str(tmp_path / "none"))
 
     assert done.code == 2
     assert words in done.err
-    assert "failwell job --help" in done.err
+    assert "failwell jobs prune --help" in done.err
 
 
 def test_an_option_of_pruning_is_for_pruning(tmp_path: Path) -> None:
-    done = failwell("job", "list", "--older-than", "3d", "--store", str(tmp_path / "none"))
+    done = failwell("jobs", "list", "--older-than", "3d", "--store", str(tmp_path / "none"))
 
     assert done.code == 2
-    assert "`--older-than` is for `failwell job prune`, not for `list`" in done.err
+    assert "`--older-than` is for `failwell jobs prune`, not for `list`" in done.err
 
 
 def test_where_nothing_is_recorded_nothing_is_made(tmp_path: Path) -> None:
-    done = failwell("job", "prune", "--keep", "0", "--store", str(tmp_path / "none"))
+    done = failwell("jobs", "prune", "--keep", "0", "--store", str(tmp_path / "none"))
 
     assert (done.code, done.out) == (0, "deleted 0 jobs with 0 events\n")
     assert not (tmp_path / "none").exists()
@@ -261,7 +261,7 @@ def test_the_files_of_a_result_go_with_it_and_those_of_others_stay(place: Place)
     done = place.prune("--older-than", "30d", "--yes")
 
     assert done.out.splitlines()[0] == "deleted 1 job with 3 events and 2 files"
-    kept = place("job", "show", new, "--json").data["result"]
+    kept = place("jobs", "show", new, "--json").data["result"]
     paths = {Path(kept["image"]["$file"]["path"]), Path(kept["more"][0]["thumb"]["$file"]["path"])}
     assert set(place.results.iterdir()) == {*paths, stranger}
     assert {path.stat().st_size for path in paths} == {20}
@@ -300,7 +300,7 @@ def test_jobs_of_a_run_that_is_not_over_stay(place: Place) -> None:
 
     assert done.data["jobs"] == [jobs["done"]]
     assert done.data["kept_for_runs"] == [jobs["open"]]
-    assert f"left alone, because their runs are not over: {jobs['open']}" in told.out
+    assert f"left alone, because their runs have not ended: {jobs['open']}" in told.out
 
 
 def test_a_row_that_is_damaged_can_go_too(ended: tuple[Place, list[str]]) -> None:
@@ -339,16 +339,18 @@ def test_a_host_is_not_disturbed_and_keeps_what_it_has(place: Place) -> None:
     )
     try:
         place.until(place.state / "jobs" / "host.json")
-        over = [place("job", "submit", "echo", f"value={n}", "--wait", "--json").data["id"] for n in range(3)]
+        over = [
+            place("jobs", "submit", "echo", f"value={n}", "--wait", "--json").data["id"] for n in range(3)
+        ]
         running = place.submit("slow", f"path={go}")
         place.until(Path(f"{go}.began"))
         waiting = place.submit("slow", f"path={go}")
         pruned = place.prune("--older-than", "0s", "--keep", "0", "--yes", "--json")
-        standing = {job["id"]: job["state"] for job in place("job", "list", "--json").data}
+        standing = {job["id"]: job["state"] for job in place("jobs", "list", "--json").data}
         between = place.counted()
         go.touch()
-        ends = [place("job", "wait", job, "--json").data["state"] for job in (running, waiting)]
-        again = place("job", "submit", "echo", "value=9", "--wait", "--json").data
+        ends = [place("jobs", "wait", job, "--json").data["state"] for job in (running, waiting)]
+        again = place("jobs", "submit", "echo", "value=9", "--wait", "--json").data
         second = place.prune("--older-than", "0s", "--yes", "--json").data["jobs"]
     finally:
         host.send_signal(signal.SIGTERM)
@@ -369,7 +371,7 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     number = 3_000
     old_ones(place, number)
     pruning = subprocess.Popen(
-        [*FAILWELL, "job", "prune", "--older-than", "1d", "--yes", "--json", "--store", str(place.state)],
+        [*FAILWELL, "jobs", "prune", "--older-than", "1d", "--yes", "--json", "--store", str(place.state)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),

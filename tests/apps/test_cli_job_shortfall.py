@@ -38,10 +38,10 @@ def test_a_workflow_goes_on_where_a_job_tells_that_it_needs_more_than_there_is(t
     (tmp_path / "greedy.py").write_text(MODULE)
     (tmp_path / "greedy.toml").write_text('name = "greedy"\nobject = "greedy:greedy"\n')
     (tmp_path / "w.yaml").write_text(WORKFLOW)
-    added = place("capability", "add", str(tmp_path / "greedy.toml"))
+    added = place("capabilities", "add", str(tmp_path / "greedy.toml"))
 
     done = place("run", str(tmp_path / "w.yaml"), "--quiet")
-    [job] = place("job", "list", "--state", "failed", "--json").data
+    [job] = place("jobs", "list", "--status", "failed", "--json").data
 
     assert added.code == 0, added.err
     assert done.code == 0, done.err

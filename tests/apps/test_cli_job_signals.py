@@ -31,8 +31,8 @@ def _twice(host: "subprocess.Popen[str]", number: signal.Signals) -> str:
     [
         (("workers", "run"), signal.SIGINT, 130),
         (("workers", "run"), signal.SIGTERM, 0),
-        (("job", "wait", "last"), signal.SIGINT, 130),
-        (("job", "wait", "last"), signal.SIGTERM, 143),
+        (("jobs", "wait", "last"), signal.SIGINT, 130),
+        (("jobs", "wait", "last"), signal.SIGTERM, 143),
     ],
 )
 @pytest.mark.parametrize("action", ["execute", "deaf"])
@@ -40,33 +40,33 @@ def test_a_second_signal_ends_it_now_and_puts_running_jobs_back(
     place: Place, command: tuple[str, ...], number: signal.Signals, code: int, action: str
 ) -> None:
     go = place.path("go")
-    place("job", "submit", "slow", f"path={go}", "--do", action)
+    place("jobs", "submit", "slow", f"path={go}", "--action", action)
     with place.start(*command) as host:
         place.until(Path(f"{go}.began"))
         words = _twice(host, number)
 
-    assert (host.returncode, "ending now" in words) == (code, True)
-    shown = place("job", "show", "last", "--json").data
+    assert (host.returncode, "stopping now" in words) == (code, True)
+    shown = place("jobs", "show", "last", "--json").data
     assert shown["state"] == "pending"
     assert "cancelled" not in {event["type"] for event in shown["events"]}
     go.touch()
-    assert place("job", "wait", "last").code == 0
+    assert place("jobs", "wait", "last").code == 0
 
 
 def test_leaving_a_job_that_was_handed_in_and_waited_for_names_it(place: Place) -> None:
     go = place.path("go")
-    with place.start("job", "submit", "slow", f"path={go}", "--wait") as host:
+    with place.start("jobs", "submit", "slow", f"path={go}", "--wait") as host:
         place.until(Path(f"{go}.began"))
         words = _twice(host, signal.SIGINT)
 
-    job = place("job", "show", "last", "--json").data
+    job = place("jobs", "show", "last", "--json").data
     assert job["state"] == "pending"
-    assert f"`failwell job wait {job['id']}`" in words
+    assert f"`failwell jobs wait {job['id']}`" in words
 
 
 def test_one_signal_lets_running_jobs_end(place: Place) -> None:
     go = place.path("go")
-    place("job", "submit", "slow", f"path={go}")
+    place("jobs", "submit", "slow", f"path={go}")
     with place.start("workers", "run") as host:
         place.until(Path(f"{go}.began"))
         host.send_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_one_signal_lets_running_jobs_end(place: Place) -> None:
         finish(host)
 
     assert host.returncode == 0
-    assert place("job", "show", "last", "--json").data["state"] == "completed"
+    assert place("jobs", "show", "last", "--json").data["state"] == "completed"
 
 
 PROGRAM = """
@@ -105,7 +105,7 @@ def test_a_program_that_is_interrupted_twice_puts_its_running_jobs_back(place: P
         program.send_signal(signal.SIGINT)
         finish(program, SECONDS)
 
-    shown = place("job", "show", "last", "--json").data
+    shown = place("jobs", "show", "last", "--json").data
     assert shown["state"] == "pending"
     assert shown["events"][-1]["data"]["reason"] == "the queue was stopped while it ran"
 
@@ -125,7 +125,7 @@ def test_a_host_that_is_to_outlive_its_terminal_goes_on_without_it(place: Place)
     with started("-c", IGNORING, str(place.path("state"))) as host:
         read_until(host.stderr, "runs the jobs of")
         host.send_signal(signal.SIGHUP)
-        place("job", "submit", "slow", f"path={go}", "--wait")
+        place("jobs", "submit", "slow", f"path={go}", "--wait")
         host.send_signal(signal.SIGTERM)
         _, words = finish(host)
 
@@ -141,4 +141,4 @@ def test_the_command_can_be_loaded_where_there_is_no_hangup_signal() -> None:
 
 
 def test_help_tells_every_exit_code() -> None:
-    assert "143  asked to end by SIGTERM" in failwell("--help").out
+    assert "143  terminated by SIGTERM" in failwell("--help").out

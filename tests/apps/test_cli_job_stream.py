@@ -1,4 +1,4 @@
-"""`failwell job submit --stream`: what a job makes, one item a line, as it comes."""
+"""`failwell jobs submit --stream`: what a job makes, one item a line, as it comes."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> Place:
 def test_items_are_printed_as_they_are_made(place: Place) -> None:
     seen = place.path("seen")
 
-    with place.start("job", "submit", "many", "--stream", f"path={seen}", "--json") as running:
+    with place.start("jobs", "submit", "many", "--stream", f"path={seen}", "--json") as running:
         assert running.stdout is not None
         told: list[int] = []
         for number in range(3):
@@ -29,24 +29,24 @@ def test_items_are_printed_as_they_are_made(place: Place) -> None:
 
 
 def test_texts_are_printed_plainly_and_as_json_if_asked_for(place: Place) -> None:
-    plain = place("job", "submit", "many", "--stream", "--do", "words")
-    as_json = place("job", "submit", "many", "--do", "words", "--json", "--stream")
+    plain = place("jobs", "submit", "many", "--stream", "--action", "words")
+    as_json = place("jobs", "submit", "many", "--action", "words", "--json", "--stream")
 
     assert (plain.out, as_json.out) == ("one\ntwo\n", '"one"\n"two"\n')
 
 
 def test_a_stream_that_breaks_fails_the_command_and_names_its_job(place: Place) -> None:
-    done = place("job", "submit", "many", "--stream", "--do", "broken")
+    done = place("jobs", "submit", "many", "--stream", "--action", "broken")
 
-    job = place("job", "show", "last", "--json").data
+    job = place("jobs", "show", "last", "--json").data
     assert (done.code, done.out, job["state"]) == (1, "1\n", "failed")
-    assert f"`failwell job show {job['id']}`" in done.err
+    assert f"`failwell jobs show {job['id']}`" in done.err
 
 
 def test_a_stream_is_refused_where_another_process_runs_the_jobs(place: Place) -> None:
     with place.start("workers", "run") as host:
         place.until(place.path("state") / "jobs" / "host.json")
-        done = place("job", "submit", "many", "--stream")
+        done = place("jobs", "submit", "many", "--stream")
         host.send_signal(signal.SIGTERM)
         finish(host)
 
@@ -56,7 +56,7 @@ def test_a_stream_is_refused_where_another_process_runs_the_jobs(place: Place) -
 
 @pytest.mark.parametrize("other", [("--wait",), ("--key", "k")])
 def test_what_makes_no_sense_with_a_stream_is_refused(place: Place, other: tuple[str, ...]) -> None:
-    done = place("job", "submit", "many", "--stream", *other)
+    done = place("jobs", "submit", "many", "--stream", *other)
 
     assert done.code == 2
     assert f"`--stream` and `{other[0]}` exclude each other" in done.err

@@ -21,15 +21,15 @@ def test_a_job_beyond_the_memory_that_jobs_may_use_fails_at_once_with_numbers(tm
 
     (tmp_path / "tools.py").write_text(MODULE)
     (tmp_path / "hold.toml").write_text('name = "hold"\nobject = "tools:hold"\n')
-    run("capability", "add", str(tmp_path / "hold.toml"))
+    run("capabilities", "add", str(tmp_path / "hold.toml"))
 
-    first = run("job", "submit", "hold", "mb=200", "--wait")
-    run("job", "submit", "hold", "mb=200")
+    first = run("jobs", "submit", "hold", "mb=200", "--wait")
+    run("jobs", "submit", "hold", "mb=200")
     ran = run("workers", "run", "--until-empty", "--memory", "150")
-    refused = run("job", "show", "last", "--json").data
-    run("job", "submit", "hold", "mb=200")
+    refused = run("jobs", "show", "last", "--json").data
+    run("jobs", "submit", "hold", "mb=200")
     run("workers", "run", "--until-empty", "--memory", "300", "--disk", "500", "--gpu-memory", "1000")
-    allowed = run("job", "show", "last", "--json").data
+    allowed = run("jobs", "show", "last", "--json").data
 
     assert (first.code, first.out, ran.code) == (0, "200\n", 0)
     assert (refused["state"], refused["error"]["kind"]) == ("failed", "resource.never_fits")
@@ -42,8 +42,8 @@ def test_a_job_beyond_the_memory_that_jobs_may_use_fails_at_once_with_numbers(tm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--memory", "0"), "`--memory` is more than 0"),
-        (("run", "--gpu-memory", "nan"), "`--gpu-memory` is more than 0"),
+        (("run", "--memory", "0"), "`--memory` must be more than 0"),
+        (("run", "--gpu-memory", "nan"), "`--gpu-memory` must be more than 0"),
         (("list", "--disk", "5"), "`--disk` is for `failwell workers run`"),
     ],
 )

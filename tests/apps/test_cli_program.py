@@ -17,7 +17,9 @@ from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.main import main, parser
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
-from tests.apps.running import SRC, environment, failwell
+from tests.apps.running import SRC, environment, failwell, failwell_process
+
+LEAVES = [leaf for command in COMMANDS.values() for leaf in command.actions or (command,)]
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -45,7 +47,7 @@ def test_help_loads_no_room_and_no_command() -> None:
     loaded = modules_after("--help")
 
     assert not {name for name in loaded if name.startswith(("failwell.fault", "failwell.report", "rich"))}
-    assert not {f"failwell.apps.cli.{command.module}" for command in COMMANDS.values()} & loaded
+    assert not {f"failwell.apps.cli.{command.module}" for command in LEAVES} & loaded
 
 
 def test_a_command_loads_no_other_command() -> None:
@@ -60,7 +62,7 @@ def test_a_command_loads_no_other_command() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["-V"], ["--color", "never", "--version"]])
-def test_the_version_is_told_wherever_it_is_asked_for(arguments: list[str]) -> None:
+def test_the_version_is_printed_wherever_it_is_asked_for(arguments: list[str]) -> None:
     done = failwell(*arguments)
 
     assert (done.code, done.out, done.err) == (0, f"failwell {__version__}\n", "")
@@ -86,28 +88,75 @@ def test_help_names_every_command_every_exit_code_and_two_examples() -> None:
     assert "failwell explain provider.rate_limited" in done.out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str) -> None:
-    done = failwell(command, "--help")
+@pytest.mark.parametrize("command", LEAVES, ids=lambda command: command.full_name)
+def test_every_command_explains_itself_alone(command: Command) -> None:
+    done = failwell(*command.full_name.split(), "--help")
 
     assert done.code == 0
-    assert done.out.startswith(f"usage: failwell {command} ")
+    assert done.out.startswith(f"usage: failwell {command.full_name} ")
     assert "--error-format" in done.out
+    assert done.out.count("usage:") == 1
+
+
+@pytest.mark.parametrize("group", [command for command in COMMANDS.values() if command.actions])
+def test_a_group_lists_its_actions(group: Command) -> None:
+    done = failwell(group.name, "--help")
+
+    assert done.code == 0
+    assert done.out.startswith(f"usage: failwell {group.name} ACTION ")
+    assert all(f"\n    {action.name} " in done.out for action in group.actions)
+    assert "--store" not in done.out
+
+
+def test_an_action_shows_its_own_options_and_no_others() -> None:
+    done = failwell("jobs", "cancel", "--help")
+
+    assert "JOB" in done.out
+    assert not {"--older-than", "--priority", "--status", "--wait"} & set(done.out.split())
+
+
+def test_a_group_without_an_action_lists(tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path)]
+
+    alone = failwell("jobs", "--status", "failed", *store, "--json")
+    named = failwell("jobs", "--status", "failed", *store, "--json", "list")
+
+    assert (alone.code, alone.data) == (named.code, named.data) == (0, [])
+
+
+def test_an_option_of_another_action_is_named_with_it() -> None:
+    done = failwell("jobs", "list", "--older-than", "3d")
+
+    assert done.code == Exit.INVALID_USAGE
+    assert done.err.startswith("error: `--older-than` is for `failwell jobs prune`, not for `list`\n")
+
+
+def test_an_unknown_action_is_answered_with_the_nearest() -> None:
+    done = failwell("jobs", "cancle", "last")
+
+    assert done.code == Exit.INVALID_USAGE
+    assert done.err.startswith("error: unknown action `cancle`; did you mean `cancel`?\n")
 
 
 def test_the_whole_parser_knows_the_options_of_every_command() -> None:
     whole = parser()
 
-    options = {name: set(made.options()) for name, made in whole.commands().items()}
-    assert set(options) == set(COMMANDS)
+    assert set(whole.commands()) == set(COMMANDS)
+    options = {
+        f"{name} {action}".rstrip(): set(leaf.options())
+        for name, command in whole.commands().items()
+        for action, leaf in (command.commands() or {"": command}).items()
+    }
+    assert set(options) == {leaf.full_name for leaf in LEAVES}
     assert all({"--error-format", "--agent", "--color", "--traceback"} <= known for known in options.values())
     assert {"--as", "--view"} <= options["describe"]
+    assert "--older-than" in options["jobs prune"]
 
 
 def test_no_arguments_show_the_help_as_a_mistake() -> None:
     done = failwell()
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.out == ""
     assert done.err.startswith("usage: failwell COMMAND")
 
@@ -127,7 +176,7 @@ def test_a_typing_mistake_is_answered_with_what_was_meant(
 ) -> None:
     told, asked = failwell(*arguments), failwell(*arguments, "--error-format", "json")
 
-    assert told.code == asked.code == Exit.ASKED_WRONGLY
+    assert told.code == asked.code == Exit.INVALID_USAGE
     assert told.out == asked.out == ""
     assert told.err.startswith(f"error: {message}; did you mean `{near}`?\n")
     assert asked.error["near"] == near
@@ -149,7 +198,7 @@ def test_a_typing_mistake_is_answered_with_what_was_meant(
 def test_other_mistakes_are_named_too(arguments: list[str], message: str) -> None:
     done = failwell(*arguments, "--error-format", "json")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.error["message"].startswith(message)
     assert "--help`" in done.error["hint"]
 
@@ -157,7 +206,7 @@ def test_other_mistakes_are_named_too(arguments: list[str], message: str) -> Non
 def test_an_unknown_command_lists_the_commands() -> None:
     done = failwell("frobnicate", "--agent")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert done.out == ""
     assert done.error["valid"] == list(COMMANDS)
 
@@ -191,7 +240,7 @@ def test_an_error_that_nobody_reads_still_sets_the_exit_code() -> None:
     )
     os.close(writer)
 
-    assert (done.returncode, done.stdout) == (Exit.ASKED_WRONGLY, b"")
+    assert (done.returncode, done.stdout) == (Exit.INVALID_USAGE, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -248,7 +297,7 @@ def test_ctrl_c_ends_it_without_a_word() -> None:
 def test_a_terminal_that_cannot_show_a_character_shows_its_code() -> None:
     given = "ValueError: caf\u00e9"
 
-    done = failwell(
+    done = failwell_process(
         "describe", given=given, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     )
 
@@ -270,7 +319,7 @@ def test_a_defect_of_ours_is_said_to_be_one(broken_command: str, capsys: pytest.
     told = capsys.readouterr()
     assert code == Exit.FAILED
     assert told.out == ""
-    assert told.err.startswith("error: failwell itself broke (ModuleNotFoundError)")
+    assert told.err.startswith("error: failwell itself failed (ModuleNotFoundError)")
     assert "internal.bug" in told.err
     assert "--traceback" in told.err
     assert "Traceback" not in told.err
@@ -316,15 +365,15 @@ def test_a_part_of_ours_that_is_missing_is_a_defect_and_not_the_callers_mistake(
     code = main(["schema"])
 
     assert code == Exit.FAILED
-    assert capsys.readouterr().err.startswith("error: failwell itself broke (FileNotFoundError)")
+    assert capsys.readouterr().err.startswith("error: failwell itself failed (FileNotFoundError)")
 
 
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
-        ("validation.input_invalid", Exit.ASKED_WRONGLY),
-        ("validation.config_invalid", Exit.ASKED_WRONGLY),
-        ("validation.path_denied", Exit.ASKED_WRONGLY),
+        ("validation.input_invalid", Exit.INVALID_USAGE),
+        ("validation.config_invalid", Exit.INVALID_USAGE),
+        ("validation.path_denied", Exit.INVALID_USAGE),
         ("session.interaction_required", Exit.WAITING),
         ("provider.rate_limited", Exit.FAILED),
         ("internal.bug", Exit.FAILED),

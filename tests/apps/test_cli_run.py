@@ -207,7 +207,7 @@ output: {x: "{{ ship.output.stdout | trim }}"}
     assert skipped.data == {"x": "shipped"}
     assert waiting.code == 4
     assert waiting.out == ""
-    assert "failwell gate respond" in waiting.err
+    assert "failwell gates answer" in waiting.err
 
 
 @pytest.mark.acceptance("conductor 63")
@@ -389,7 +389,7 @@ agents: [{{name: long, type: script, command: sh, args: ["-c", "touch '{mark}'; 
     _wait_for(mark)
 
     second = failwell("resume", "r1", "--store", store)
-    stopped = failwell("stop", "r1", "--store", store, "--json")
+    stopped = failwell("runs", "cancel", "r1", "--store", store, "--json")
 
     assert second.code == 2
     assert "r1" in second.err
@@ -432,11 +432,11 @@ output: {x: "{{ ship.output }}"}
         stderr=subprocess.PIPE,
     )
     _wait_for(tmp_path / "store/runs/r1/control.sock")
-    while not (listed := failwell("gate", "list", "r1", "--json", "--store", store)).data:
+    while not (listed := failwell("gates", "list", "r1", "--json", "--store", store)).data:
         assert process.poll() is None
 
-    wrong = failwell("gate", "respond", "r1", "ask", "maybe", "--store", store)
-    right = failwell("gate", "respond", "r1", "ask", "yes", "--payload", '{"note": "fine"}', "--store", store)
+    wrong = failwell("gates", "answer", "r1", "ask", "maybe", "--store", store)
+    right = failwell("gates", "answer", "r1", "ask", "yes", "--payload", '{"note": "fine"}', "--store", store)
     out, err = process.communicate(timeout=20)
 
     assert listed.data[0]["id"] == "ask"

@@ -135,7 +135,7 @@ def test_the_list_is_a_table(ask: Said, format_: str) -> None:
         "aa-failed"
     )
     assert "external.git.drift in build" in said.out
-    assert "1 question open" in said.out
+    assert "1 gate pending" in said.out
     assert "until 1970" in said.out.replace("\\", "")
 
 
@@ -147,7 +147,7 @@ def test_where_nothing_was_ever_recorded_nothing_is_made(
     listed, told = ask("list", "--json").data, ask("list").err
     unknown = ask("show", "last").code
 
-    assert (listed, told.strip(), unknown) == ([], "no runs are recorded here yet", 2)
+    assert (listed, told.strip(), unknown) == ([], "no runs are recorded yet", 2)
     assert not (tmp_path / "none").exists()
 
 
@@ -173,7 +173,7 @@ def test_a_beginning_that_several_share_is_refused_with_all_of_them(ask: Said) -
     said = ask("show", "b")
 
     assert said.code == 2
-    assert "any of 2 runs" in said.err
+    assert "matches several runs" in said.err
     assert "`bc-parked` or `bb-waiting`" in said.err
 
 
@@ -201,7 +201,7 @@ def test_a_failed_run_shows_its_nodes_its_failure_and_the_way_on(ask: Said) -> N
 @pytest.mark.parametrize(
     ("run", "command"),
     [
-        ("bb", "failwell gate respond bb-waiting approve yes"),
+        ("bb", "failwell gates answer bb-waiting approve yes"),
         ("bc", "failwell resume bc-parked"),
         ("dd", "failwell resume dd-gone"),
     ],
@@ -329,11 +329,11 @@ def test_export_into_a_folder_that_is_not_there_says_so(ask: Said, tmp_path: Pat
         (["show", "last", "--status", "failed"], "`--status` is for"),
         (["prune", "--since", "1h", "--keep", "1"], "`--since` is for"),
         (["list", "last"], "unexpected argument `last`"),
-        (["show"], "needs the id of a run"),
+        (["show"], "missing RUN"),
         (["show", ""], "no run ``"),
         (["list", "--since", "yesterday"], "takes a span"),
-        (["list", "--limit", "-1"], "cannot be negative"),
-        (["prune"], "say which runs may go"),
+        (["list", "--limit", "-1"], "too small; it is at least 0"),
+        (["prune"], "choose which runs to delete"),
         (["prune", "--older-than", "soon"], "takes a span"),
         (["shwo"], "did you mean `show`"),
     ],

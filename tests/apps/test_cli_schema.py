@@ -85,5 +85,5 @@ def test_the_closed_sets_in_the_schema_are_those_of_the_code() -> None:
 def test_another_format_is_refused() -> None:
     done = failwell("schema", "--format", "text", "--error-format", "json")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert json.loads(done.err)["valid"] == ["json"]

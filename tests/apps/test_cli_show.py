@@ -87,7 +87,7 @@ def test_a_png_is_drawn(flow: str, tmp_path: Path) -> None:
 def test_a_png_needs_a_file(flow: str) -> None:
     done = failwell("show", flow, "--as", "png")
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert "add `-o picture.png`" in done.err
 
 
@@ -96,7 +96,7 @@ def test_without_a_program_that_draws_a_png_the_choices_are_named(flow: str, tmp
 
     done = failwell("show", flow, "-o", str(tmp_path / "flow.png"), env=bare)
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert "nothing here turns an SVG into a PNG" in done.err
     assert "rsvg-convert" in done.err
     assert "cairosvg" in done.err
@@ -105,7 +105,7 @@ def test_without_a_program_that_draws_a_png_the_choices_are_named(flow: str, tmp
 def test_a_place_that_cannot_be_written_is_told(flow: str, tmp_path: Path) -> None:
     done = failwell("show", flow, "-o", str(tmp_path / "none" / "flow.svg"))
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert "cannot write" in done.err
 
 
@@ -115,7 +115,7 @@ def test_a_file_with_mistakes_of_shape_is_refused(tmp_path: Path) -> None:
 
     done = failwell("show", str(path))
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert "comand" in done.err
 
 

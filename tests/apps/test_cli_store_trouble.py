@@ -11,7 +11,7 @@ from tests.apps.sealed import needs_mounts, on_full, on_sealed
 
 def a_place(folder: Path) -> Place:
     place = Place(folder, "echo")
-    assert place("job", "submit", "echo", "value=1", "--wait").code == 0
+    assert place("jobs", "submit", "echo", "value=1", "--wait").code == 0
     return place
 
 
@@ -24,12 +24,12 @@ def sealed(place: Place, *arguments: str) -> Done:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("capability", "disable", "echo"),
-        ("capability", "config", "echo", "a=1"),
-        ("capability", "remove", "echo"),
-        ("capability", "add", "echo.toml", "--replace"),
-        ("job", "submit", "echo"),
-        ("job", "submit", "echo", "--wait"),
+        ("capabilities", "disable", "echo"),
+        ("capabilities", "config", "echo", "a=1"),
+        ("capabilities", "remove", "echo"),
+        ("capabilities", "add", "echo.toml", "--force"),
+        ("jobs", "submit", "echo"),
+        ("jobs", "submit", "echo", "--wait"),
         ("workers", "run", "--until-empty"),
     ],
     ids=" ".join,
@@ -49,10 +49,10 @@ def test_what_has_to_write_says_that_it_may_not(tmp_path: Path, arguments: tuple
 def test_what_only_reads_works_where_nothing_may_be_written(tmp_path: Path) -> None:
     place = a_place(tmp_path)
 
-    listed = sealed(place, "job", "list", "--json")
-    shown = sealed(place, "job", "show", "last", "--json")
-    known = sealed(place, "capability", "list", "--json")
-    told = sealed(place, "job", "tail", "last")
+    listed = sealed(place, "jobs", "list", "--json")
+    shown = sealed(place, "jobs", "show", "last", "--json")
+    known = sealed(place, "capabilities", "list", "--json")
+    told = sealed(place, "jobs", "tail", "last")
 
     assert [one["state"] for one in listed.data] == ["completed"]
     assert shown.data["result"] == 1
@@ -66,10 +66,10 @@ def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written
 
     with place.start("workers", "run"):
         place.until(place.path("state") / "jobs" / "host.json")
-        waited = place("job", "submit", "echo", "value=2", "--wait")
+        waited = place("jobs", "submit", "echo", "value=2", "--wait")
         log = place.path("state") / "journal.db-wal"
         size = log.stat().st_size
-        listed = sealed(place, "job", "list", "--json")
+        listed = sealed(place, "jobs", "list", "--json")
 
     assert (waited.out, size > 0) == ("2\n", True)
     assert [one["state"] for one in listed.data] == ["completed", "completed"]
@@ -79,9 +79,9 @@ def test_jobs_that_another_process_runs_can_be_read_where_nothing_may_be_written
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("capability", "disable", "echo"),
-        ("capability", "add", "echo.toml", "--replace"),
-        ("job", "submit", "echo", "--wait"),
+        ("capabilities", "disable", "echo"),
+        ("capabilities", "add", "echo.toml", "--force"),
+        ("jobs", "submit", "echo", "--wait"),
         ("workers", "run", "--until-empty"),
     ],
     ids=" ".join,
@@ -103,16 +103,16 @@ def test_a_broken_manifest_is_named_with_its_line_and_can_be_removed(tmp_path: P
     broken = place.path("state") / "capabilities" / "broken.toml"
     broken.write_text(text)
 
-    listed = place("capability", "list", "--json")
-    switched = place("job", "submit", "broken", "--json")
-    removed = place("capability", "remove", "broken")
+    listed = place("capabilities", "list", "--json")
+    switched = place("jobs", "submit", "broken", "--json")
+    removed = place("capabilities", "remove", "broken")
 
     [row] = [one for one in listed.data if one["name"] == "broken"]
     assert str(broken) in row["problem"]
     assert ("line 1" in row["problem"]) is ('"' in text)
     assert switched.error["kind"] == "validation.config_invalid"
     assert (removed.code, broken.exists()) == (0, False)
-    assert [one["name"] for one in place("capability", "list", "--json").data] == ["echo"]
+    assert [one["name"] for one in place("capabilities", "list", "--json").data] == ["echo"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"echo": 3}'])
@@ -120,7 +120,7 @@ def test_a_broken_file_of_settings_is_named(tmp_path: Path, text: str) -> None:
     place = Place(tmp_path, "echo")
     (place.path("state") / "instances.json").write_text(text)
 
-    done = place("capability", "list", "--json")
+    done = place("capabilities", "list", "--json")
 
     assert done.error["kind"] == "validation.config_invalid"
     assert "instances.json" in done.error["message"]

@@ -75,7 +75,7 @@ def test_a_wrong_file_is_refused_with_its_field_and_stdout_stays_empty(
 
     done = failwell("validate", path, "--json")
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert done.error["kind"] == "validation.config_invalid"
     assert field in [mistake["path"] for mistake in done.error["mistakes"]]
     assert all(mistake["file"] == path and mistake["line"] > 0 for mistake in done.error["mistakes"])
@@ -87,7 +87,7 @@ def test_a_circle_of_files_is_refused(tmp_path: Path) -> None:
 
     done = failwell("validate", a_file(tmp_path, text))
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert "would run itself" in done.err
 
 
@@ -95,7 +95,7 @@ def test_a_circle_of_files_is_refused(tmp_path: Path) -> None:
 def test_a_name_that_is_used_twice_is_refused(tmp_path: Path) -> None:
     done = failwell("validate", a_file(tmp_path, GOOD.replace("name: reset", "name: fetch")))
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert "the name `fetch` is used twice" in done.err
 
 
@@ -122,7 +122,7 @@ def test_warnings_pass_unless_they_are_taken_for_errors(tmp_path: Path) -> None:
     assert lenient.code == Exit.DONE
     assert "warning: nothing leads to `reset`" in lenient.out
     assert lenient.out.endswith("valid (2 nodes, 4 routes; 1 warning)\n")
-    assert (strict.code, strict.out) == (Exit.ASKED_WRONGLY, "")
+    assert (strict.code, strict.out) == (Exit.INVALID_USAGE, "")
     assert "warning: nothing leads to `reset`" in strict.err
 
 
@@ -132,7 +132,7 @@ def test_several_files_are_checked_together(tmp_path: Path) -> None:
 
     done = failwell("validate", good, bad, "--format", "markdown")
 
-    assert done.code == Exit.ASKED_WRONGLY
+    assert done.code == Exit.INVALID_USAGE
     assert "- **error**" in done.err
     assert "bad.yaml:13:9" in done.err
 
@@ -140,7 +140,7 @@ def test_several_files_are_checked_together(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     done = failwell("validate", str(tmp_path / "none.yaml"), "--json")
 
-    assert (done.code, done.out) == (Exit.ASKED_WRONGLY, "")
+    assert (done.code, done.out) == (Exit.INVALID_USAGE, "")
     assert done.error["kind"] == "validation.path_not_found"
 
 

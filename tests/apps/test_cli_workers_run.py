@@ -14,7 +14,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_it_says_who_it_is_what_it_can_do_and_how_it_ends(place: Place) -> None:
-    place("capability", "disable", "slow")
+    place("capabilities", "disable", "slow")
     with place.start("workers", "run", "--lanes", "2") as host:
         greeting = read_until(host.stderr, "runs the jobs of")
         able = read_until(host.stderr, "capabilities:")
@@ -29,33 +29,33 @@ def test_it_says_who_it_is_what_it_can_do_and_how_it_ends(place: Place) -> None:
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
-        ("disable", "`slow` is disabled; `failwell capability enable slow`"),
-        ("remove", "`slow` is not registered; `failwell capability add FILE`"),
+        ("disable", "`slow` is disabled; `failwell capabilities enable slow`"),
+        ("remove", "`slow` is not registered; `failwell capabilities add FILE`"),
     ],
 )
 def test_until_empty_ends_when_nothing_that_is_left_can_run(place: Place, taken: str, words: str) -> None:
-    place("job", "submit", "slow", "path=x")
-    place("job", "submit", "slow", "path=y")
-    place("job", "submit", "echo", "value=1")
-    place("capability", taken, "slow")
+    place("jobs", "submit", "slow", "path=x")
+    place("jobs", "submit", "slow", "path=y")
+    place("jobs", "submit", "echo", "value=1")
+    place("capabilities", taken, "slow")
 
     done = place("workers", "run", "--until-empty")
 
     assert done.code == 4
     assert f"jobs wait that cannot run: {words}" in done.err
     assert "2 jobs are left, and none of them can run" in done.err
-    assert {one["state"] for one in place("job", "list", "--instance", "slow", "--json").data} == {"pending"}
-    assert place("job", "list", "--instance", "echo", "--json").data[0]["state"] == "completed"
+    assert {one["state"] for one in place("jobs", "list", "--instance", "slow", "--json").data} == {"pending"}
+    assert place("jobs", "list", "--instance", "echo", "--json").data[0]["state"] == "completed"
 
 
 def test_waiting_for_a_job_that_cannot_run_says_why(place: Place) -> None:
-    job = place("job", "submit", "slow", "path=x", "--json").data["id"]
-    place("capability", "disable", "slow")
+    job = place("jobs", "submit", "slow", "path=x", "--json").data["id"]
+    place("capabilities", "disable", "slow")
 
-    with place.start("job", "wait", job) as waiting:
+    with place.start("jobs", "wait", job) as waiting:
         told = read_until(waiting.stderr, "does not run yet")
         waiting.send_signal(signal.SIGINT)
         _, rest = finish(waiting)
 
     assert "`slow` is disabled" in told
-    assert f"`failwell job wait {job}`" in rest
+    assert f"`failwell jobs wait {job}`" in rest

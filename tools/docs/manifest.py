@@ -21,7 +21,7 @@ def _lines() -> Iterator[str]:
     yield from (
         "# The manifest",
         "",
-        "Every key of a capability's manifest, as `failwell capability check` knows it. Manifests are TOML; a key that is not",
+        "Every key of a capability's manifest, as `failwell capabilities check` knows it. Manifests are TOML; a key that is not",
         "listed is a mistake, and every mistake is named at once, with its line and column. See",
         "[the guide](../guides/capabilities.md) for what to do with them. For a class or a function, `Runtime.register` takes",
         "the same as arguments, with `Resources` and `Variable` of `failwell.jobs.manifest` for the tables.",

@@ -330,15 +330,13 @@ async def _drive(
 
 def result_of(ended: "Ended") -> RunResult:
     """The result for callers."""
-    from failwell.workflow.failure import report_of
-
     state, failure = ended.state, ended.failure
     return RunResult(
         id=state.run,
         status=ended.status,
         output=ended.outputs,
-        report=None if failure is None else report_of(failure),
-        is_typed=failure is not None and failure["typed"],
+        report=None if failure is None else failure.report,
+        is_typed=failure is not None and failure.typed,
         gates=tuple(ended.gates),
         blocked_until=ended.blocked_until,
         cost_usd=round(state.spent, 9),

@@ -131,14 +131,17 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lab"], "error: missing action"),
+        (["lab"], "error: missing ACTION"),
         (["lab", "srve"], "error: unknown action `srve`; did you mean `serve`?"),
         (["lab", "serve", "--port", "65536"], "error: argument --port: `65536` is no port"),
         (["lab", "serve", "--port", "-1"], "error: argument --port: `-1` is no port"),
         (["lab", "serve", "--stall", "soon"], "error: argument --stall: `soon` is no time"),
         (["lab", "serve", "--stall", "nan"], "error: argument --stall: `nan` is no time"),
-        (["lab", "serve", "--dialect", "openai"], "error: `lab serve` takes no --dialect"),
-        (["lab", "list", "--port", "0"], "error: `lab list` takes no --port"),
+        (
+            ["lab", "serve", "--dialect", "openai"],
+            "error: `--dialect` is for `failwell lab list`, not for `serve`",
+        ),
+        (["lab", "list", "--port", "0"], "error: `--port` is for `failwell lab serve`, not for `list`"),
         (
             ["lab", "list", "--dialect", "opnai"],
             "error: unknown value for --dialect `opnai`; did you mean `openai`?",

@@ -1,7 +1,7 @@
-"""The table of commands: a name, a line of help, the module that does it.
+"""The table of commands: name, one line of help, and the module that implements it.
 
-A module is imported when its command runs (or its options are shown), never to list the commands,
-so `failwell --help` stays as fast as the interpreter allows.
+A module is imported when its command runs or its options are shown, never to list the commands,
+so `failwell --help` stays fast. A command with actions (`failwell jobs list`) is a group of commands.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -14,59 +14,159 @@ FORMATS = (TEXT, JSON, MARKDOWN)
 
 
 class Command(NamedTuple):
-    """One subcommand. `formats` are those its data can take, the default one first."""
+    """One command. `formats` are those its data can take, the default one first."""
 
     name: str
     summary: str
-    module: str
+    module: str = ""
     formats: tuple[str, ...] = FORMATS
+    actions: tuple["Command", ...] = ()
+    default: str = ""
+    """The action that runs when none is named."""
+    group: str = ""
+    """The command that an action belongs to."""
 
     @property
-    def for_agents(self) -> str:
-        """The format of its data and its errors when an agent did not name one."""
+    def full_name(self) -> str:
+        """The words to type after `failwell`."""
+        return f"{self.group} {self.name}".lstrip()
+
+    @property
+    def agent_format(self) -> str:
+        """The format of data and errors under `--agent`."""
         return MARKDOWN if MARKDOWN in self.formats else JSON
 
+    def action(self, name: str) -> "Command | None":
+        """The action called `name`, if there is one."""
+        return next((action for action in self.actions if action.name == name), None)
+
     def add_options(self, parser: ArgumentParser) -> None:
-        """Declare what this command takes."""
-        cast("Callable[[ArgumentParser], None]", self._part("add_options"))(parser)
+        """Declare the arguments of this command."""
+        name = f"add_{self.name}_options" if self.group else "add_options"
+        cast("Callable[[ArgumentParser], None]", self._function(name))(parser)
 
     def run(self, args: Namespace) -> int:
-        """Do it; the exit code comes back, and anything that goes wrong is raised."""
-        return cast("Callable[[Namespace], int]", self._part("run"))(args)
+        """Run it and return the exit code. Errors are raised."""
+        name = f"run_{self.name}" if self.group else "run"
+        return cast("Callable[[Namespace], int]", self._function(name))(args)
 
-    def _part(self, name: str) -> object:
+    def _function(self, name: str) -> object:
         return getattr(import_module(f"failwell.apps.cli.{self.module}"), name)
 
 
+def _group(name: str, summary: str, *actions: Command, default: str = "list") -> Command:
+    own = tuple(action._replace(group=name) for action in actions)
+    return Command(name, summary, formats=own[0].formats, actions=own, default=default)
+
+
+_HELPERS = (TEXT, JSON)
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
-        Command("validate", "say everything that is wrong with workflow files", "workflows.validate"),
+        # errors
+        Command("describe", "describe a traceback, a reply or a saved report", "errors.describe"),
+        Command("classify", "classify saved failures, one JSON object a line", "errors.classify", (JSON,)),
+        Command("explain", "explain a kind or a saved failure", "errors.explain"),
+        Command("kinds", "list the kinds of failure", "errors.kinds"),
+        Command("doctor", "check that the errors of installed SDKs are known", "errors.doctor"),
+        Command("schema", "print a JSON Schema: report, problem or workflow file", "errors.schema", (JSON,)),
+        _group(
+            "helpers",
+            "list and copy the files that raise typed errors from scripts",
+            Command("list", "list the helper files", "errors.script_files", _HELPERS),
+            Command("path", "print the path of a helper file", "errors.script_files", _HELPERS),
+            Command("copy", "copy helper files into a folder", "errors.script_files", _HELPERS),
+        ),
+        _group(
+            "lab",
+            "run a local server that fails like providers fail",
+            Command("serve", "run the server", "errors.lab"),
+            Command("list", "list the dialects and scenarios of the server", "errors.lab"),
+            default="",
+        ),
+        # workflows
+        Command("validate", "report every mistake in workflow files", "workflows.validate"),
         Command("show", "draw the graph of a workflow", "workflows.show"),
         Command("run", "run a workflow file", "workflows.run"),
-        Command("resume", "take a run up where it was left", "workflows.resume"),
-        Command("gate", "list and answer the questions that runs wait with", "workflows.gates"),
-        Command("stop", "ask a run that is going on to end", "workflows.stop"),
-        Command("capability", "register tools that run in processes of their own", "jobs.capabilities"),
-        Command("describe", "say what a traceback, a reply or a saved report means", "errors.describe"),
-        Command("classify", "judge saved failures, one JSON object a line", "errors.classify", (JSON,)),
-        Command("explain", "explain a kind: cause, remedy, example", "errors.explain"),
-        Command("kinds", "list the kinds of failure and what follows from each", "errors.kinds"),
-        Command("runs", "list and show recorded runs, follow, export and prune them", "workflows.runs"),
-        Command("job", "hand in jobs, see how they stand, stop and repeat them", "jobs.jobs"),
-        Command("workers", "run the jobs that were handed in, or see who does", "jobs.workers"),
-        Command("top", "show workers, memory and the queue as they are now", "jobs.top"),
-        Command("doctor", "say whether the errors of the installed SDKs are known", "errors.doctor"),
-        Command(
-            "schema",
-            "print the JSON Schema of a report, a problem or a workflow file",
-            "errors.schema",
-            (JSON,),
+        Command("resume", "resume a run", "workflows.resume"),
+        _group(
+            "runs",
+            "list, show, follow, export, cancel and prune recorded runs",
+            Command("list", "list recorded runs", "workflows.runs"),
+            Command("show", "show one run and its next step", "workflows.runs_show"),
+            Command("tail", "follow the events of a run", "workflows.runs_stream"),
+            Command("export", "export the events of a run", "workflows.runs_stream"),
+            Command("cancel", "stop a running workflow", "workflows.runs"),
+            Command("prune", "delete old runs", "workflows.runs"),
         ),
-        Command(
-            "helpers", "find the files with which scripts raise typed errors", "errors.helpers", (TEXT, JSON)
+        _group(
+            "gates",
+            "list and answer pending gates",
+            Command("list", "list pending gates", "workflows.gates"),
+            Command("answer", "answer a pending gate", "workflows.gates"),
         ),
-        Command("lab", "run a local server that fails the way providers fail", "errors.lab"),
+        # jobs
+        _group(
+            "jobs",
+            "submit, list, show, cancel and retry jobs",
+            Command("list", "list recorded jobs", "jobs.jobs"),
+            Command("submit", "submit a job", "jobs.submit"),
+            Command("show", "show one job and its events", "jobs.jobs_show"),
+            Command("cancel", "cancel a job", "jobs.jobs"),
+            Command("retry", "submit the work of a job again", "jobs.submit"),
+            Command("wait", "wait for a job to end", "jobs.submit"),
+            Command("tail", "follow the events of jobs", "jobs.tail"),
+            Command("prune", "delete jobs that have ended", "jobs.jobs"),
+        ),
+        _group(
+            "capabilities",
+            "register and configure tools that run in their own processes",
+            Command("list", "list registered capabilities", "jobs.capabilities"),
+            Command("add", "register a capability", "jobs.capabilities"),
+            Command("remove", "unregister a capability", "jobs.capabilities"),
+            Command("check", "load a capability and check its configuration", "jobs.capability_check"),
+            Command("enable", "let a capability run jobs", "jobs.capabilities"),
+            Command("disable", "stop a capability from running jobs", "jobs.capabilities"),
+            Command("config", "show or change the configuration", "jobs.capability_settings"),
+            Command("secret", "show which secrets are set, or set one", "jobs.capability_settings"),
+        ),
+        _group(
+            "workers",
+            "run submitted jobs, or list the workers",
+            Command("list", "list the workers", "jobs.workers"),
+            Command("run", "run submitted jobs", "jobs.workers"),
+        ),
+        Command("top", "show workers, memory and the queue live", "jobs.top"),
+        # the shell
         Command("completion", "print a completion script for a shell", "completion", (TEXT,)),
     )
 }
+
+
+def find_command(arguments: list[str]) -> Command | None:
+    """The command that `arguments` name, or `None`."""
+    index = command_index(arguments)
+    command = None if index is None else COMMANDS.get(arguments[index])
+    if index is None or command is None or not command.actions:
+        return command
+    following = arguments[index + 1 : index + 2]
+    return command.action(following[0]) if following else None
+
+
+def command_index(arguments: list[str]) -> int | None:
+    """Where the command stands, after the options of the program itself."""
+    is_value = False
+    for index, argument in enumerate(arguments):
+        if is_value:
+            is_value = False
+        elif argument == "--":
+            return None
+        elif argument.startswith("-"):
+            is_value = argument in VALUE_OPTIONS
+        else:
+            return index
+    return None
+
+
+VALUE_OPTIONS = ("--error-format", "--format", "--color")
+"""Options of the program itself that take a value."""

@@ -1,80 +1,85 @@
-"""The one place where an exception becomes words on stderr and an exit code.
+"""Turns an exception into output on stderr and an exit code.
 
-Every error is described first, so a typing mistake, a full disk and a defect of this program reach
+Every error is described first, so a usage error, a full disk and a defect of this program reach
 the caller in the same shape: text for a person, Markdown or one JSON object for an agent.
 """
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from failwell.apps.cli.capability_defects import blamed
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.faults import OwnDefect
-from failwell.apps.cli.formats import Wishes, wishes
-from failwell.fault.axes import ActionKind, Category
+from failwell.apps.cli.faults import InternalError
+from failwell.apps.cli.formats import ErrorOptions, error_options
+from failwell.fault.axes import ActionKind, Blame, Category
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
-_ASKED_WRONGLY = frozenset({Category.USER_INPUT, Category.CONFIGURATION, Category.DENIED})
+_BUG = "internal.bug"
+_INVALID_USAGE = frozenset({Category.USER_INPUT, Category.CONFIGURATION, Category.DENIED})
 
 
-def tell(error: BaseException, arguments: Sequence[str]) -> int:
+def print_error(error: BaseException, arguments: Sequence[str]) -> int:
     """Print `error` in the format that `arguments` ask for, and return the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return Exit.PIPE_CLOSED
-    wished = wishes(arguments)
-    shown = _explained(error)
-    report = blamed(describe(shown, policy="full" if wished.traceback else None))
+    options = error_options(arguments)
+    return print_report(describe(_as_fault(error), policy="full" if options.traceback else None), options)
+
+
+def print_report(report: ErrorReport, options: ErrorOptions) -> int:
+    """Print a report as it is, under its own id, and return the exit code."""
+    report = with_capability_defect(report)
     code = exit_for(report)
     try:
-        print(_words(report, wished), file=sys.stderr, flush=True)
+        print(_render(report, options), file=sys.stderr, flush=True)
     except OSError:
-        # Nobody reads stderr any more. The exit code still tells.
+        # Nobody reads stderr any more; the exit code remains.
         return code
     return code
 
 
 def exit_for(report: ErrorReport) -> Exit:
-    """What the shell is told about a failure."""
+    """The exit code for a failure."""
     if report.kind == "session.interaction_required":
         return Exit.WAITING
-    return Exit.ASKED_WRONGLY if report.category in _ASKED_WRONGLY else Exit.FAILED
+    return Exit.INVALID_USAGE if report.category in _INVALID_USAGE else Exit.FAILED
 
 
-def _explained(error: BaseException) -> BaseException:
-    """`error` with words for whoever typed the command."""
+def _as_fault(error: BaseException) -> BaseException:
+    """`error` as a fault with a message for the caller."""
     if isinstance(error, Fault):
         return error
     if isinstance(error, MemoryError):
         return Fault.wrap(error, "there is not enough memory for this", caller_facing=True)
-    return OwnDefect.wrap(
+    return InternalError.wrap(
         error,
-        f"failwell itself broke ({type(error).__name__}); this is a defect, not your mistake",
+        f"failwell itself failed ({type(error).__name__}); this is a defect of failwell, not of your input",
         user_action=UserAction(
-            ActionKind.CONTACT_SUPPORT, "run it again with `--traceback` and report what it shows"
+            ActionKind.CONTACT_SUPPORT, "run it again with `--traceback` and report what it prints"
         ),
     )
 
 
-def _words(report: ErrorReport, wished: Wishes) -> str:
+def _render(report: ErrorReport, options: ErrorOptions) -> str:
     extras: dict[str, Any] = {}
     for name in ("valid", "near", "tried", "line", "column", "mistakes"):
         if name in report.details:
             extras[name] = report.details[name]
-    stack = report.internal.traceback if wished.traceback and report.internal is not None else None
-    if wished.errors == "text":
+    stack = report.internal.traceback if options.traceback and report.internal is not None else None
+    if options.format == "text":
         from failwell.delivery.failure_text import render_text
 
         text = _with_mistakes(report, render_text(report, "user"))
         return f"{stack}\n{text}" if stack else text
     if stack:
         extras["traceback"] = stack.splitlines()
-    if wished.errors == "markdown":
+    if options.format == "markdown":
         from failwell.delivery.agent_output import agent_markdown
 
         return agent_markdown(report, **extras).rstrip("\n")
@@ -96,3 +101,25 @@ def _with_mistakes(report: ErrorReport, text: str) -> str:
     what = report.message.removesuffix(": " + "; ".join(each))
     _first, _, rest = text.partition("\n")
     return "\n".join([f"error: {one_line(what)}", *(f"  {one_line(one)}" for one in each), rest])
+
+
+def with_capability_defect(report: ErrorReport, *, is_shown: bool = False) -> ErrorReport:
+    """`report`; a defect of a capability is attributed to the capability instead of failwell.
+
+    Args:
+        report: What went wrong.
+        is_shown: Whether the traceback is printed beside it, so that the advice need not point to it.
+    """
+    scene = report.scene
+    if report.kind != _BUG or scene.capability is None:
+        return report
+    where = f"see where with `failwell jobs show {scene.job}`, and " if scene.job and not is_shown else ""
+    return replace(
+        report,
+        blame=Blame.WORKER,
+        message=f"capability `{scene.capability}` has a defect: it raised {report.error_type}",
+        caller_facing=True,
+        user_action=UserAction(
+            ActionKind.CONTACT_SUPPORT, f"{where}fix it, or tell the author of `{scene.capability}`"
+        ),
+    )

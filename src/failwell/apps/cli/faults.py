@@ -1,29 +1,29 @@
-"""The faults of a command line: what was typed, what was named, what broke behind it."""
+"""The faults of the command line."""
 
 from failwell.fault.base import Fault
 
 
 class Usage(Fault, kind="validation.input_invalid"):
-    """The command line could not be understood."""
+    """The command line is invalid."""
 
     valid: list[str] | None = None
     """What could have been written instead."""
     near: str | None = None
-    """The one of them that was probably meant."""
+    """The valid word that is most similar to what was written."""
 
 
 class Unreadable(Fault):
-    """A file or a stream that was named could not be read. What kind of failure that is, its cause knows."""
+    """A file or a stream could not be read. Its kind is that of its cause."""
 
 
 class Unwritable(Fault):
-    """The output could not be written. What kind of failure that is, its cause knows."""
+    """The output could not be written. Its kind is that of its cause."""
 
 
-class OwnDefect(Fault, kind="internal.bug"):
-    """Something in failwell itself broke."""
+class InternalError(Fault, kind="internal.bug"):
+    """failwell itself failed."""
 
 
 def reason(error: OSError) -> str:
-    """The system's own words for an error number, lower-case, without the path."""
+    """The system's text for an error number, lower-case, without the path."""
     return (error.strerror or type(error).__name__).lower()

@@ -1,30 +1,26 @@
-"""Which format data and errors take, read off the raw arguments.
+"""The format of errors, read off the raw arguments.
 
-An error may come up before the arguments are understood, so its format cannot wait for that.
-Read afresh for every call; nothing is kept between two calls in one process.
+An error may occur before the arguments are parsed, so its format cannot depend on that.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from failwell.apps.cli.commands import COMMANDS, FORMATS, JSON, TEXT, Command
-
-_VALUED = ("--error-format", "--format", "--color")
+from failwell.apps.cli.commands import FORMATS, JSON, TEXT, VALUE_OPTIONS, find_command
 
 
-class Wishes(NamedTuple):
-    """What the arguments ask for before anything else is known."""
+class ErrorOptions(NamedTuple):
+    """How errors are shown."""
 
-    errors: str
-    """The format for stderr."""
+    format: str
+    """The format on stderr."""
     traceback: bool
 
 
-def wishes(arguments: Sequence[str]) -> Wishes:
-    """Read the wishes: `--error-format`, then `--format`, then what agents get, then text."""
+def error_options(arguments: Sequence[str]) -> ErrorOptions:
+    """Read `--error-format`, then `--format`, then the format for agents, then text."""
     values: dict[str, str] = {}
     flags: set[str] = set()
-    words: list[str] = []
     pending: str | None = None
     for argument in arguments:
         if argument == "--":
@@ -33,7 +29,7 @@ def wishes(arguments: Sequence[str]) -> Wishes:
         if pending is not None:
             values[pending] = argument
             pending = None
-        elif name in _VALUED:
+        elif name in VALUE_OPTIONS:
             if equals:
                 values[name] = value
             else:
@@ -42,16 +38,14 @@ def wishes(arguments: Sequence[str]) -> Wishes:
             values["--format"] = JSON
         elif argument.startswith("-"):
             flags.add(argument)
-        else:
-            words.append(argument)
-    command = COMMANDS.get(words[0]) if words else None
-    return Wishes(_errors(values, flags, command), "--traceback" in flags)
+    return ErrorOptions(_format(values, flags, arguments), "--traceback" in flags)
 
 
-def _errors(values: dict[str, str], flags: set[str], command: Command | None) -> str:
+def _format(values: dict[str, str], flags: set[str], arguments: Sequence[str]) -> str:
     for option in ("--error-format", "--format"):
         if values.get(option) in FORMATS:
             return values[option]
     if "--agent" in flags:
-        return JSON if command is None else command.for_agents
+        command = find_command(list(arguments))
+        return JSON if command is None else command.agent_format
     return TEXT

@@ -1,28 +1,30 @@
-"""The `failwell` program: finds the command, runs it, and turns whatever happens into an exit code.
+"""The `failwell` program: find the command, run it, and return an exit code.
 
-Nothing is imported before it is needed: the version is told without an argument parser, and a
+Nothing is imported before it is needed: the version is printed without an argument parser, and a
 command's own modules are loaded when it runs.
 """
 
 import sys
 
-# `typing.TYPE_CHECKING`, without paying for `typing` to tell the version.
+# `typing.TYPE_CHECKING`, without importing `typing` to print the version.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from typing import Any
 
+    from failwell.apps.cli.commands import Command
     from failwell.apps.cli.parser import Parser
 
 
 def entry() -> int:
-    """The console script: `main`, with the streams made safe for whatever is printed."""
+    """The console script: `main`, with streams that can print any text."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             # A terminal that cannot show a character shows its code instead of an error.
             reconfigure(errors="backslashreplace")
     code = main()
-    _let_go()
+    _flush()
     return code
 
 
@@ -34,59 +36,94 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"failwell {__version__}")
         return 0
+    words = list(arguments)
     try:
-        return _run(arguments)
-    except SystemExit as ended:
-        # How argparse says that it has shown the help.
-        return ended.code if isinstance(ended.code, int) else 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the program's edge: all is told, none escapes)
-        from failwell.apps.cli.error_output import tell
+        from failwell.apps.cli.spelling import current_spelling
 
-        return tell(error, arguments)
+        spelled = current_spelling(arguments)
+        words = spelled.arguments
+        if spelled.notes:
+            _print_notes(spelled.notes, words)
+        return _run(words)
+    except SystemExit as ended:
+        # argparse exits after it has printed the help.
+        return ended.code if isinstance(ended.code, int) else 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the edge of the program: every error is printed, none escapes)
+        from failwell.apps.cli.error_output import print_error
+
+        return print_error(error, words)
 
 
 def parser(only: "Collection[str] | None" = None) -> "Parser":
-    """The whole argument parser; with `only`, the options of just these commands are declared."""
+    """The whole argument parser; with `only`, just the commands and actions in it get their options."""
     from failwell.apps.cli.commands import COMMANDS
     from failwell.apps.cli.options import add_shared, program
 
-    made = program()
-    commands = made.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="failwell")
+    root = program()
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", title="commands", prog="failwell")
     for command in COMMANDS.values():
-        below = commands.add_parser(
-            command.name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-        )
-        if only is None or command.name in only:
-            command.add_options(below)
-            add_shared(below, command.formats)
-    add_shared(made)
-    return made
+        below = _add_command(commands, command, only)
+        if command.actions and (only is None or command.name in only):
+            _add_actions(below, command, only)
+    add_shared(root)
+    return root
+
+
+def _add_actions(below: "Parser", group: "Command", only: "Collection[str] | None") -> None:
+    actions = below.add_subparsers(dest="action", metavar="ACTION", title="actions", prog=below.prog)
+    actions.required = True
+    for action in group.actions:
+        _add_command(actions, action, only)
+    below.usage = f"{below.prog} ACTION [options]"
+    default = f"`{below.prog}` alone is `{below.prog} {group.default}`. " if group.default else ""
+    below.epilog = f"{default}`{below.prog} ACTION --help` shows the options of an action."
+
+
+def _add_command(commands: "Any", command: "Command", only: "Collection[str] | None") -> "Parser":
+    from failwell.apps.cli.options import add_shared
+
+    summary = command.summary
+    below: Parser = commands.add_parser(
+        command.name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    if not command.actions and (only is None or command.name in only):
+        command.add_options(below)
+        below.usage = below.short_usage()
+        add_shared(below, command.formats)
+    return below
 
 
 def _run(arguments: list[str]) -> int:
-    from failwell.apps.cli.commands import COMMANDS
-    from failwell.apps.cli.options import settle
+    from failwell.apps.cli.commands import find_command
+    from failwell.apps.cli.options import fill_defaults
 
-    made = parser([name for name in arguments if name in COMMANDS])
     if not arguments:
         from failwell.apps.cli.exit_codes import Exit
 
-        made.print_help(sys.stderr)
-        return Exit.ASKED_WRONGLY
-    args = made.understand(arguments)
-    command = COMMANDS.get(args.command or "")
+        parser([]).print_help(sys.stderr)
+        return Exit.INVALID_USAGE
+    args = parser(arguments).parse(arguments)
+    command = find_command(arguments)
     if command is None:
-        from failwell.apps.cli.parser import wrong
+        from failwell.apps.cli.commands import COMMANDS
+        from failwell.apps.cli.parser import usage_error
 
-        raise wrong("no command was given", valid=COMMANDS, see="failwell --help")
-    settle(args, command)
+        raise usage_error("no command was given", valid=COMMANDS, see="failwell --help")
+    fill_defaults(args, command)
     return command.run(args)
 
 
-def _let_go() -> None:
-    """Give up on output that nobody takes, so the interpreter does not complain about it at exit."""
+def _print_notes(notes: list[str], arguments: list[str]) -> None:
+    """Print notes for a person. A program that reads errors as JSON gets nothing else on stderr."""
+    from failwell.apps.cli.commands import JSON
+    from failwell.apps.cli.formats import error_options
+
+    if error_options(arguments).format != JSON:
+        print(*notes, sep="\n", file=sys.stderr, flush=True)
+
+
+def _flush() -> None:
+    """Drop output that nobody reads, so the interpreter does not complain about it at exit."""
     import os
 
     for stream in (sys.stdout, sys.stderr):

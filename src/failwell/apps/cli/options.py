@@ -1,51 +1,51 @@
-"""The options that every command shares, and what they settle."""
+"""The program's own help, and the options that every command shares."""
 
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 
 from failwell._version import __version__
 from failwell.apps.cli.commands import FORMATS, Command
-from failwell.apps.cli.parser import Parser, wrong
+from failwell.apps.cli.parser import Parser, usage_error
 
 COLORS = ("auto", "always", "never")
 
 _DESCRIPTION = """\
-Say what failed, whose turn it is, and whether a repeat helps.
+Describe failures, run workflows and jobs, and act on typed errors.
 Data goes to stdout, errors to stderr."""
 
 _EPILOG = """\
 exit codes:
   0    done
   1    failed
-  2    asked wrongly: usage, input or configuration
-  3    halted on a typed error
-  4    waiting for a person
-  129  its terminal went away
+  2    invalid usage, input or configuration
+  3    stopped on a typed error that no route handled
+  4    waiting for a person or a time
+  129  the terminal was closed
   130  interrupted
-  143  asked to end by SIGTERM
+  143  terminated by SIGTERM
 
 examples:
   python job.py 2>&1 | failwell describe
   failwell explain provider.rate_limited
 
-`failwell COMMAND --help` shows the options of a command."""
+`failwell COMMAND --help` shows the options or actions of a command."""
 
 
 def program() -> Parser:
     """The parser of the program itself, without its commands."""
-    made = Parser(
+    parser = Parser(
         prog="failwell",
         usage="failwell COMMAND [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    made.add_argument("-V", "--version", action="version", version=f"failwell {__version__}")
-    return made
+    parser.add_argument("-V", "--version", action="version", version=f"failwell {__version__}")
+    return parser
 
 
 def add_shared(parser: ArgumentParser, formats: tuple[str, ...] = FORMATS) -> None:
     """Declare the shared options; they may stand before or after the command."""
-    # Without a default nothing that is left out after the command hides what stood before it.
+    # Without a default, an option left out after the command does not hide one that stood before it.
     shared = parser.add_argument_group("output")
     shared.add_argument("--format", choices=formats, default=SUPPRESS, help="format of the data")
     if "json" in formats:
@@ -74,15 +74,17 @@ def add_shared(parser: ArgumentParser, formats: tuple[str, ...] = FORMATS) -> No
     )
 
 
-def settle(args: Namespace, command: Command) -> None:
-    """Fill in what was left open: the format, and whether there may be colour."""
+def fill_defaults(args: Namespace, command: Command) -> None:
+    """Fill in what was not given: the format, and whether there may be colour."""
     agent: bool = getattr(args, "agent", False)
-    default = command.for_agents if agent and command.for_agents in command.formats else command.formats[0]
+    default = (
+        command.agent_format if agent and command.agent_format in command.formats else command.formats[0]
+    )
     args.format = getattr(args, "format", default)
     args.color = getattr(args, "color", "auto")
     if args.format not in command.formats:
-        raise wrong(
-            f"`{command.name}` has no {args.format} format",
+        raise usage_error(
+            f"`{command.full_name}` has no {args.format} format",
             valid=command.formats,
-            see=f"failwell {command.name} --help",
+            see=f"failwell {command.full_name} --help",
         )

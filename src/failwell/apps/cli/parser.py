@@ -1,7 +1,7 @@
 """Argument parsing whose mistakes are faults: what was wrong, what would be right, what is near it."""
 
 import re
-from argparse import Action, ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 """What begins like an option and is none."""
 
 
-def wrong(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
+def usage_error(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
     """A fault that says `what` was wrong, what is near to `given`, and which command tells more."""
     # Loaded only for a mistake: the faults cost more than all of argparse.
     from difflib import get_close_matches
@@ -43,7 +43,7 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found wrong, in the words of this program."""
-        raise wrong(
+        raise usage_error(
             message.replace("the following arguments are required: ", "missing "), see=f"{self.prog} --help"
         )
 
@@ -51,18 +51,21 @@ class Parser(ArgumentParser):
         valid = [str(choice) for choice in cast("Iterable[object]", action.choices or ())]
         if valid and value not in valid:
             name = f"value for {'/'.join(action.option_strings)}" if action.option_strings else action.dest
-            raise wrong(f"unknown {name} `{value}`", given=str(value), valid=valid, see=f"{self.prog} --help")
+            raise usage_error(
+                f"unknown {name} `{value}`", given=str(value), valid=valid, see=f"{self.prog} --help"
+            )
 
-    def understand(self, arguments: Sequence[str]) -> Namespace:
-        """Parse everything; what is left over is a mistake and is named with its nearest option."""
+    def parse(self, arguments: Sequence[str]) -> Namespace:
+        """Parse everything. An argument left over is an error, and its nearest option is named."""
         self._check_before_command(arguments)
         args, extra = self.parse_known_args(arguments)
         if extra:
-            command = cast("str | None", getattr(args, "command", None))
-            below = self.commands().get(command or "", self)
+            below = self.commands().get(getattr(args, "command", None) or "", self)
+            below = below.commands().get(getattr(args, "action", None) or "", below)
             if extra[0].startswith("-"):
+                _refuse_option_of_sibling(extra[0].partition("=")[0], args)
                 below.refuse(extra[0])
-            raise wrong(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
+            raise usage_error(f"unexpected argument `{extra[0]}`", see=f"{below.prog} --help")
         return args
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]  (no other namespace is ever given)
@@ -75,7 +78,7 @@ class Parser(ArgumentParser):
 
     def _options_first(self, arguments: Sequence[str]) -> list[str]:
         """The same arguments with the options, and what they take, before the places."""
-        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        valued = self.valued_options()
         options: list[str] = []
         places: list[str] = []
         waiting = iter(arguments)
@@ -98,11 +101,11 @@ class Parser(ArgumentParser):
         """Say that there is no such option here, and which ones there are."""
         name = option.partition("=")[0]
         valid = [known for known in self.options() if known.startswith("--")]
-        raise wrong(f"unknown option `{name}`", given=name, valid=valid, see=f"{self.prog} --help")
+        raise usage_error(f"unknown option `{name}`", given=name, valid=valid, see=f"{self.prog} --help")
 
     def _check_before_command(self, arguments: Sequence[str]) -> None:
         # argparse would take the value of a misspelt option for the command, and complain about that.
-        valued = {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+        valued = self.valued_options()
         waiting = iter(arguments)
         for argument in waiting:
             name, equals, _ = argument.partition("=")
@@ -114,16 +117,57 @@ class Parser(ArgumentParser):
                 next(waiting, None)
 
     def options(self) -> list[str]:
-        """Every option this parser takes, as it is typed."""
+        """Every option of this parser, as it is typed."""
         return [option for action in self._actions for option in action.option_strings]
 
+    def valued_options(self) -> set[str]:
+        """The options that take a value."""
+        return {option for action in self._actions if action.nargs != 0 for option in action.option_strings}
+
     def arguments(self) -> list[Action]:
-        """Everything this parser takes, options and places alike."""
-        return [action for action in self._actions if action.dest != "command"]
+        """Every option and positional argument of this parser."""
+        return [action for action in self._actions if not isinstance(action, _SubParsersAction)]
 
     def commands(self) -> dict[str, "Parser"]:
-        """The parsers of its commands, by name."""
+        """The parsers of its commands or actions, by name."""
         for action in self._actions:
-            if action.dest == "command":
-                return cast("dict[str, Parser]", action.choices)
+            if isinstance(action, _SubParsersAction):
+                return cast("dict[str, Parser]", action.choices)  # pyright: ignore[reportUnknownMemberType]
         return {}
+
+    def short_usage(self) -> str:
+        """The usage line: positional arguments, then `[options]`."""
+        words = [_usage_word(action) for action in self.arguments() if not action.option_strings]
+        return " ".join([self.prog, *words, "[options]"])
+
+
+def _refuse_option_of_sibling(option: str, args: Namespace) -> None:
+    """Name the actions of the same command that do have the option."""
+    group, action = args.command, getattr(args, "action", None)
+    if action is None:
+        return
+    from failwell.apps.cli.commands import COMMANDS
+    from failwell.apps.cli.main import parser
+
+    names = [other.name for other in COMMANDS[group].actions]
+    siblings = parser([group, *names]).commands()[group].commands()
+    owners = [f"`failwell {group} {name}`" for name in names if option in siblings[name].options()]
+    if owners:
+        raise usage_error(
+            f"`{option}` is for {' and '.join(owners)}, not for `{action}`",
+            see=f"failwell {group} {action} --help",
+        )
+
+
+def _usage_word(action: Action) -> str:
+    choices = cast("Iterable[object]", action.choices or ())
+    name = str(action.metavar or "|".join(map(str, choices)) or action.dest)
+    match action.nargs:
+        case "?":
+            return f"[{name}]"
+        case "*":
+            return f"[{name} ...]"
+        case "+":
+            return f"{name} [{name} ...]"
+        case _:
+            return name

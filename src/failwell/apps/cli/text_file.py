@@ -2,7 +2,7 @@
 
 import sys
 
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.parser import usage_error
 
 MOST_BYTES = 16 * 1024 * 1024
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -31,14 +31,14 @@ def text_of(path: str, what: str, see: str) -> str:
         ) from error
     if len(content) > MOST_BYTES:
         limit = f"{MOST_BYTES // 1024**2} MiB"
-        raise wrong(
+        raise usage_error(
             f"{name} is larger than {limit}, too large for {what}; give its path instead",
             see=see,
         )
     try:
         return content.decode().removeprefix(_BOM)
     except UnicodeDecodeError as error:
-        raise wrong(
+        raise usage_error(
             f"{name} is not UTF-8 text (byte {error.start}), so it cannot be {what}; give its path instead",
             see=see,
         ) from None

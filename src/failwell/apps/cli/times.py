@@ -3,15 +3,14 @@
 import re
 from datetime import UTC, datetime
 
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.parser import usage_error
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_SEE = "failwell runs --help"
 
 
-def span(text: str, option: str, see: str = _SEE) -> float:
-    """Seconds of `90s`, `15m`, `12h`, `7d` or `2w`; `see` is where more is told about the option.
+def span(text: str, option: str, see: str) -> float:
+    """Seconds of `90s`, `15m`, `12h`, `7d` or `2w`; `see` is the command that documents the option.
 
     Raises:
         Usage: it is none of them.
@@ -19,23 +18,25 @@ def span(text: str, option: str, see: str = _SEE) -> float:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         meant = f"; did you mean `{text.strip()}s`?" if _SPAN.fullmatch(f"{text.strip()}s") else ""
-        raise wrong(f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{meant}", see=see)
+        raise usage_error(
+            f"`{option}` takes a span such as `90s`, `2h` or `7d`, not `{text}`{meant}", see=see
+        )
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def moment(text: str, option: str, now: float) -> float:
-    """A moment: so long before now (`2h`), or a date, with a time or without, in UTC unless it says otherwise.
+def moment(text: str, option: str, now: float, see: str) -> float:
+    """A moment: a span before now (`2h`), or a date with or without a time, in UTC unless it names a zone.
 
     Raises:
         Usage: it is neither.
     """
     if _SPAN.fullmatch(text.strip()):
-        return now - span(text, option)
+        return now - span(text, option, see)
     try:
         read = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise wrong(
-            f"`{option}` takes a span such as `2h` or a date such as `2025-01-31`, not `{text}`", see=_SEE
+        raise usage_error(
+            f"`{option}` takes a span such as `2h` or a date such as `2025-01-31`, not `{text}`", see=see
         ) from None
     return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import Unreadable, reason
-from failwell.apps.cli.output import say
+from failwell.apps.cli.output import print_text
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
@@ -32,7 +32,6 @@ try it: echo '{"http_status": 429, "headers": {"retry-after": "7"}}' | failwell 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the input."""
-    parser.usage = "%(prog)s --jsonl FILE [--strict] [options]"
     parser.add_argument(
         "--jsonl",
         metavar="FILE",
@@ -59,7 +58,7 @@ def run(args: Namespace) -> int:
             bad += 1
             _tell(number, str(problem), args)
             continue
-        say(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
+        print_text(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
     if bad:
         raise _refused(f"{bad} of {lines} lines could not be read", "correct the lines named above")
     return Exit.DONE

@@ -7,7 +7,7 @@ from typing import Any
 
 from failwell.apps.cli.errors.pasted_input import FORMS, Given, read_input, recognise
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import WIDTH, say, say_json, wants_color
+from failwell.apps.cli.output import WIDTH, print_json, print_text, wants_color
 from failwell.report.record import ErrorReport
 
 _VIEWS = ("user", "model", "operator", "audit")
@@ -15,7 +15,6 @@ _VIEWS = ("user", "model", "operator", "audit")
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the input and how it is shown."""
-    parser.usage = "%(prog)s [FILE] [--as FORM] [--view VIEW] [options]"
     parser.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="what to describe (default: stdin)"
     )
@@ -29,17 +28,17 @@ def run(args: Namespace) -> int:
     """Read, recognise, show."""
     report = recognise(Given(read_input(args.file), args.provider, args.model), args.form)
     if args.format == "json":
-        say_json(report.view(args.view))
+        print_json(report.view(args.view))
     elif args.format == "markdown":
-        say(_markdown(report, args.view))
+        print_text(_markdown(report, args.view))
     elif args.view not in ("user", "operator"):
-        say("\n".join(f"{name}: {_plain(value)}" for name, value in report.view(args.view).items()))
+        print_text("\n".join(f"{name}: {_plain(value)}" for name, value in report.view(args.view).items()))
     elif _for_a_person(args):
         _panel(report, args)
     else:
         from failwell.delivery.failure_text import render_text
 
-        say(render_text(report, args.view))
+        print_text(render_text(report, args.view))
     return Exit.DONE
 
 
@@ -61,7 +60,7 @@ def _panel(report: ErrorReport, args: Namespace) -> None:
     console.width = min(console.width, WIDTH)
     with console.capture() as drawn:
         console.print(panel(report, args.view))
-    say(drawn.get())
+    print_text(drawn.get())
 
 
 def _markdown(report: ErrorReport, view: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
+from failwell.apps.cli.output import bold, print_json, print_text
 
 if TYPE_CHECKING:
     from failwell.apps.doctor.sdks import Sdk
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare what to look at."""
-    parser.usage = "%(prog)s sdks [--sdk MODULE ...] [--all] [--strict] [options]"
     parser.add_argument("subject", choices=["sdks"], help="what to look at")
     parser.add_argument(
         "--sdk", metavar="MODULE", action="append", help="only this top-level module (may be repeated)"
@@ -35,11 +34,11 @@ def run(args: Namespace) -> int:
 
     found = installed(args.sdk)
     if args.format == "json":
-        say_json([summary(sdk) for sdk in found])
+        print_json([summary(sdk) for sdk in found])
     elif args.format == "markdown":
-        say("\n".join(_markdown(found, everything=args.all)))
+        print_text("\n".join(_markdown(found, everything=args.all)))
     else:
-        say("\n".join(_text(found, args)))
+        print_text("\n".join(_text(found, args)))
     bad = any(sdk.unknown or sdk.broken for sdk in found)
     return Exit.FAILED if args.strict and bad else Exit.DONE
 

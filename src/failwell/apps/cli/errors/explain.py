@@ -8,8 +8,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json, wrapped
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.output import bold, print_json, print_text, wrapped
+from failwell.apps.cli.parser import usage_error
 from failwell.fault.axes import Category, Repeat
 from failwell.fault.kind import Kind
 
@@ -37,7 +37,6 @@ _WHO_ACTS = {
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare what is explained, and by which policy a saved failure is judged."""
-    parser.usage = "%(prog)s KIND [options]\n       %(prog)s REPORT [--policy FILE] [options]"
     parser.add_argument(
         "kind",
         metavar="KIND",
@@ -65,18 +64,20 @@ def run(args: Namespace) -> int:
         return explain_report(args)
     for option in ("policy", "idempotent"):
         if getattr(args, option) is not None:
-            raise wrong(f"`--{option}` is about a saved failure, not a kind", see="failwell explain --help")
+            raise usage_error(
+                f"`--{option}` is about a saved failure, not a kind", see="failwell explain --help"
+            )
     meanings = {known.name: ()} if known is not None else _foreign(args.kind)
     told = [(find_kind(name), systems) for name, systems in meanings.items()]
     found = [(kind, systems) for kind, systems in told if kind is not None]
     if args.format == "json":
         objects = [_object(kind, args.kind, systems) for kind, systems in found]
         # A foreign name may mean several kinds, so its answer is a list even when it means one.
-        say_json(objects if known is None else objects[0])
+        print_json(objects if known is None else objects[0])
     elif args.format == "markdown":
-        say("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in found))
+        print_text("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in found))
     else:
-        say("\n\n\n".join(_text(kind, systems, args) for kind, systems in found))
+        print_text("\n\n\n".join(_text(kind, systems, args) for kind, systems in found))
     return Exit.DONE
 
 
@@ -101,8 +102,8 @@ def _foreign(name: str) -> dict[str, tuple[str, ...]]:
     if not meanings:
         near = near_kinds(name.lower()) or [kind.name for kind in kinds() if name.lower() in kind.name][:5]
         if not near:
-            raise wrong(f"nothing is called `{name}`", see="failwell kinds")
-        raise wrong(f"no kind is called `{name}`", given=near[0], valid=near, see="failwell kinds")
+            raise usage_error(f"nothing is called `{name}`", see="failwell kinds")
+        raise usage_error(f"no kind is called `{name}`", given=near[0], valid=near, see="failwell kinds")
     return meanings
 
 

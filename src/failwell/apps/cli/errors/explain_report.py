@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from failwell.apps.cli.errors.pasted_input import Given, read_input, recognise
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import Unreadable, reason
-from failwell.apps.cli.output import bold, say, say_json
+from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.policy import reason as why
 from failwell.decision.verdict import Retry
@@ -40,11 +40,11 @@ def run(args: Namespace) -> int:
     if args.policy is not None:
         judged.append(_judge(_policy(args.policy), report, args))
     if args.format == "json":
-        say_json(_object(report, judged))
+        print_json(_object(report, judged))
     elif args.format == "markdown":
-        say(_markdown(report, judged))
+        print_text(_markdown(report, judged))
     else:
-        say(_text(report, judged, args))
+        print_text(_text(report, judged, args))
     return Exit.DONE
 
 

@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.output import bold, print_json, print_text
+from failwell.apps.cli.parser import usage_error
 from failwell.fault.axes import Category, Repeat
 from failwell.fault.kind import Kind
 
@@ -14,7 +14,6 @@ _COLUMNS = ("id", "category", "retry", "status", "title")
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the filters."""
-    parser.usage = "%(prog)s [--category CATEGORY] [--prefix PREFIX] [options]"
     parser.add_argument(
         "--category", choices=[str(one) for one in Category], help="only kinds of this category"
     )
@@ -32,18 +31,18 @@ def run(args: Namespace) -> int:
     ]
     if args.prefix is not None and not any(_under(kind.name, args.prefix) for kind in kinds()):
         namespaces = dict.fromkeys(kind.name.partition(".")[0] for kind in kinds())
-        raise wrong(
+        raise usage_error(
             f"no kind begins with `{args.prefix}`",
             given=args.prefix,
             valid=namespaces,
             see="failwell kinds",
         )
     if args.format == "json":
-        say_json([summary(kind) for kind in found])
+        print_json([summary(kind) for kind in found])
     elif args.format == "markdown":
-        say("\n".join(_markdown(found)))
+        print_text("\n".join(_markdown(found)))
     elif found:
-        say("\n".join(_table(found, args)))
+        print_text("\n".join(_table(found, args)))
     return Exit.DONE
 
 

@@ -5,8 +5,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.output import bold, print_json, print_text
+from failwell.apps.cli.parser import usage_error
 from failwell.apps.lab.dialects.table import dialect_names
 
 if TYPE_CHECKING:
@@ -17,30 +17,20 @@ _TICK = 0.5
 """Seconds after which a wait for calls is begun again; some systems let no key interrupt a wait."""
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what to do and with what."""
-    parser.usage = "%(prog)s serve|list [options]"
-    parser.add_argument("action", choices=["serve", "list"], help="run the server, or list what it shows")
-    parser.add_argument("--port", type=_port, help="serve: the port (default: a free one)")
-    parser.add_argument(
-        "--stall", type=_seconds, help="serve: seconds that slow replies take (default: 3600)"
-    )
-    parser.add_argument(
-        "--dialect", choices=dialect_names(), metavar="DIALECT", help="list: only this dialect"
-    )
-    parser.epilog = "try it: failwell lab list --dialect openai"
+def add_serve_options(parser: ArgumentParser) -> None:
+    """Declare where it listens."""
+    parser.add_argument("--port", type=_port, help="the port (default: a free one)")
+    parser.add_argument("--stall", type=_seconds, help="seconds that slow replies take (default: 3600)")
 
 
-def run(args: Namespace) -> int:
-    """Do what was asked for."""
-    foreign = ("dialect",) if args.action == "serve" else ("port", "stall")
-    for name in foreign:
-        if getattr(args, name) is not None:
-            raise wrong(f"`lab {args.action}` takes no --{name}", see="failwell lab --help")
-    return _serve(args) if args.action == "serve" else _list(args)
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filter."""
+    parser.add_argument("--dialect", choices=dialect_names(), metavar="DIALECT", help="only this dialect")
+    parser.epilog = "example: failwell lab list --dialect openai"
 
 
-def _serve(args: Namespace) -> int:
+def run_serve(args: Namespace) -> int:
+    """Run the server until it is interrupted, and print each call."""
     from queue import Empty, SimpleQueue
 
     from failwell.apps.cli.faults import reason
@@ -52,7 +42,7 @@ def _serve(args: Namespace) -> int:
     try:
         lab.start()
     except OSError as error:
-        raise wrong(
+        raise usage_error(
             f"cannot listen on port {args.port}: {reason(error)}", see="failwell lab serve"
         ) from error
     with lab:
@@ -72,7 +62,7 @@ def _say_addresses(lab: "Lab", args: Namespace) -> None:
         from json import dumps
 
         urls = {name: f"{lab.address}/{name}/SCENARIO" for name in dialect_names()}
-        say(dumps({"event": "listening", "url": lab.address, "refused": closed, "dialects": urls}))
+        print_text(dumps({"event": "listening", "url": lab.address, "refused": closed, "dialects": urls}))
         return
     lines = [
         f"the laboratory listens on {lab.address}; nobody listens on {closed}",
@@ -80,7 +70,7 @@ def _say_addresses(lab: "Lab", args: Namespace) -> None:
         *(f"  {lab.address}/{name}/SCENARIO" for name in dialect_names()),
         "Ctrl-C ends it",
     ]
-    say("\n".join(lines))
+    print_text("\n".join(lines))
 
 
 def _say_call(heard: "Heard", args: Namespace) -> None:
@@ -90,24 +80,27 @@ def _say_call(heard: "Heard", args: Namespace) -> None:
 
         told = {"event": "call", "dialect": heard.dialect, "scenario": f"{heard.scenario}{form}"}
         sent = {"method": heard.method, "path": heard.path, "stream": heard.stream, "status": heard.status}
-        say(dumps({**told, **sent}))
+        print_text(dumps({**told, **sent}))
         return
     request = f"{heard.method} {heard.path}" if heard.method else "unread"
     shown = "no reply" if heard.status is None else heard.status
-    say(f"{heard.dialect}/{heard.scenario}{form}  {request}  {shown}{' stream' if heard.stream else ''}")
+    print_text(
+        f"{heard.dialect}/{heard.scenario}{form}  {request}  {shown}{' stream' if heard.stream else ''}"
+    )
 
 
-def _list(args: Namespace) -> int:
+def run_list(args: Namespace) -> int:
+    """List the scenarios of the server."""
     from failwell.apps.lab.matrix import cells
 
     found = list(cells(None if args.dialect is None else [args.dialect]))
     if args.format == "json":
-        say_json([cell.as_dict() for cell in found])
+        print_json([cell.as_dict() for cell in found])
     elif args.format == "markdown":
-        say("\n".join(_markdown(found)))
+        print_text("\n".join(_markdown(found)))
     else:
         rows = _one(found) if args.dialect is not None else _all(found)
-        say("\n".join(_table(rows, args)))
+        print_text("\n".join(_table(rows, args)))
     return Exit.DONE
 
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.output import print_json, print_text
 
 FILES = {"report": "error-v1.json", "problem": "problem-v1.json"}
 WORKFLOW = "workflow"
@@ -12,7 +12,6 @@ WORKFLOW = "workflow"
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare which schema."""
-    parser.usage = "%(prog)s [report|problem|workflow] [options]"
     parser.add_argument(
         "document",
         nargs="?",
@@ -27,9 +26,9 @@ def run(args: Namespace) -> int:
     if args.document == WORKFLOW:
         from failwell.workflow.compile.json_schema import workflow_schema
 
-        say_json(workflow_schema())
+        print_json(workflow_schema())
         return Exit.DONE
     from importlib.resources import files
 
-    say((files("failwell.report") / "schema" / FILES[args.document]).read_text(encoding="utf-8"))
+    print_text((files("failwell.report") / "schema" / FILES[args.document]).read_text(encoding="utf-8"))
     return Exit.DONE

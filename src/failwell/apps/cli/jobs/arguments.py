@@ -7,13 +7,13 @@ from argparse import Namespace
 from json import JSONDecodeError, JSONDecoder
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.text_file import named, text_of
 
 if TYPE_CHECKING:
     from failwell.apps.cli.faults import Usage
 
-_SEE = "failwell job --help"
+_SEE = "failwell jobs submit --help"
 
 
 class _NotFinite(Exception):
@@ -30,9 +30,9 @@ def arguments_of(args: Namespace) -> dict[str, Any]:
     for written in args.values:
         name, sign, value = written.partition("=")
         if not sign or not name:
-            raise wrong(f"`{written}` is not NAME=VALUE", see=_SEE)
+            raise usage_error(f"`{written}` is not NAME=VALUE", see=_SEE)
         if name in given:
-            raise wrong(f"argument `{name}` is given twice", see=_SEE)
+            raise usage_error(f"argument `{name}` is given twice", see=_SEE)
         given[name] = (
             text_of(value[1:], f"argument `{name}`", _SEE) if value.startswith("@") else _value(name, value)
         )
@@ -46,19 +46,19 @@ def _value(name: str, written: str) -> Any:
         # What is no JSON is meant as it is written: model=large needs no quotes.
         pass
     except _NotFinite as number:
-        raise wrong(
+        raise usage_error(
             f"argument `{name}` holds {number}, which is no number in JSON;"
             f" if a text is meant, put it into double quotes: {name}='\"{written}\"'",
             see=_SEE,
         ) from None
     except (ValueError, RecursionError):
-        raise wrong(
+        raise usage_error(
             f"argument `{name}` is JSON with a number too long or a nesting too deep to read", see=_SEE
         ) from None
     try:
         written.encode()
     except UnicodeEncodeError:
-        raise wrong(f"argument `{name}` is not UTF-8 text", see=_SEE) from None
+        raise usage_error(f"argument `{name}` is not UTF-8 text", see=_SEE) from None
     return written
 
 
@@ -79,7 +79,7 @@ def _object(path: str) -> dict[str, Any]:
 
 
 def _no_object(what: str) -> "Usage":
-    return wrong(f"{what}; `--arguments` takes one JSON object of names and values", see=_SEE)
+    return usage_error(f"{what}; `--arguments` takes one JSON object of names and values", see=_SEE)
 
 
 def _read(text: str) -> Any:

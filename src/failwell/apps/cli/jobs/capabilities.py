@@ -1,182 +1,161 @@
-"""`failwell capability`: register tools that run in processes of their own, and settle how they run."""
+"""`failwell capabilities`: register, list, enable and remove tools that run in their own processes."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import add_store
+from failwell.apps.cli.output import print_json, print_table, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.jobs.registry import Shelf
 
-_ACTIONS = ("list", "add", "remove", "check", "enable", "disable", "config", "secret")
-_TAKES_NAME = ("remove", "enable", "disable", "config", "secret")
-_ONLY_FOR = {
-    "replace": ("add",),
-    "instance": ("enable", "disable", "config"),
-    "unset": ("config", "secret"),
-    "values": ("check", "config", "secret"),
-}
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what can be done with capabilities."""
-    parser.usage = (
-        "%(prog)s [list] [options]\n"
-        "       %(prog)s add FILE [--replace] [options]\n"
-        "       %(prog)s check NAME|FILE [KEY=VALUE ...] [options]\n"
-        "       %(prog)s enable|disable NAME [--instance ID] [options]\n"
-        "       %(prog)s config NAME [KEY=VALUE ...] [--unset KEY] [--instance ID] [options]\n"
-        "       %(prog)s secret NAME [VARIABLE] [--unset VARIABLE] [options]\n"
-        "       %(prog)s remove NAME [options]"
-    )
-    parser.add_argument(
-        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
-    )
-    parser.add_argument("name", nargs="?", metavar="FILE", help="a capability's name, or its manifest's file")
-    parser.add_argument(
-        "values",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="settings, as JSON or as plain text; or a secret's name",
-    )
-    parser.add_argument("--replace", action="store_true", help="register it again if it is registered")
-    parser.add_argument(
-        "--instance", metavar="ID", help="which instance is meant (default: named like the capability)"
-    )
-    parser.add_argument(
-        "--unset", action="append", metavar="KEY", help="forget this setting (may be repeated)"
-    )
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the store."""
     add_store(parser)
-    parser.epilog = (
-        "A secret's value is read from stdin, or asked for without being shown. "
-        "try it: failwell capability check transcribe.toml"
-    )
 
 
-def run(args: Namespace) -> int:
-    """Do what is asked."""
+def add_add_options(parser: ArgumentParser) -> None:
+    """Declare the manifest."""
+    parser.add_argument("name", metavar="FILE", help="the file of a manifest")
+    parser.add_argument("--force", action="store_true", help="replace it if it is registered")
+    add_store(parser)
+    parser.epilog = "example: failwell capabilities add transcribe.toml"
+
+
+def add_remove_options(parser: ArgumentParser) -> None:
+    """Declare which capability."""
+    add_capability(parser)
+    add_store(parser)
+
+
+def add_enable_options(parser: ArgumentParser) -> None:
+    """Declare which instance."""
+    add_capability(parser)
+    add_instance(parser)
+    add_store(parser)
+
+
+add_disable_options = add_enable_options
+
+
+def add_capability(parser: ArgumentParser) -> None:
+    """Declare which capability."""
+    parser.add_argument("name", metavar="NAME", help="the name of a capability")
+
+
+def add_instance(parser: ArgumentParser) -> None:
+    """Declare `--instance`."""
+    parser.add_argument("--instance", metavar="ID", help="the instance (default: named like the capability)")
+
+
+@contextmanager
+def registry(args: Namespace) -> "Generator[Shelf]":
+    """The registered capabilities; the process that runs jobs is told of changes."""
     from failwell.jobs.registry import Shelf
     from failwell.journal.folder import state_folder
 
-    _check(args)
     shelf = Shelf(state_folder(args.store))
     before = shelf.stamp()
     try:
-        return _act(shelf, args)
+        yield shelf
     finally:
         if shelf.stamp() != before:
             from failwell.jobs.store.sqlite import wake_host
 
-            # Whoever runs jobs there need not wait for his next look.
             wake_host(shelf.folder)
 
 
-def _act(shelf: "Shelf", args: Namespace) -> int:
-    if args.action == "list":
-        return _list(shelf, args)
-    if args.action == "add":
-        return _add(shelf, args)
-    if args.action == "remove":
-        _known(shelf, args.name)
+def run_remove(args: Namespace) -> int:
+    """Unregister a capability."""
+    with registry(args) as shelf:
+        check_known(shelf, args.name)
         shelf.remove(args.name)
-        return _done(args, f"`{args.name}` is not registered any more", {"removed": args.name})
-    if args.action in ("enable", "disable"):
-        return _switch(shelf, args)
-    if args.action == "check":
-        from failwell.apps.cli.jobs.capability_check import check
-
-        return check(shelf, args)
-    from failwell.apps.cli.jobs.capability_settings import config, secret
-
-    _known(shelf, args.name)
-    return config(shelf, args) if args.action == "config" else secret(shelf, args)
+    return _done(args, f"`{args.name}` is no longer registered", {"id": args.name, "removed": args.name})
 
 
-def _check(args: Namespace) -> None:
-    see = "failwell capability --help"
-    for name, actions in _ONLY_FOR.items():
-        if getattr(args, name) and args.action not in actions:
-            if name == "values":
-                raise wrong(f"unexpected argument `{args.values[0]}`", see=see)
-            told = " and ".join(f"`{action}`" for action in actions)
-            raise wrong(f"`--{name}` is for {told}, not for `{args.action}`", see=see)
-    if args.name is None and args.action in (*_TAKES_NAME, "check"):
-        raise wrong(f"`{args.action}` needs the name of a capability", see="failwell capability list")
-    if args.name is None and args.action == "add":
-        raise wrong("`add` needs the file of a manifest", see=see)
-    if args.name is not None and args.action == "list":
-        raise wrong(f"unexpected argument `{args.name}`", see=see)
-
-
-def _known(shelf: "Shelf", name: str) -> None:
+def check_known(shelf: "Shelf", name: str) -> None:
+    """Refuse a name that is not registered."""
     if name not in shelf.names():
-        raise wrong(
+        raise usage_error(
             f"no capability is called `{name}`",
             given=name,
             valid=shelf.names(),
-            see="failwell capability list",
+            see="failwell capabilities list",
         )
+
+
+def run_add(args: Namespace) -> int:
+    """Register a capability."""
+    with registry(args) as shelf:
+        return _add(shelf, args)
 
 
 def _add(shelf: "Shelf", args: Namespace) -> int:
     from failwell.jobs.platform import here
 
-    made = shelf.add(args.name, replace=args.replace)
+    made = shelf.add(args.name, replace=args.force)
     unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
-    words = f"`{made.name}` is registered; look at it with `failwell capability check {made.name}`"
+    words = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
     if unset:
-        words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capability secret {made.name} {unset[0]}`"
+        words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capabilities secret {made.name} {unset[0]}`"
     missing = here().missing(made.resources)
     words += "".join(f"\nwarning: it cannot run here: {one}" for one in missing)
-    return _done(args, words, {"added": made.name, "secrets_unset": unset, "missing_here": missing})
+    return _done(
+        args, words, {"id": made.name, "added": made.name, "secrets_unset": unset, "missing_here": missing}
+    )
+
+
+def run_enable(args: Namespace) -> int:
+    """Let a capability run jobs."""
+    with registry(args) as shelf:
+        return _switch(shelf, args)
+
+
+def run_disable(args: Namespace) -> int:
+    """Stop a capability from running jobs."""
+    with registry(args) as shelf:
+        return _switch(shelf, args)
 
 
 def _switch(shelf: "Shelf", args: Namespace) -> int:
-    _known(shelf, args.name)
+    check_known(shelf, args.name)
     instance = args.instance or args.name
     on = args.action == "enable"
     changed = shelf.set_enabled(instance, on, capability=args.name)
     state = "enabled" if on else "disabled"
     words = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
-    return _done(args, words, {"instance": instance, "enabled": on, "changed": changed})
+    return _done(args, words, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
 
 
 def _done(args: Namespace, words: str, told: dict[str, Any]) -> int:
     if args.format == "json":
-        say_json(told)
+        print_json(told)
     else:
-        say(words)
+        print_text(words)
     return Exit.DONE
 
 
-def _list(shelf: "Shelf", args: Namespace) -> int:
-    rows = [row for name in shelf.names() for row in _rows(shelf, name)]
-    if args.format == "json":
-        say_json(rows)
-        return Exit.DONE
-    if not rows:
-        say("no capability is registered; register one with `failwell capability add FILE`")
+def run_list(args: Namespace) -> int:
+    """List the registered capabilities and their instances."""
+    with registry(args) as shelf:
+        rows = [row for name in shelf.names() for row in _rows(shelf, name)]
+    if not rows and args.format != "json":
+        print_text("no capability is registered; register one with `failwell capabilities add FILE`")
         return Exit.DONE
     cells = [_cells(row) for row in rows]
     columns = _COLUMNS
     if all(row["id"] == row["name"] for row in rows):
-        # Whoever has no further instances need not know that there can be some.
-        columns = tuple(one for one in _COLUMNS if one != "instance")
+        # Without further instances the column would repeat the name.
+        columns = tuple(column for column in _COLUMNS if column != "instance")
         cells = [(first, *rest) for first, _instance, *rest in cells]
-    if args.format == "markdown":
-        lines = [f"| {' | '.join(row)} |" for row in cells]
-        say("\n".join([f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *lines]))
-        return Exit.DONE
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (columns, *cells)
-    ]
-    say("\n".join([bold(lines[0], args), *lines[1:]]))
+    print_table(args, columns, cells, rows)
     return Exit.DONE
 
 

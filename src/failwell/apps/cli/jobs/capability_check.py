@@ -1,15 +1,17 @@
 """Checking a capability: its manifest, its interpreter, its import, its configuration. It is not run."""
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.jobs.capabilities import registry
 from failwell.apps.cli.jobs.capability_settings import pair
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.output import print_json, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityConfigError
@@ -18,7 +20,23 @@ if TYPE_CHECKING:
     from failwell.jobs.registry import Shelf
 
 
-def check(shelf: "Shelf", args: Namespace) -> int:
+def add_check_options(parser: ArgumentParser) -> None:
+    """Declare which capability, and settings to try."""
+    parser.add_argument("name", metavar="FILE", help="the name of a capability, or the file of its manifest")
+    parser.add_argument(
+        "values", nargs="*", default=[], metavar="KEY=VALUE", help="settings to try, as JSON or as text"
+    )
+    add_store(parser)
+    parser.epilog = "example: failwell capabilities check transcribe.toml"
+
+
+def run_check(args: Namespace) -> int:
+    """Check a capability."""
+    with registry(args) as shelf:
+        return _check(shelf, args)
+
+
+def _check(shelf: "Shelf", args: Namespace) -> int:
     """Load it in its own environment and say what it is; whatever is wrong is raised."""
     import asyncio
 
@@ -55,7 +73,7 @@ def check(shelf: "Shelf", args: Namespace) -> int:
         ],
     }
     if args.format == "json":
-        say_json(told)
+        print_json(told)
         return Exit.DONE
     lines = [
         f"`{manifest.name}` can be loaded" + (f" (version {told['version']})" if told["version"] else ""),
@@ -65,7 +83,7 @@ def check(shelf: "Shelf", args: Namespace) -> int:
     ]
     if config:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
-    say("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
+    print_text("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
     return Exit.DONE
 
 
@@ -77,9 +95,10 @@ def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserA
     field = next((one for one in error.fields_invalid or () if not one.startswith("config.")), None)
     if field is None:
         return error.user_action
-    keep = f", or keep it with `failwell capability config {name} {field}=VALUE`" if is_kept else ""
+    keep = f", or keep it with `failwell capabilities config {name} {field}=VALUE`" if is_kept else ""
     return UserAction(
-        ActionKind.CHANGE_INPUT, f"give it behind: `failwell capability check {name} {field}=VALUE`{keep}"
+        ActionKind.CHANGE_INPUT,
+        f"give it as an argument: `failwell capabilities check {name} {field}=VALUE`{keep}",
     )
 
 
@@ -90,6 +109,6 @@ def _manifest(shelf: "Shelf", name: str) -> "Manifest":
         return shelf.manifest(name)
     if os.sep in name or name.endswith(".toml") or Path(name).exists():
         return read_manifest(name)
-    raise wrong(
-        f"no capability is called `{name}`", given=name, valid=shelf.names(), see="failwell capability list"
+    raise usage_error(
+        f"no capability is called `{name}`", given=name, valid=shelf.names(), see="failwell capabilities list"
     )

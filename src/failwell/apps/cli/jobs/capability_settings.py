@@ -1,20 +1,42 @@
 """The settings of a capability: its configuration, checked before it is kept, and its secrets, never shown."""
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import is_terminal, say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.jobs.capabilities import add_capability, add_instance, check_known, registry
+from failwell.apps.cli.output import is_terminal, print_json, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.jobs.registry import Shelf
 
 
-def config(shelf: "Shelf", args: Namespace) -> int:
+def add_config_options(parser: ArgumentParser) -> None:
+    """Declare which instance, and the settings."""
+    add_capability(parser)
+    parser.add_argument(
+        "values", nargs="*", default=[], metavar="KEY=VALUE", help="settings, as JSON or as text"
+    )
+    parser.add_argument(
+        "--unset", action="append", metavar="KEY", help="remove this setting (may be repeated)"
+    )
+    add_instance(parser)
+    add_store(parser)
+
+
+def run_config(args: Namespace) -> int:
+    """Show or change the configuration."""
+    with registry(args) as shelf:
+        check_known(shelf, args.name)
+        return _config(shelf, args)
+
+
+def _config(shelf: "Shelf", args: Namespace) -> int:
     """Show the configuration of an instance, or change it and show what it is then."""
     instance = args.instance or args.name
     held = shelf.config(instance)
@@ -23,11 +45,11 @@ def config(shelf: "Shelf", args: Namespace) -> int:
         held |= dict(pair(one) for one in args.values)
         for key in args.unset or ():
             if held.pop(key, None) is None and key not in shelf.config(instance):
-                raise wrong(
+                raise usage_error(
                     f"`{key}` is not set",
                     given=key,
                     valid=held,
-                    see=f"failwell capability config {args.name}",
+                    see=f"failwell capabilities config {args.name}",
                 )
         held, dropped = _checked(shelf, args.name, held)
         shelf.set_config(instance, held, capability=args.name)
@@ -35,19 +57,21 @@ def config(shelf: "Shelf", args: Namespace) -> int:
         told = ", ".join(f"`{key}`" for key in dropped)
         print(
             f"warning: `{args.name}` does not know {told}, which was left out;"
-            f" `failwell capability check {args.name}` shows what it knows",
+            f" `failwell capabilities check {args.name}` shows what it knows",
             file=sys.stderr,
         )
     if args.format == "json":
         more = {"left_out": list(dropped)} if dropped else {}
-        say_json({"instance": instance, "config": held, **more})
+        print_json({"instance": instance, "config": held, **more})
     elif held:
         from json import dumps
 
-        say("\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(held.items())))
+        print_text(
+            "\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(held.items()))
+        )
     else:
-        say(
-            f"`{instance}` runs with its defaults; set one with `failwell capability config {args.name} KEY=VALUE`"
+        print_text(
+            f"`{instance}` runs with its defaults; set one with `failwell capabilities config {args.name} KEY=VALUE`"
         )
     return Exit.DONE
 
@@ -56,7 +80,7 @@ def pair(written: str) -> tuple[str, Any]:
     """A setting as it is typed, `KEY=VALUE`."""
     key, equals, value = written.partition("=")
     if not equals or not key:
-        raise wrong(f"`{written}` is no setting: write KEY=VALUE", see="failwell capability --help")
+        raise usage_error(f"`{written}` is no setting: write KEY=VALUE", see="failwell capabilities --help")
     try:
         return key, loads(value)
     except JSONDecodeError:
@@ -82,13 +106,31 @@ def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> tuple[dict[str,
     return dict(settled.asked), settled.left_out
 
 
-def secret(shelf: "Shelf", args: Namespace) -> int:
+def add_secret_options(parser: ArgumentParser) -> None:
+    """Declare which secret."""
+    add_capability(parser)
+    parser.add_argument("values", nargs="*", default=[], metavar="VARIABLE", help="the secret to set")
+    parser.add_argument(
+        "--unset", action="append", metavar="VARIABLE", help="remove this secret (may be repeated)"
+    )
+    add_store(parser)
+    parser.epilog = "The value is read from stdin, or asked for without being shown."
+
+
+def run_secret(args: Namespace) -> int:
+    """Show which secrets are set, or set one."""
+    with registry(args) as shelf:
+        check_known(shelf, args.name)
+        return _secret(shelf, args)
+
+
+def _secret(shelf: "Shelf", args: Namespace) -> int:
     """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
     if len(args.values) > 1 or any("=" in one for one in args.values):
         # A value on the command line would stand in the shell's history and in every list of processes.
-        raise wrong(
+        raise usage_error(
             "give the name of one secret; its value is read from stdin or asked for",
-            see="failwell capability --help",
+            see="failwell capabilities --help",
         )
     for variable in args.unset or ():
         shelf.set_secret(args.name, variable, None)
@@ -97,11 +139,11 @@ def secret(shelf: "Shelf", args: Namespace) -> int:
     declared = [one.name for one in shelf.manifest(args.name).env if one.secret]
     told = {one: one in shelf.secret_names(args.name) for one in declared}
     if args.format == "json":
-        say_json({"name": args.name, "secrets": told})
+        print_json({"name": args.name, "secrets": told})
     elif told:
-        say("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in told.items()))
+        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in told.items()))
     else:
-        say(f"`{args.name}` declares no secrets")
+        print_text(f"`{args.name}` declares no secrets")
     return Exit.DONE
 
 
@@ -113,8 +155,8 @@ def _value(variable: str) -> str:
     else:
         given = sys.stdin.read().rstrip("\r\n")
     if not given:
-        raise wrong(
+        raise usage_error(
             f"the value of `{variable}` is empty; forget it with `--unset {variable}`",
-            see="failwell capability --help",
+            see="failwell capabilities --help",
         )
     return given

@@ -1,4 +1,4 @@
-"""Being the process that runs the jobs, from the command line: signals, output, a graceful end."""
+"""Hosts the jobs of a store from the command line: signals, output, a graceful end."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.jobs.jobs_find import folder_of
+from failwell.apps.cli.records import state_folder_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -27,10 +27,10 @@ def host(
     lanes: int = 4,
     limits: "Limits | None" = None,
 ) -> Exit:
-    """Run the jobs of the store until `until` is done, or somebody asks this process to end.
+    """Run the jobs of the store until `until` is done or a signal arrives, and return the exit code.
 
-    The exit code that belongs to the signal comes back, or that of being done. A first signal lets running
-    jobs end for a few seconds, a second one does not; either way, what has not ended waits for the next host.
+    A first signal gives running jobs a few seconds to end, a second one does not. Jobs that have not ended
+    wait for the next host.
     """
     from asyncio import run
 
@@ -48,23 +48,25 @@ async def _host(
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.runtime import DRAIN, Runtime
 
-    jobs = Runtime(folder_of(args), lanes=lanes, limits=limits or NO_LIMITS)
-    asked_to_end = asyncio.Event()
-    heard: list[str] = []
+    jobs = Runtime(state_folder_of(args), lanes=lanes, limits=limits or NO_LIMITS)
+    stop = asyncio.Event()
+    received: list[str] = []
 
-    def interrupted(name: str) -> None:
-        heard.append(name)
-        asked_to_end.set()
-        if len(heard) == 1:
-            _tell(f"{name}: running jobs have {DRAIN:g} s to end, the others wait; once more ends it now")
-        elif len(heard) == 2:
-            _tell(f"{name}: ending now; jobs that ran are put back")
+    def on_signal(name: str) -> None:
+        received.append(name)
+        stop.set()
+        if len(received) == 1:
+            _print(
+                f"{name}: running jobs have {DRAIN:g} s to end, the others wait; once more to stop at once"
+            )
+        elif len(received) == 2:
+            _print(f"{name}: stopping now; running jobs go back to the queue")
             jobs.hurry()
 
-    with _listening(asyncio.get_running_loop(), interrupted):
+    with _listening(asyncio.get_running_loop(), on_signal):
         async with jobs:
             task = asyncio.ensure_future(until(jobs))
-            end = asyncio.ensure_future(asked_to_end.wait())
+            end = asyncio.ensure_future(stop.wait())
             await asyncio.wait([task, end], return_when=asyncio.FIRST_COMPLETED)
             end.cancel()
             if task.done():
@@ -72,16 +74,16 @@ async def _host(
                 return Exit.DONE
             task.cancel()
             await asyncio.wait([task])
-    return _CODES[heard[0]]
+    return _CODES[received[0]]
 
 
 @contextmanager
-def _listening(loop: "AbstractEventLoop", told: "Callable[[str], None]") -> Generator[None]:
-    """Have `told` called with the name of each signal, also while the workers are being stopped."""
+def _listening(loop: "AbstractEventLoop", on_signal: "Callable[[str], None]") -> Generator[None]:
+    """Call `on_signal` with the name of each signal, also while the workers are being stopped."""
     names = [name for name in _CODES if hasattr(signal, name) and not _is_ignored(name)]
     try:
         for name in names:
-            loop.add_signal_handler(getattr(signal, name), told, name)
+            loop.add_signal_handler(getattr(signal, name), on_signal, name)
     except NotImplementedError:
         # An event loop without signals: Ctrl-C ends it as it ends any program.
         names = []
@@ -93,9 +95,9 @@ def _listening(loop: "AbstractEventLoop", told: "Callable[[str], None]") -> Gene
 
 
 def _is_ignored(name: str) -> bool:
-    """Whether whoever started this process wants it to go on, as `nohup` does."""
+    """Whether the caller ignores this signal, as `nohup` does."""
     return signal.getsignal(getattr(signal, name)) is signal.SIG_IGN
 
 
-def _tell(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,187 +1,190 @@
-"""`failwell job`: hand in jobs, see how they stand, stop, repeat and delete them."""
+"""`failwell jobs`: list, cancel and prune recorded jobs, and find the one that is meant."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import add_store
+from failwell.apps.cli.output import print_json, print_table, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import (
+    add_filters,
+    add_name,
+    add_prune,
+    add_store,
+    check_prune_filters,
+    counted,
+    find_record,
+    first_few,
+    no_record,
+    prune_records,
+    state_folder_of,
+)
 
-_ACTIONS = ("list", "submit", "show", "cancel", "retry", "wait", "tail", "prune")
-_STATES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
-_ONLY_FOR = {
-    "state": ("list", "prune"),
-    "instance": ("list", "prune"),
-    "limit": ("list",),
-    "do": ("submit",),
-    "priority": ("submit",),
-    "timeout": ("submit",),
-    "within": ("submit",),
-    "key": ("submit",),
-    "attempts": ("submit",),
-    "wait": ("submit", "retry"),
-    "stream": ("submit",),
-    "arguments": ("submit",),
-    "after": ("tail",),
-    "older_than": ("prune",),
-    "keep": ("prune",),
-    "dry_run": ("prune",),
-    "yes": ("prune",),
-}
-_NEEDS_JOB = ("show", "cancel", "retry", "wait")
-LIMIT = 50
+if TYPE_CHECKING:
+    from failwell.jobs.client import Desk
+    from failwell.jobs.job import Job
+    from failwell.jobs.store.store import Forgotten
+
+STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+_ENDED = ("completed", "failed", "cancelled")
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what can be done with jobs."""
-    parser.usage = (
-        "%(prog)s [list] [--state STATE ...] [--instance ID] [--limit N] [options]\n"
-        "       %(prog)s submit INSTANCE [NAME=VALUE ...] [--arguments FILE] [--do ACTION] [--priority N]\n"
-        "                        [--timeout SPAN] [--within SPAN] [--key KEY] [--attempts N]\n"
-        "                        [--wait | --stream] [options]\n"
-        "       %(prog)s show|cancel|wait JOB [options]\n"
-        "       %(prog)s retry JOB [--wait] [options]\n"
-        "       %(prog)s tail [JOB] [--after SEQ] [options]\n"
-        "       %(prog)s prune [--older-than SPAN] [--keep N] [--state STATE ...] [--instance ID]\n"
-        "                        [--dry-run | --yes] [options]"
+@contextmanager
+def job_queue(args: Namespace, *, create: bool = False) -> "Generator[Desk | None]":
+    """The queue of the store; `None` where there is none and `create` is not set."""
+    from failwell.journal.folder import JOURNAL
+
+    folder = state_folder_of(args)
+    if not create and not (folder / JOURNAL).exists():
+        yield None
+        return
+    from failwell.jobs.client import Desk
+    from failwell.jobs.registry import Shelf
+    from failwell.jobs.store.sqlite import SqliteJobs
+
+    store = SqliteJobs(folder)
+    try:
+        yield Desk(store, Shelf(folder))
+    finally:
+        store.close()
+
+
+def find_job(queue: "Desk | None", name: str) -> "Job":
+    """The job that `name` means: its id, the only id that begins with it, or `last`.
+
+    Raises:
+        UnknownJob: there is none.
+        Usage: several begin with it.
+    """
+    from failwell.jobs.faults import UnknownJob
+
+    if queue is None:
+        raise no_record(name, "job", UnknownJob)
+    store = queue.store
+    found = find_record(
+        name,
+        "job",
+        get=store.find,
+        search=lambda prefix, limit: store.jobs(prefix=prefix, limit=limit, results=False),
+        unknown=UnknownJob,
     )
-    parser.add_argument(
-        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
-    )
-    parser.add_argument(
-        "job", nargs="?", metavar="JOB", help="an id, the beginning of one, or `last`; or who is to do it"
-    )
-    parser.add_argument(
-        "values",
-        nargs="*",
-        metavar="NAME=VALUE",
-        help="arguments, as JSON or as plain text; `@FILE` for a file's text",
-    )
-    parser.add_argument(
-        "--arguments",
-        metavar="FILE",
-        help="a file with one JSON object of arguments; `-` is the standard input",
-    )
-    parser.add_argument(
-        "--state", action="append", choices=_STATES, help="only jobs that stand so (may be repeated)"
-    )
+    return queue.find(found.id)
+
+
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filters."""
     parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
-    parser.add_argument("--limit", metavar="N", type=int, help=f"list so many at most (default: {LIMIT})")
-    parser.add_argument("--do", metavar="ACTION", help="which method of the capability (default: execute)")
-    parser.add_argument("--priority", metavar="N", type=int, help="higher goes first (default: 0)")
-    parser.add_argument("--timeout", metavar="SPAN", help="how long one attempt may run: `90s`")
-    parser.add_argument("--within", metavar="SPAN", help="when it must be done, waiting included: `2h`")
-    parser.add_argument("--key", metavar="KEY", help="a second job with the same key is the first")
-    parser.add_argument(
-        "--attempts", metavar="N", type=int, help="attempts in all (default: as the policy says)"
-    )
-    parser.add_argument(
-        "--wait", action="store_true", help="stay until it is over, and run it if nobody else does"
-    )
-    parser.add_argument(
-        "--stream", action="store_true", help="run it here and print what it makes, one item a line"
-    )
-    parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
-    parser.add_argument("--older-than", metavar="SPAN", help="prune jobs that ended so long ago: `30d`")
-    parser.add_argument("--keep", metavar="N", type=int, help="never prune the newest N")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be pruned, and prune nothing")
-    parser.add_argument("--yes", action="store_true", help="prune without being asked")
-    add_store(parser)
-    parser.epilog = (
-        "Jobs wait until `failwell workers run` takes them up, or somebody waits with `--wait`. "
-        "try it: failwell job submit transcribe audio=talk.wav --wait"
-    )
+    add_filters(parser, "job", STATUSES)
+    parser.epilog = "example: failwell jobs list --status failed"
 
 
-def run(args: Namespace) -> int:
-    """Do what is asked."""
-    _check(args)
-    if args.action in ("submit", "retry"):
-        from failwell.apps.cli.jobs.submit import retry, submit
-
-        return submit(args) if args.action == "submit" else retry(args)
-    if args.action == "wait":
-        from failwell.apps.cli.jobs.submit import wait
-
-        return wait(args)
-    if args.action == "show":
-        from failwell.apps.cli.jobs.jobs_show import show
-
-        return show(args)
-    if args.action == "tail":
-        from failwell.apps.cli.jobs.tail import tail
-
-        return tail(args)
-    if args.action == "prune":
-        from failwell.apps.cli.jobs.jobs_prune import prune
-
-        return prune(args)
-    return _cancel(args) if args.action == "cancel" else _list(args)
-
-
-def _check(args: Namespace) -> None:
-    see = "failwell job --help"
-    for name, actions in _ONLY_FOR.items():
-        if getattr(args, name) not in (None, False) and args.action not in actions:
-            told = " and ".join(f"`failwell job {action}`" for action in actions)
-            raise wrong(f"`--{name.replace('_', '-')}` is for {told}, not for `{args.action}`", see=see)
-    if args.action == "submit" and args.job is None:
-        raise wrong("`failwell job submit` needs to know who is to do it", see="failwell capability list")
-    if args.action in _NEEDS_JOB and args.job is None:
-        raise wrong(f"`failwell job {args.action}` needs the id of a job, or `last`", see="failwell job list")
-    if args.action in ("list", "prune") and args.job is not None:
-        raise wrong(f"unexpected argument `{args.job}`", see=see)
-    if args.values and args.action != "submit":
-        raise wrong(f"unexpected argument `{args.values[0]}`", see=see)
-    if args.stream and (args.wait or args.key is not None):
-        other = "--wait" if args.wait else "--key"
-        raise wrong(f"`--stream` and `{other}` exclude each other", see=see)
-    for name, least in (("limit", 0), ("keep", 0), ("attempts", 1)):
-        given = getattr(args, name)
-        if given is not None and given < least:
-            raise wrong(f"`--{name}` is at least {least}", see=see)
-
-
-def _list(args: Namespace) -> int:
-    from failwell.apps.cli.jobs.jobs_find import jobs_of
+def run_list(args: Namespace) -> int:
+    """List jobs, the newest first."""
     from failwell.apps.cli.jobs.jobs_show import COLUMNS, row, summary
 
-    with jobs_of(args) as desk:
-        limit = LIMIT if args.limit is None else args.limit
-        found = (
-            []
-            if desk is None
-            else desk.store.jobs(states=args.state or (), instance=args.instance, limit=limit, results=False)
-        )
-        told = [] if desk is None or args.format != "json" else [summary(job, desk.shelf) for job in found]
-    if args.format == "json":
-        say_json(told)
-    elif args.format == "markdown":
-        from failwell.apps.cli.tables import markdown_table
-
-        say("\n".join(markdown_table(COLUMNS, [row(job) for job in found])))
-    elif found:
-        from failwell.apps.cli.tables import text_table
-
-        say("\n".join(text_table(COLUMNS, [row(job) for job in found], args)))
-    else:
-        import sys
-
-        print("no jobs are recorded here yet" if desk is None else "no recorded job fits", file=sys.stderr)
+    with job_queue(args) as queue:
+        found: list[Job] = []
+        objects: list[dict[str, Any]] = []
+        if queue is not None:
+            found = queue.store.jobs(
+                states=args.status, instance=args.instance, limit=args.limit, results=False
+            )
+            objects = [summary(job, queue.shelf) for job in found] if args.format == "json" else []
+    empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
+    print_table(args, COLUMNS, [row(job) for job in found], objects, empty)
     return Exit.DONE
 
 
-def _cancel(args: Namespace) -> int:
-    from failwell.apps.cli.jobs.jobs_find import find_job, jobs_of
+def add_cancel_options(parser: ArgumentParser) -> None:
+    """Declare which job."""
+    add_name(parser, "job")
+    add_store(parser)
+    parser.epilog = "A running job is asked to stop, and killed if it does not."
 
-    with jobs_of(args) as desk:
-        job = find_job(desk, args.job)
-        assert desk is not None
-        if not desk.cancel(job.id):
-            raise wrong(f"job `{job.id}` is {job.state} already", see=f"failwell job show {job.id}")
-        ended = desk.wait(job.id, give_up=lambda: not desk.store.is_hosted())
+
+def run_cancel(args: Namespace) -> int:
+    """Cancel a job and wait until it has ended."""
+    with job_queue(args) as queue:
+        job = find_job(queue, args.job)
+        assert queue is not None
+        if not queue.cancel(job.id):
+            raise usage_error(f"job `{job.id}` is {job.state} already", see=f"failwell jobs show {job.id}")
+        ended = queue.wait(job.id, give_up=lambda: not queue.store.is_hosted())
     if args.format == "json":
-        say_json({"id": ended.id, "state": ended.state.value})
+        print_json({"id": ended.id, "status": ended.state.value, "state": ended.state.value})
     else:
-        say(f"job {ended.id} is {ended.state}")
+        print_text(f"job {ended.id} is {ended.state}")
     return Exit.DONE
+
+
+def add_prune_options(parser: ArgumentParser) -> None:
+    """Declare which jobs may be deleted."""
+    parser.add_argument("--instance", metavar="ID", help="only jobs of this instance")
+    add_prune(parser, "job", STATUSES, "30d")
+    parser.epilog = "A job that has not ended is never deleted. example: failwell jobs prune --older-than 30d"
+
+
+def run_prune(args: Namespace) -> int:
+    """Delete jobs that have ended."""
+    from failwell.jobs.store.store import Forgotten
+
+    filters = _prune_filters(args)
+    with job_queue(args) as queue:
+
+        def delete(*, dry_run: bool = False) -> _DeletedJobs:
+            return _DeletedJobs(
+                Forgotten() if queue is None else queue.store.forget(**filters, dry_run=dry_run)
+            )
+
+        return prune_records(args, "job", delete, lambda: delete(dry_run=True))
+
+
+def _prune_filters(args: Namespace) -> dict[str, Any]:
+    from time import time
+
+    from failwell.apps.cli.times import span
+
+    see = "failwell jobs prune --help"
+    check_prune_filters(args, "job")
+    for status in args.status:
+        if status not in _ENDED:
+            raise usage_error(
+                f"a job that is {status} has not ended and cannot be deleted; cancel it first",
+                valid=_ENDED,
+                see=see,
+            )
+    return {
+        "before": None if args.older_than is None else time() - span(args.older_than, "--older-than", see),
+        "keep": args.keep or 0,
+        "states": args.status,
+        "instance": args.instance,
+    }
+
+
+class _DeletedJobs:
+    """What pruning deleted, or would delete."""
+
+    def __init__(self, deleted: "Forgotten") -> None:
+        self._deleted = deleted
+        self.ids = deleted.jobs
+        self.is_empty = not (deleted.jobs or deleted.events or deleted.files)
+        files = f" and {counted(deleted.files, 'file')}" if deleted.files else ""
+        self.summary = f"{counted(len(deleted.jobs), 'job')} with {counted(deleted.events, 'event')}{files}"
+        self.remarks: list[str] = []
+        if deleted.needed:
+            self.remarks.append(f"left alone, because their runs have not ended: {first_few(deleted.needed)}")
+        if deleted.files_left:
+            self.remarks.append(f"could not be deleted: {first_few(deleted.files_left)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for programs."""
+        deleted = self._deleted
+        return {
+            "jobs": list(deleted.jobs),
+            "events": deleted.events,
+            "files": deleted.files,
+            "files_left": list(deleted.files_left),
+            "kept_for_runs": list(deleted.needed),
+        }

@@ -1,10 +1,11 @@
-"""How a job is shown: as a line, in full, and event by event."""
+"""`failwell jobs show`: a job as a line, in full, and event by event."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.output import print_json, print_text
+from failwell.apps.cli.records import add_name, add_store
 from failwell.apps.cli.times import clock, iso, lasted
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from failwell.jobs.registry import Shelf
     from failwell.journal.event import Event
 
-COLUMNS = ("id", "state", "instance", "submitted", "lasted", "attempt", "what")
+COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
 
 _LONG = 2_000
 """Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
@@ -25,6 +26,8 @@ def summary(job: "Job", shelf: "Shelf") -> dict[str, Any]:
     request = job.request
     told: dict[str, Any] = {
         "id": job.id,
+        "status": job.state.value,
+        # The old name of the same field.
         "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
@@ -90,13 +93,20 @@ def what(job: "Job") -> str:
     return "" if job.error is None or job.state.value == "completed" else job.error.kind
 
 
-def show(args: Namespace) -> int:
+def add_show_options(parser: ArgumentParser) -> None:
+    """Declare which job."""
+    add_name(parser, "job")
+    add_store(parser)
+    parser.epilog = "example: failwell jobs show last"
+
+
+def run_show(args: Namespace) -> int:
     """One job in full, with what happened to it and what it printed."""
-    from failwell.apps.cli.jobs.jobs_find import find_job, jobs_of
+    from failwell.apps.cli.jobs.jobs import find_job, job_queue
     from failwell.apps.cli.jobs.lines import block, line_json
     from failwell.jobs.output import read_lines
 
-    with jobs_of(args) as desk:
+    with job_queue(args) as desk:
         job = find_job(desk, args.job)
         assert desk is not None
         events = desk.store.events(job=job.id)
@@ -108,20 +118,20 @@ def show(args: Namespace) -> int:
             result = masked(result, job, desk.shelf)
     if args.format == "json":
         said = {"lines": [line_json(one) for one in printed]} if printed else {}
-        say_json({**told, **result, "events": [as_json(one) for one in events], **said})
+        print_json({**told, **result, "events": [as_json(one) for one in events], **said})
         return Exit.DONE
-    from failwell.apps.cli.capability_defects import blamed
+    from failwell.apps.cli.error_output import with_capability_defect
     from failwell.delivery.plain import one_line
     from failwell.journal.event import to_json
 
-    shown = {name: value for name, value in told.items() if name not in ("error", "arguments")}
+    shown = {name: value for name, value in told.items() if name not in ("error", "arguments", "state")}
     if job.request.arguments:
         shown["arguments"] = to_json(told["arguments"])
     if result:
         shown["result"] = to_json(result["result"])
     if job.error is not None:
         shown["error"] = f"{job.error.kind}: {job.error.message}"
-        shown["next"] = blamed(job.error, is_shown=True).user_action.detail
+        shown["next"] = with_capability_defect(job.error, is_shown=True).user_action.detail
     if args.format == "markdown":
         from failwell.delivery.agent_output import code, escaped
 
@@ -135,7 +145,7 @@ def show(args: Namespace) -> int:
         *_blocks(job, {one.text.strip() for one in printed}, args.format),
         *block(printed, args.format),
     ]
-    say("\n".join([*lines, "", *(words(one, args.format) for one in events)]))
+    print_text("\n".join([*lines, "", *(words(one, args.format) for one in events)]))
     return Exit.DONE
 
 

@@ -1,4 +1,4 @@
-"""What a job printed and logged, for `job show` and `job tail`."""
+"""What a job printed and logged, for `jobs show` and `jobs tail`."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,13 +1,13 @@
-"""Handing in a job from the command line, and staying until it is over."""
+"""`failwell jobs submit`, `retry` and `wait`: submit a job, and wait for its end."""
 
-import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.jobs.jobs_find import find_job, folder_of, jobs_of
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.jobs.jobs import find_job, job_queue
+from failwell.apps.cli.output import print_aside, print_json, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
 from failwell.apps.cli.times import span
 
 if TYPE_CHECKING:
@@ -16,37 +16,94 @@ if TYPE_CHECKING:
     from failwell.jobs.runtime import Runtime
 
 
-_SEE = "failwell job --help"
+_SEE = "failwell jobs submit --help"
 
 
-def submit(args: Namespace) -> int:
-    """Put it on record; with `--wait`, see it through; with `--stream`, print what it makes as it comes."""
-    check_known(args, args.job)
+def add_submit_options(parser: ArgumentParser) -> None:
+    """Declare the work and how it is done."""
+    parser.add_argument("instance", metavar="INSTANCE", help="the capability, or one of its instances")
+    parser.add_argument(
+        "values",
+        nargs="*",
+        default=[],
+        metavar="NAME=VALUE",
+        help="arguments, as JSON or as plain text; `@FILE` reads the text of a file",
+    )
+    parser.add_argument(
+        "--arguments",
+        metavar="FILE",
+        help="a file with one JSON object of arguments; `-` is the standard input",
+    )
+    parser.add_argument(
+        "--action", dest="method", metavar="ACTION", help="which method of the capability (default: execute)"
+    )
+    parser.add_argument("--priority", metavar="N", type=int, default=0, help="higher goes first (default: 0)")
+    parser.add_argument("--timeout", metavar="SPAN", help="how long one attempt may run: `90s`")
+    parser.add_argument("--within", metavar="SPAN", help="when it must have ended, waiting included: `2h`")
+    parser.add_argument("--key", metavar="KEY", help="idempotency key: a second job with it is the first")
+    parser.add_argument(
+        "--attempts", metavar="N", type=at_least(1), help="attempts in all (default: as the policy says)"
+    )
+    add_wait(parser)
+    parser.add_argument(
+        "--stream", action="store_true", help="run it here and print its items as they come, one a line"
+    )
+    add_store(parser)
+    parser.epilog = (
+        "Jobs wait until `failwell workers run` runs them, or a command waits with `--wait`. "
+        "example: failwell jobs submit transcribe audio=talk.wav --wait"
+    )
+
+
+def add_retry_options(parser: ArgumentParser) -> None:
+    """Declare which job."""
+    add_name(parser, "job")
+    add_wait(parser)
+    add_store(parser)
+
+
+def add_wait_options(parser: ArgumentParser) -> None:
+    """Declare which job."""
+    add_name(parser, "job")
+    add_store(parser)
+
+
+def add_wait(parser: ArgumentParser) -> None:
+    """Declare `--wait`."""
+    parser.add_argument(
+        "--wait", action="store_true", help="wait for its end, and run it if no other process does"
+    )
+
+
+def run_submit(args: Namespace) -> int:
+    """Submit a job; with `--wait`, wait for its end; with `--stream`, print its items as they come."""
+    if args.stream and (args.wait or args.key is not None):
+        other = "--wait" if args.wait else "--key"
+        raise usage_error(f"`--stream` and `{other}` exclude each other", see=_SEE)
+    check_known(args, args.instance)
     request = _request(args)
     if args.stream:
-        from failwell.apps.cli.jobs.stream import stream
-
-        return stream(args, request)
-    with jobs_of(args, make=True) as desk:
-        assert desk is not None
-        return _handed_in(args, desk, desk.submit(request))
+        return _stream(args, request)
+    with job_queue(args, create=True) as queue:
+        assert queue is not None
+        return _submitted(args, queue, queue.submit(request))
 
 
-def retry(args: Namespace) -> int:
-    """Hand in the same work as a new job."""
-    with jobs_of(args) as desk:
-        job = find_job(desk, args.job)
-        assert desk is not None
+def run_retry(args: Namespace) -> int:
+    """Submit the same work as a new job."""
+    with job_queue(args) as queue:
+        job = find_job(queue, args.job)
+        assert queue is not None
         check_known(args, job.request.instance)
-        return _handed_in(args, desk, desk.again(job.id))
+        return _submitted(args, queue, queue.again(job.id))
 
 
-def wait(args: Namespace) -> int:
-    """Stay until a job is over."""
-    with jobs_of(args) as desk:
-        job = find_job(desk, args.job)
-        assert desk is not None
-        return see_through(args, desk, job.id)
+def run_wait(args: Namespace) -> int:
+    """Wait for the end of a job."""
+    with job_queue(args) as queue:
+        job = find_job(queue, args.job)
+        assert queue is not None
+        return wait_for_end(args, queue, job.id)
 
 
 def check_known(args: Namespace, instance: str) -> None:
@@ -57,53 +114,53 @@ def check_known(args: Namespace, instance: str) -> None:
     """
     from failwell.jobs.registry import Shelf
 
-    shelf = Shelf(folder_of(args))
+    shelf = Shelf(state_folder_of(args))
     known = shelf.names()
     if shelf.capability(instance) in known:
         return
-    raise wrong(
+    raise usage_error(
         f"no capability is called `{instance}`",
         given=instance,
         valid=known,
-        see="failwell capability list` or `failwell capability add FILE",
+        see="failwell capabilities list` or `failwell capabilities add FILE",
     )
 
 
-def _handed_in(args: Namespace, desk: "Desk", job: "Job") -> int:
+def _submitted(args: Namespace, queue: "Desk", job: "Job") -> int:
     if args.wait:
-        aside(args, f"job {job.id} is handed in")
-        return see_through(args, desk, job.id)
+        print_aside(args, f"job {job.id} is submitted")
+        return wait_for_end(args, queue, job.id)
     from failwell.apps.cli.jobs.jobs_show import summary
 
     if args.format == "json":
-        say_json(summary(job, desk.shelf))
+        print_json(summary(job, queue.shelf))
         return Exit.DONE
-    say(f"`{job.id}`" if args.format == "markdown" else job.id)
-    if not desk.store.is_hosted():
-        aside(args, "nobody runs jobs here now; `failwell workers run` takes it up")
+    print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
+    if not queue.store.is_hosted():
+        print_aside(args, "no process runs jobs now; `failwell workers run` does")
     return Exit.DONE
 
 
-def see_through(args: Namespace, desk: "Desk", job: str) -> int:
-    """Stay until it is over, and tell its end: run by whoever runs jobs here, by this process if nobody does."""
+def wait_for_end(args: Namespace, queue: "Desk", job: str) -> int:
+    """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
     try:
-        code = _stay(args, desk, job)
+        code = _run_until_end(args, queue, job)
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
-    found = desk.find(job)
-    if found.state.is_final:
-        return tell_end(args, found, desk)
-    aside(
-        args, f"job {job} is {found.state} and stays on record; `failwell job wait {job}` waits for it again"
+    ended = queue.find(job)
+    if ended.state.is_final:
+        return print_end(args, ended, queue)
+    print_aside(
+        args, f"job {job} is {ended.state} and stays recorded; `failwell jobs wait {job}` waits for it again"
     )
     return code
 
 
-def _stay(args: Namespace, desk: "Desk", job: str) -> Exit:
+def _run_until_end(args: Namespace, queue: "Desk", job: str) -> Exit:
     from failwell.apps.cli.jobs.host import host
     from failwell.jobs.faults import HostElsewhere
 
-    tell = _Reasons(args)
+    reasons = _Reasons(args)
 
     async def until(jobs: "Runtime") -> None:
         from asyncio import ensure_future
@@ -112,20 +169,20 @@ def _stay(args: Namespace, desk: "Desk", job: str) -> Exit:
             waiting = ensure_future(jobs.wait(job))
             try:
                 async for event in events:
-                    tell(event.type, event.data)
+                    reasons.show(event.type, event.data)
                 await waiting
             finally:
                 waiting.cancel()
 
-    while not desk.find(job).state.is_final:
-        if desk.store.is_hosted():
-            for event in desk.follow(job, 0, give_up=lambda: not desk.store.is_hosted()):
-                tell(event.type, event.data)
+    while not queue.find(job).state.is_final:
+        if queue.store.is_hosted():
+            for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
+                reasons.show(event.type, event.data)
             continue
         try:
             code = host(args, until=until)
         except HostElsewhere:
-            # Somebody else was faster; he runs it.
+            # Another process holds the host lock.
             continue
         if code is not Exit.DONE:
             return code
@@ -133,45 +190,43 @@ def _stay(args: Namespace, desk: "Desk", job: str) -> Exit:
 
 
 class _Reasons:
-    """Says why a job does not start; each reason once."""
+    """Prints why a job does not start, each reason once."""
 
     def __init__(self, args: Namespace) -> None:
         self._args = args
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
-    def __call__(self, event: str, told: Any) -> None:
-        reason = told.get("reason") if event == "blocked" else None
-        if reason and reason not in self._told:
-            self._told.add(reason)
-            aside(self._args, f"it does not run yet: {reason}")
-
-
-def aside(args: Namespace, words: str) -> None:
-    """Say something on stderr to whoever watches; programs that read errors as JSON are spared."""
-    if getattr(args, "error_format", args.format) != "json":
-        print(words, file=sys.stderr, flush=True)
+    def show(self, event: str, data: Any) -> None:
+        """Print the reason of a `blocked` event."""
+        reason = data.get("reason") if event == "blocked" else None
+        if reason and reason not in self._printed:
+            self._printed.add(reason)
+            print_aside(self._args, f"it does not run yet: {reason}")
 
 
-def tell_end(args: Namespace, job: "Job", desk: "Desk") -> int:
-    """Print what came of it. A failure is told as every other failure of a command is."""
-    from failwell.apps.cli.error_output import exit_for
+def print_end(args: Namespace, job: "Job", queue: "Desk") -> int:
+    """Print the end of a job: its result, or its recorded error as it is."""
+    from failwell.apps.cli.error_output import exit_for, print_report
+    from failwell.apps.cli.formats import ErrorOptions
     from failwell.apps.cli.jobs.jobs_show import result_json, summary
-    from failwell.jobs.job import result_of
+    from failwell.apps.cli.output import error_format
 
-    is_well = job.state.value == "completed"
+    completed = job.state.value == "completed"
     if args.format == "json":
-        # The result is the caller's, and comes back as it is.
-        say_json({**summary(job, desk.shelf), **result_json(job)})
-        return Exit.DONE if is_well else Exit.FAILED if job.error is None else exit_for(job.error)
-    if not is_well:
-        aside(args, f"job {job.id} {_ended(job)}; `failwell job show {job.id}` tells all about it")
-    result_of(job)
-    say_json(result_json(job)["result"])
-    return Exit.DONE
+        # The result belongs to the caller and is not masked.
+        print_json({**summary(job, queue.shelf), **result_json(job)})
+        return Exit.DONE if completed else Exit.FAILED if job.error is None else exit_for(job.error)
+    if completed:
+        print_json(result_json(job)["result"])
+        return Exit.DONE
+    end = "was cancelled" if job.state.value == "cancelled" else "failed"
+    print_aside(args, f"job {job.id} {end}; `failwell jobs show {job.id}` shows its record")
+    if job.error is None:
+        from failwell.jobs.job import result_of
 
-
-def _ended(job: "Job") -> str:
-    return "was cancelled" if job.state.value == "cancelled" else "failed"
+        result_of(job)
+        return Exit.FAILED
+    return print_report(job.error, ErrorOptions(error_format(args), getattr(args, "traceback", False)))
 
 
 def _request(args: Namespace) -> "JobRequest":
@@ -183,13 +238,60 @@ def _request(args: Namespace) -> "JobRequest":
     within = None if args.within is None else span(args.within, "--within", _SEE)
     control: dict[str, Any] = {} if args.attempts is None else {"max_attempts": args.attempts}
     return JobRequest(
-        instance=args.job,
+        instance=args.instance,
         arguments=arguments_of(args),
-        action=args.do or "execute",
+        action=args.method or "execute",
         stream=args.stream,
-        priority=args.priority or 0,
+        priority=args.priority,
         timeout=None if args.timeout is None else span(args.timeout, "--timeout", _SEE),
         deadline=None if within is None else datetime.now(UTC) + timedelta(seconds=within),
         key=args.key,
         control=control,
     )
+
+
+def _stream(args: Namespace, request: "JobRequest") -> int:
+    """Run the job here and print its items. Leaving before the end cancels it.
+
+    Raises:
+        Usage: another process runs the jobs of this store, so the items would go there.
+        Fault: the job failed.
+    """
+    from failwell.apps.cli.jobs.host import host
+    from failwell.fault.base import Fault
+    from failwell.jobs.faults import HostElsewhere
+    from failwell.jobs.store.rows import kept_result
+    from failwell.report.describe import describe
+
+    is_json = args.format == "json"
+
+    async def until(jobs: "Runtime") -> None:
+        from contextlib import aclosing
+
+        items = jobs.stream(
+            request.instance,
+            request.arguments,
+            action=request.action,
+            priority=request.priority,
+            timeout=request.timeout,
+            deadline=request.deadline,
+            control=request.control,
+        )
+        async with aclosing(items):
+            async for item in items:
+                print_text(item if isinstance(item, str) and not is_json else kept_result(item))
+
+    try:
+        return host(args, until=until)
+    except HostElsewhere as elsewhere:
+        who = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
+        raise usage_error(
+            f"{who} runs the jobs of this store, and items come only to the process that runs the job;"
+            " end it, or give another `--store DIR`",
+            see="failwell workers list",
+        ) from None
+    except Fault as fault:
+        job = describe(fault).scene.job
+        if job is not None:
+            print_aside(args, f"job {job} failed; `failwell jobs show {job}` shows its record")
+        raise

@@ -1,15 +1,15 @@
-"""`failwell job tail`: what happens to jobs as it is recorded, what they print, and how far they have got."""
+"""`failwell jobs tail`: the events of jobs as they are recorded, their output and their progress."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.jobs.jobs_find import find_job, jobs_of
+from failwell.apps.cli.jobs.jobs import find_job, job_queue
 from failwell.apps.cli.jobs.jobs_show import as_json, words
 from failwell.apps.cli.jobs.lines import Following, line_json
 from failwell.apps.cli.jobs.lines import words as line_words
-from failwell.apps.cli.jobs.submit import aside
-from failwell.apps.cli.output import say
+from failwell.apps.cli.output import print_aside, print_text
+from failwell.apps.cli.records import add_after, add_name, add_store
 
 if TYPE_CHECKING:
     from failwell.jobs.client import Desk
@@ -17,25 +17,32 @@ if TYPE_CHECKING:
 
 _PAGE = 256
 _LOOK_EVERY = 0.5
-"""Seconds after which progress and printed lines are looked for; nobody is woken by them."""
+"""Seconds between two looks at progress and output, which wake nobody."""
 
 
-def tail(args: Namespace) -> int:
+def add_tail_options(parser: ArgumentParser) -> None:
+    """Declare which job, and from where."""
+    add_name(parser, "job", optional=True)
+    add_after(parser)
+    add_store(parser)
+
+
+def run_tail(args: Namespace) -> int:
     """Events as they are recorded: of one job until it is over, else of all."""
-    with jobs_of(args, make=True) as desk:
+    with job_queue(args, create=True) as desk:
         assert desk is not None
         job = None if args.job is None else find_job(desk, args.job).id
         after = args.after if args.after is not None else 0 if job is not None else desk.store.last_event()
-        telling = _Telling(args, desk, job)
+        printer = _Printer(args, desk, job)
         with desk.store.window() as watch:
             while True:
-                # Asked first: what is added after the question is read by the next round.
+                # Read first: an event that is added after this is read by the next round.
                 is_over = job is not None and desk.find(job).state.is_final
                 page = desk.store.events(after, job=job, limit=_PAGE)
                 for event in page:
                     after = event.seq
-                    telling.event(event)
-                telling.look()
+                    printer.event(event)
+                printer.look()
                 if len(page) == _PAGE:
                     continue
                 if is_over:
@@ -43,8 +50,8 @@ def tail(args: Namespace) -> int:
                 watch.wait(_LOOK_EVERY)
 
 
-class _Telling:
-    """Prints events, and among them what is on no record: progress, lines, and that nobody runs jobs."""
+class _Printer:
+    """Prints events, and between them what is not recorded: progress, output, and that no process runs jobs."""
 
     def __init__(self, args: Namespace, desk: "Desk", job: str | None) -> None:
         self._args = args
@@ -61,12 +68,12 @@ class _Telling:
         self._show(event)
 
     def look(self) -> None:
-        """Say what is new and on no record."""
+        """Print what is new and not recorded."""
         is_alone = not self._desk.store.is_hosted()
         if is_alone and not self._is_alone:
             whose = "jobs wait" if self._job is None else f"job {self._job} waits"
             if self._job is None or not self._desk.find(self._job).state.is_final:
-                aside(self._args, f"{whose}: nobody runs jobs here now; `failwell workers run` does")
+                print_aside(self._args, f"{whose}: no process runs jobs now; `failwell workers run` does")
         self._is_alone = is_alone
         if not is_alone:
             self._running()
@@ -96,12 +103,12 @@ class _Telling:
             else:
                 whose = "" if self._job is not None else f"{job} "
                 mark = "- " if self._args.format == "markdown" else ""
-                say(f"{mark}{whose}{line_words(line)}")
+                print_text(f"{mark}{whose}{line_words(line)}")
 
     def _show(self, event: "Event") -> None:
         if self._args.format == "json":
             from failwell.journal.event import to_json
 
-            say(to_json(as_json(event)))
+            print_text(to_json(as_json(event)))
         else:
-            say(words(event, self._args.format))
+            print_text(words(event, self._args.format))

@@ -5,18 +5,17 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import is_terminal, say, say_json
+from failwell.apps.cli.output import is_terminal, print_json, print_text
+from failwell.apps.cli.records import add_store
 from failwell.apps.cli.times import lasted
-from failwell.apps.cli.workflows.runs_find import add_store
 
 _EVERY = 1.0
-_WAITING = ("id", "instance", "state", "waits", "why")
+_WAITING = ("id", "instance", "status", "waits", "why")
 _RUNNING = ("id", "instance", "attempt", "runs", "progress", "message")
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare how it is shown."""
-    parser.usage = "%(prog)s [--once] [options]"
     parser.add_argument("--once", action="store_true", help="show it once and end, also on a terminal")
     add_store(parser)
 
@@ -27,21 +26,21 @@ def run(args: Namespace) -> int:
         return _live(args)
     seen = picture(args)
     if args.format == "json":
-        say_json(seen)
+        print_json(seen)
     else:
-        say("\n".join(lines(seen, args)))
+        print_text("\n".join(lines(seen, args)))
     return Exit.DONE
 
 
 def picture(args: Namespace) -> dict[str, Any]:
     """What the host shows of itself; without one, what the store knows."""
-    from failwell.apps.cli.jobs.jobs_find import jobs_of
+    from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.apps.cli.jobs.workers import look
 
     seen = look(args)
     counts: dict[str, int] = {}
     waiting: list[dict[str, Any]] = []
-    with jobs_of(args) as desk:
+    with job_queue(args) as desk:
         if desk is not None:
             counts = desk.store.counts()
             if seen is not None:
@@ -66,7 +65,7 @@ def picture(args: Namespace) -> dict[str, Any]:
 def lines(seen: dict[str, Any], args: Namespace) -> list[str]:
     """The picture as text or Markdown."""
     from failwell.apps.cli.jobs.workers import COLUMNS, row
-    from failwell.apps.cli.tables import markdown_table, text_table
+    from failwell.apps.cli.output import markdown_table, text_table
 
     is_markdown = args.format == "markdown"
     made = [head(seen), *machine(seen)]

@@ -1,67 +1,51 @@
-"""`failwell workers`: run the jobs that were handed in, or see who does."""
+"""`failwell workers`: run submitted jobs, or list the workers."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import add_store
+from failwell.apps.cli.output import print_table
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_store, at_least
 
 if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits
 
-_ACTIONS = ("list", "run")
 _LIMITS = {"memory": "memory", "disk": "disk space", "gpu-memory": "memory of each GPU"}
-COLUMNS = ("id", "state", "pid", "jobs", "memory", "gpu", "learned")
+COLUMNS = ("id", "status", "pid", "jobs", "memory", "gpu", "learned")
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what can be done with workers."""
-    parser.usage = (
-        "%(prog)s [list] [options]\n       %(prog)s run [--until-empty] [--lanes N] [--memory MB] [options]"
-    )
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the store."""
+    add_store(parser)
+
+
+def add_run_options(parser: ArgumentParser) -> None:
+    """Declare how long it runs, and what jobs may use."""
+    parser.add_argument("--until-empty", action="store_true", help="end when no job is left")
     parser.add_argument(
-        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
+        "--lanes", metavar="N", type=at_least(1), default=4, help="jobs that run at a time (default: 4)"
     )
-    parser.add_argument("--until-empty", action="store_true", help="end once no job is left")
-    parser.add_argument("--lanes", metavar="N", type=int, help="jobs that run at a time (default: 4)")
-    for option, what in _LIMITS.items():
+    for option, resource in _LIMITS.items():
         parser.add_argument(
-            f"--{option}", metavar="MB", type=float, help=f"the most {what} that jobs may use together"
+            f"--{option}", metavar="MB", type=float, help=f"the most {resource} that jobs may use together"
         )
     add_store(parser)
-    parser.epilog = "One process at a time runs the jobs of a store; others are woken by what is handed in."
+    parser.epilog = "One process at a time runs the jobs of a store; submitting a job wakes it."
 
 
-def run(args: Namespace) -> int:
-    """List or run."""
-    if args.action == "run":
-        return _run(args)
-    for name in ("until_empty", "lanes", "memory", "disk", "gpu_memory"):
-        if getattr(args, name) not in (None, False):
-            told = name.replace("_", "-")
-            raise wrong(f"`--{told}` is for `failwell workers run`", see="failwell workers --help")
-    return _list(args)
-
-
-def _run(args: Namespace) -> int:
+def run_run(args: Namespace) -> int:
+    """Run submitted jobs until a signal arrives, or the queue is empty."""
     from failwell.apps.cli.jobs.host import host
-
-    lanes = 4 if args.lanes is None else args.lanes
-    if lanes < 1:
-        raise wrong("`--lanes` is at least 1", see="failwell workers --help")
-
-    limits = _limits(args)
-
     from failwell.apps.cli.jobs.workers_run import Shift
 
-    shift = Shift(args, lanes)
-    code = host(args, until=shift.work, lanes=lanes, limits=limits)
+    limits = _limits(args)
+    shift = Shift(args, args.lanes)
+    code = host(args, until=shift.work, lanes=args.lanes, limits=limits)
     if code is Exit.TERMINATED or code is Exit.HUNG_UP:
-        # To be asked to end is how such a process ends; whoever asked need not take it for a failure.
+        # A service manager ends a worker by a signal; that is no failure.
         return Exit.DONE
-    return shift.told_end() if code is Exit.DONE else code
+    return shift.print_end() if code is Exit.DONE else code
 
 
 def _limits(args: Namespace) -> "Limits":
@@ -70,41 +54,28 @@ def _limits(args: Namespace) -> "Limits":
     for option in _LIMITS:
         much = getattr(args, option.replace("-", "_"))
         if much is not None and not much > 0:
-            raise wrong(f"`--{option}` is more than 0", see="failwell workers --help")
+            raise usage_error(f"`--{option}` must be more than 0", see="failwell workers run --help")
     return Limits(memory_mb=args.memory, disk_mb=args.disk, gpu_mb=args.gpu_memory)
 
 
-def _list(args: Namespace) -> int:
+def run_list(args: Namespace) -> int:
+    """List the workers of the process that runs the jobs."""
     seen = look(args)
     workers: list[dict[str, Any]] = [] if seen is None else seen["workers"]
-    if args.format == "json":
-        say_json(workers)
-    elif args.format == "markdown":
-        from failwell.apps.cli.tables import markdown_table
-
-        say("\n".join(markdown_table(COLUMNS, [row(one) for one in workers])))
-    elif workers:
-        from failwell.apps.cli.tables import text_table
-
-        say("\n".join(text_table(COLUMNS, [row(one) for one in workers], args)))
-    else:
-        import sys
-
-        told = (
-            "nobody runs jobs here; `failwell workers run` does"
-            if seen is None
-            else "no worker was needed yet"
-        )
-        print(told, file=sys.stderr)
+    empty = (
+        "no process runs jobs; `failwell workers run` does" if seen is None else "no worker was needed yet"
+    )
+    objects = [{**worker, "status": worker["state"]} for worker in workers]
+    print_table(args, COLUMNS, [row(worker) for worker in workers], objects, empty)
     return Exit.DONE
 
 
 def look(args: Namespace) -> dict[str, Any] | None:
-    """What the process that runs the jobs shows of itself; `None` where nobody does."""
-    from failwell.apps.cli.jobs.jobs_find import jobs_of
+    """What the host of the jobs publishes about itself; `None` where there is none."""
+    from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.jobs.snapshot import read_picture
 
-    with jobs_of(args) as desk:
+    with job_queue(args) as desk:
         if desk is None or not desk.store.is_hosted():
             return None
         return read_picture(desk.store.folder)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.jobs.submit import aside
+from failwell.apps.cli.output import print_aside
 
 if TYPE_CHECKING:
     from failwell.jobs.queue.entry import Entry
@@ -45,14 +45,14 @@ class Shift:
                 except TimeoutError:
                     continue
 
-    def told_end(self) -> Exit:
+    def print_end(self) -> Exit:
         """Say what was left, if anything was, and how to go on with it."""
         if not self._stuck:
             return Exit.DONE
         number = sum(self._stuck.values())
         jobs = "1 job is" if number == 1 else f"{number:,} jobs are"
         whose = "; ".join(f"{self._words[one]} ({many:,})" for one, many in sorted(self._stuck.items()))
-        aside(self._args, f"{jobs} left, and none of them can run: {whose}")
+        print_aside(self._args, f"{jobs} left, and none of them can run: {whose}")
         return Exit.WAITING
 
     def _greet(self, jobs: "Runtime") -> None:
@@ -60,9 +60,9 @@ class Shift:
         names = shelf.names()
         shown = [name if shelf.is_enabled(name) else f"{name} (disabled)" for name in names[:_SHOWN]]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        able = ", ".join(shown) + more if names else "none; `failwell capability add FILE` registers one"
+        able = ", ".join(shown) + more if names else "none; `failwell capabilities add FILE` registers one"
         end = "once no job is left" if self._args.until_empty else "with Ctrl-C"
-        aside(
+        print_aside(
             self._args,
             f"process {os.getpid()} runs the jobs of {shelf.folder}, {self._lanes} at a time; it ends {end}\n"
             f"capabilities: {able}",
@@ -86,11 +86,11 @@ class Shift:
             self._told.discard(instance)
             return True
         if station is None:
-            words = f"`{instance}` is not registered; `failwell capability add FILE` registers it"
+            words = f"`{instance}` is not registered; `failwell capabilities add FILE` registers it"
         else:
-            words = f"`{instance}` is disabled; `failwell capability enable {instance}` lets it work"
+            words = f"`{instance}` is disabled; `failwell capabilities enable {instance}` lets it work"
         self._words[instance] = words
         if instance not in self._told:
             self._told.add(instance)
-            aside(self._args, f"jobs wait that cannot run: {words}")
+            print_aside(self._args, f"jobs wait that cannot run: {words}")
         return False

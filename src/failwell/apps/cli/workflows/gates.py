@@ -1,53 +1,26 @@
-"""`failwell gate`: list the questions that runs wait with, and answer them."""
+"""`failwell gates`: list and answer pending gates."""
 
 import json
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import add_store, find_run, journal
-
-if TYPE_CHECKING:
-    from failwell.journal.store import Run, Store
-
-_ACTIONS = ("list", "respond")
+from failwell.apps.cli.output import markdown_table, print_json, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.workflows.runs import find_run, journal
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what can be done with gates."""
-    parser.usage = (
-        "%(prog)s [list] [RUN] [options]\n"
-        "       %(prog)s respond RUN GATE VALUE [--comment TEXT] [--payload JSON] [options]"
-    )
-    parser.add_argument(
-        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
-    )
-    parser.add_argument("run", nargs="?", metavar="RUN", help="an id, the beginning of one, or `last`")
-    parser.add_argument("gate", nargs="?", metavar="GATE", help="the gate, as `gate list` names it")
-    parser.add_argument("value", nargs="?", metavar="VALUE", help="the chosen option's value")
-    parser.add_argument("--comment", default="", metavar="TEXT", help="a remark that is kept with the answer")
-    parser.add_argument(
-        "--payload", metavar="JSON", help="more input, or the answers of a questions step by id"
-    )
-    parser.add_argument("--by", metavar="NAME", help="who answers (default: the user)")
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filter."""
+    add_name(parser, "run", optional=True)
     add_store(parser)
-    parser.epilog = "An answer to a run that nobody drives is kept, and counts when the run is resumed."
 
 
-def run(args: Namespace) -> int:
-    """List or respond."""
-    if args.action == "list":
-        return _list(args)
-    missing = next((name for name in ("run", "gate", "value") if getattr(args, name) is None), None)
-    if missing is not None:
-        raise wrong(f"missing {missing.upper()}", see="failwell gate --help")
-    return _respond(args)
+def run_list(args: Namespace) -> int:
+    """List the gates of one run, or of all that have not ended."""
+    from failwell.workflows.gates import pending_gates
 
-
-def _list(args: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     with journal(args) as store:
         if store is not None:
@@ -56,112 +29,83 @@ def _list(args: Namespace) -> int:
                 if args.run
                 else store.runs(statuses=("waiting", "running", "interrupted", "parked"))
             )
-            rows = [row for one in runs for row in _open(store, one)]
-    if args.format == JSON:
-        say_json(rows)
-    elif args.format == MARKDOWN:
-        lines = [
-            f"| {row['run']} | {row['id']} | {row['prompt']} | {', '.join(row['values'])} |" for row in rows
-        ]
-        say("\n".join(["| run | gate | asks | answers |", "| --- | --- | --- | --- |", *lines]))
+            rows = [gate.to_dict() for run in runs for gate in pending_gates(store, run.id)]
+    if args.format == "json":
+        print_json(rows)
+    elif args.format == "markdown":
+        cells = [(row["run"], row["id"], row["prompt"], ", ".join(row["values"])) for row in rows]
+        print_text("\n".join(markdown_table(("run", "gate", "prompt", "answers"), cells)))
     else:
         lines = [line for row in rows for line in _lines(row)]
-        say("\n".join(lines) or "no gate is open")
+        print_text("\n".join(lines) or "no gate is pending")
     return Exit.DONE
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
     """One gate, and below it the questions that `--payload` answers by id."""
-    first = f"{row['run']}  {row['id']}  {row['prompt']}  [{' | '.join(row['values'])}]"
-    below: list[str] = []
-    for one in row["questions"]:
-        choices = f"  [{' | '.join(one['choices'])}]" if one.get("choices") else ""
-        must = "  (required)" if one.get("required") and one.get("default") is None else ""
-        below.append(f"  {one['id']}: {one['text']}{choices}{must}")
-    return [first, *below]
+    from failwell.delivery.plain import one_line
+
+    first = (row["run"], row["id"], row["prompt"], f"[{' | '.join(row['values'])}]")
+    lines = ["  ".join(map(one_line, first))]
+    for question in row["questions"]:
+        parts = [f"{question['id']}: {question['text']}"]
+        if question.get("choices"):
+            parts.append(f"[{' | '.join(question['choices'])}]")
+        if question.get("required") and question.get("default") is None:
+            parts.append("(required)")
+        lines.append("  " + "  ".join(map(one_line, parts)))
+    return lines
 
 
-def _open(store: "Store", one: "Run") -> list[dict[str, Any]]:
-    from failwell.workflow.run.control import answers_of, gates_in
-    from failwell.workflow.run.restoring import restored
-
-    return [
-        {
-            "id": gate,
-            "run": one.id,
-            "type": question.get("type"),
-            "prompt": question.get("prompt", ""),
-            "values": answers_of(question),
-            "questions": question.get("questions", []),
-            "assignee": question.get("assignee"),
-            "answered": "answer" in question,
-        }
-        for gate, question in gates_in(restored(store, one.id).tasks.values()).items()
-    ]
+def add_answer_options(parser: ArgumentParser) -> None:
+    """Declare the gate and the answer."""
+    add_name(parser, "run")
+    parser.add_argument("gate", metavar="GATE", help="the gate, as `failwell gates list` names it")
+    parser.add_argument("value", metavar="VALUE", help="the value of the chosen option")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="a comment recorded with the answer")
+    parser.add_argument(
+        "--payload", metavar="JSON", help="more input, or the answers of a questions node by id"
+    )
+    parser.add_argument("--by", metavar="NAME", help="who answers (default: the user)")
+    add_store(parser)
+    parser.epilog = "If no process drives the run, the answer is recorded and counts when the run is resumed."
 
 
-def _respond(args: Namespace) -> int:
-    from failwell.apps.cli.workflows.terminal import whoever
-    from failwell.journal.folder import run_folder, state_folder
-    from failwell.workflow.run.control import say as say_to
+def run_answer(args: Namespace) -> int:
+    """Answer a gate."""
+    from failwell.apps.cli.workflows.terminal import user_name
+    from failwell.workflows.gates import GateRefused, answer
 
-    answer: dict[str, Any] = {
-        "gate": args.gate,
-        "decision": args.value,
-        "by": args.by or whoever(),
-        "comment": args.comment,
-    }
-    if args.payload is not None:
-        answer["payload"] = _payload(args.payload)
+    payload = None if args.payload is None else _payload(args.payload)
     with journal(args) as store:
-        found = find_run(store, args.run)
+        run = find_run(store, args.run)
         assert store is not None
-        reply = say_to(run_folder(state_folder(args.store), found.id), {"do": "answer", **answer})
-        if reply is None:
-            _keep(store, found, answer)
-            told = {
-                "id": args.gate,
-                "run": found.id,
-                "decision": args.value,
-                "next": f"failwell resume {found.id}",
-            }
-        elif not reply["ok"]:
-            raise wrong(reply["error"], see=f"failwell gate list {found.id}")
-        else:
-            told = {"id": args.gate, "run": found.id, "decision": args.value}
-    if args.format == JSON:
-        say_json(told)
+        try:
+            is_live = answer(
+                store,
+                run.id,
+                args.gate,
+                args.value,
+                by=args.by or user_name(),
+                comment=args.comment,
+                payload=payload,
+            )
+        except GateRefused as refused:
+            raise usage_error(refused.summary(), see=f"failwell gates list {run.id}") from None
+    data = {"id": args.gate, "run": run.id, "decision": args.value}
+    if not is_live:
+        data["next"] = f"failwell resume {run.id}"
+    if args.format == "json":
+        print_json(data)
     else:
-        say(f"answered `{args.gate}` of run {told['run']} with `{args.value}`")
-        if "next" in told:
-            say(f"next: {told['next']}")
+        print_text(f"answered `{args.gate}` of run {run.id} with `{args.value}`")
+        if not is_live:
+            print_text(f"next: {data['next']}")
     return Exit.DONE
-
-
-def _keep(store: "Store", found: "Run", answer: dict[str, Any]) -> None:
-    """Record the answer for whoever resumes the run."""
-    from failwell.runtime.clock import SYSTEM_CLOCK
-    from failwell.workflow.run.control import gates_in, refusal
-    from failwell.workflow.run.restoring import restored
-
-    with store.lock(found.id):
-        tasks = restored(store, found.id).tasks.values()
-        problem = refusal(gates_in(tasks), answer["gate"], answer["decision"], answer.get("payload"))
-        if problem is not None:
-            raise wrong(problem, see=f"failwell gate list {found.id}")
-        task = next(one for one in tasks if one.gate == answer["gate"])
-        data = {
-            "path": task.path,
-            "gate": answer["gate"],
-            "decision": answer["decision"],
-            "decided_by": answer["by"],
-        }
-        data |= {name: answer[name] for name in ("payload", "comment") if answer.get(name)}
-        store.append(found.id, [("human_gate:answered", SYSTEM_CLOCK.now().timestamp(), data)])
 
 
 def _payload(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise wrong(f"`--payload` is not JSON: {error}", see="failwell gate --help") from None
+        raise usage_error(f"`--payload` is not JSON: {error}", see="failwell gates answer --help") from None

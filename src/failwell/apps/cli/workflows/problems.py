@@ -1,4 +1,4 @@
-"""What is said when a workflow file has mistakes: all of them, on stderr, in the format that was asked for."""
+"""Prints every mistake of a workflow file on stderr, in the format of errors."""
 
 import sys
 from argparse import Namespace
@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import error_format
+from failwell.apps.cli.records import counted
 from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
@@ -16,13 +18,13 @@ class WorkflowRefused(Fault, kind="validation.config_invalid"):
     """A workflow file has mistakes, so nothing was run."""
 
 
-def refuse(mistakes: Sequence[Mistake], args: Namespace) -> int:
+def print_problems(mistakes: Sequence[Mistake], args: Namespace) -> int:
     """Print every mistake and return the exit code. Nothing goes to stdout."""
-    print(refusal(mistakes, getattr(args, "error_format", args.format)), file=sys.stderr, flush=True)
-    return Exit.ASKED_WRONGLY
+    print(render_problems(mistakes, error_format(args)), file=sys.stderr, flush=True)
+    return Exit.INVALID_USAGE
 
 
-def refusal(mistakes: Sequence[Mistake], form: str) -> str:
+def render_problems(mistakes: Sequence[Mistake], form: str) -> str:
     """Every mistake, and how many there are, as text, Markdown or one JSON object."""
     if form not in (JSON, MARKDOWN):
         return f"{render(mistakes)}\n\n{tally(mistakes)}"
@@ -52,8 +54,3 @@ def tally(mistakes: Collection[Mistake]) -> str:
     files = {mistake.place.file for mistake in mistakes if mistake.place is not None}
     where = f" in {counted(len(files), 'file')}" if len(files) > 1 else ""
     return f"{' and '.join(parts) or 'no mistakes'}{where}"
-
-
-def counted(number: int, word: str) -> str:
-    """`3 errors`, `1 error`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

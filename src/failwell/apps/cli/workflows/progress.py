@@ -1,73 +1,79 @@
-"""Shows on stderr how a run goes: a live tree on a terminal, one line for each fact elsewhere."""
+"""Shows a run on stderr: a live tree on a terminal, one line for each event elsewhere."""
 
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from failwell.apps.cli.output import is_terminal
 from failwell.apps.cli.workflows.progress_model import Model, Row
 from failwell.journal.event import Event
 
 
-class Silent:
-    """Says nothing."""
+class Progress(Protocol):
+    """Shows the events of a run."""
 
-    def heard(self, event: Event) -> None:
-        """Hear one fact."""
-
-    def noted(self, kind: str, data: dict[str, Any]) -> None:
-        """Hear what is not worth a place in the journal."""
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        ...
 
     def pause(self) -> None:
-        """Make room for a question."""
+        """Stop drawing, so that a question can be asked."""
+        ...
 
-    def go_on(self) -> None:
-        """The question was answered."""
+    def resume(self) -> None:
+        """Draw again."""
+        ...
 
 
 @contextmanager
-def progress(args: Namespace) -> Generator[Silent]:
-    """Whoever tells people about the run, for as long as it goes on."""
-    wanted = "none" if args.quiet or args.silent else args.progress
-    if wanted == "auto":
-        wanted = "live" if _is_lively(args) else "plain"
-    if wanted == "live":
+def progress(args: Namespace) -> Generator[Progress | None]:
+    """What shows the run on stderr while it goes on; `None` where nothing is to be shown."""
+    style = "none" if args.quiet or args.silent else args.progress
+    if style == "auto":
+        style = "live" if _is_interactive(args) else "plain"
+    if style == "live":
         from failwell.apps.cli.workflows.progress_live import Live
 
         with Live(args) as live:
             yield live
     else:
-        yield Plain() if wanted == "plain" else Silent()
+        yield PlainProgress() if style == "plain" else None
 
 
-def _is_lively(args: Namespace) -> bool:
+def _is_interactive(args: Namespace) -> bool:
     return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not getattr(args, "agent", False)
 
 
-class Plain(Silent):
-    """One line for each fact that a person would want to read later."""
+class PlainProgress:
+    """Prints one line for each event that a person may want to read later."""
 
     def __init__(self) -> None:
         self._model = Model()
 
-    def heard(self, event: Event) -> None:
-        """Tell one fact."""
-        row = self._model.hear(event)
+    def show(self, event: Event) -> None:
+        """Print the line of one event, if it has one."""
+        row = self._model.apply(event)
         line = line_of(self._model, event, row)
         if line:
             print(line, file=sys.stderr, flush=True)
 
+    def pause(self) -> None:
+        """Nothing is drawn between two lines."""
+
+    def resume(self) -> None:
+        """Nothing is drawn between two lines."""
+
 
 def line_of(model: Model, event: Event, row: Row | None) -> str | None:
-    """The words for one fact, or `None` if it is not worth a line."""
+    """The line for one event, or `None` if it has none."""
     data: Any = event.data
     if event.type == "run:started":
         return f"run {model.run} of {model.workflow}"
     if event.type in ("run:completed", "run:failed", "run:cancelled"):
-        # The run's own sum: what was spent before a resume was not heard here.
+        # The run's own sum: it includes what was spent before a resume.
         usage: dict[str, Any] = data.get("usage") or {}
         spent = usage.get("cost_usd") or model.spent
         cost = f", {spent:.4f} USD" if spent else ""
@@ -76,13 +82,13 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
         return f"budget: {data['spent_usd']:.2f} of {data['limit_usd']:.2f} USD are spent"
     if row is None or row.type == "set":
         return None
-    words = _WORDS.get(event.type)
-    return None if words is None else f"{row.path}: {words(row, data)}"
+    phrase = _PHRASES.get(event.type)
+    return None if phrase is None else f"{row.path}: {phrase(row, data)}"
 
 
 def _retrying(row: Row, data: Any) -> str:
     reason = "blocked until its time" if data.get("by") == "parking" else f"again in {span(data['delay'])}"
-    return f"failed with {row.words} (attempt {row.attempt}); {reason}"
+    return f"failed with {row.text} (attempt {row.attempt}); {reason}"
 
 
 def _started(row: Row, _data: Any) -> str:
@@ -94,7 +100,7 @@ def _done(row: Row, _data: Any) -> str:
 
 
 def _failed(row: Row, _data: Any) -> str:
-    return f"failed with {row.words}"
+    return f"failed with {row.text}"
 
 
 def _waits(_row: Row, data: Any) -> str:
@@ -102,14 +108,14 @@ def _waits(_row: Row, data: Any) -> str:
 
 
 def _skipped(row: Row, _data: Any) -> str:
-    return f"skipped ({row.words})"
+    return f"skipped ({row.text})"
 
 
 def _asks(row: Row, _data: Any) -> str:
-    return f"asks: {row.words}"
+    return f"asks: {row.text}"
 
 
-_WORDS: dict[str, Callable[[Row, Any], str]] = {
+_PHRASES: dict[str, Callable[[Row, Any], str]] = {
     "node:started": _started,
     "node:completed": _done,
     "node:failed": _failed,
@@ -121,7 +127,7 @@ _WORDS: dict[str, Callable[[Row, Any], str]] = {
 
 
 def span(seconds: float) -> str:
-    """A time as people say it."""
+    """A duration in one or two units."""
     if seconds < 1:
         return f"{max(seconds, 0.0) * 1000:.0f} ms"
     if seconds < 120:

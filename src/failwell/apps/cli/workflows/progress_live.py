@@ -4,7 +4,7 @@ import sys
 from argparse import Namespace
 from typing import Any, Self
 
-from failwell.apps.cli.workflows.progress import Silent, span
+from failwell.apps.cli.workflows.progress import span
 from failwell.apps.cli.workflows.progress_model import Model, Row
 from failwell.journal.event import Event
 from failwell.runtime.clock import SYSTEM_CLOCK
@@ -21,7 +21,7 @@ _MARKS = {
 _PER_SECOND = 8
 
 
-class Live(Silent):
+class Live:
     """Draws the tree a few times a second; the last state stays on the screen."""
 
     def __init__(self, args: Namespace) -> None:
@@ -52,15 +52,15 @@ class Live(Silent):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def heard(self, event: Event) -> None:
-        """Take one fact in; it is drawn with the next picture."""
-        self._model.hear(event)
+    def show(self, event: Event) -> None:
+        """Apply one event; it is drawn with the next frame."""
+        self._model.apply(event)
 
     def pause(self) -> None:
         """Stop drawing, so that a question can be asked."""
         self._live.stop()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Draw again."""
         self._live.start()
 
@@ -72,7 +72,7 @@ class Live(Silent):
         model = self._model
         rows = list(model.rows.values())
         room = max(6, self._console.height - 4)
-        shown = rows if len(rows) <= room else _most_telling(rows, room)
+        shown = rows if len(rows) <= room else _most_important(rows, room)
         head = Text()
         head.append(f"{model.workflow or 'workflow'} ", style="bold")
         head.append(f"{model.run}  {model.state}", style="dim")
@@ -87,7 +87,7 @@ class Live(Silent):
         return Group(head, *lines)
 
 
-def _most_telling(rows: list[Row], room: int) -> list[Row]:
+def _most_important(rows: list[Row], room: int) -> list[Row]:
     """What is at work and what failed comes first; the order stays that of the run."""
     ranks = {"running": 0, "asks": 0, "retrying": 0, "waiting": 0, "failed": 1, "skipped": 3, "done": 2}
     ordered = sorted(range(len(rows)), key=lambda index: (ranks.get(rows[index].state, 3), -index))[:room]
@@ -112,7 +112,7 @@ def _line(row: Row, now: float) -> Any:
         line.append(f"  attempt {row.attempt}", style="yellow")
     if row.until is not None and row.state in ("retrying", "waiting"):
         line.append(f"  in {span(row.until - now)}", style="yellow")
-    if row.words and row.state != "done":
-        line.append(f"  {row.words}", style=style)
+    if row.text and row.state != "done":
+        line.append(f"  {row.text}", style=style)
     line.append(f"  {span((row.ended or now) - row.started)}", style="dim")
     return line

@@ -1,6 +1,6 @@
-"""What a person wants to know of a run while it goes on, folded from its events.
+"""The progress of a run, folded from its events.
 
-Of a loop with ten thousand items only the ones at work are kept; the others are counted.
+Of a loop with ten thousand items only the running ones are kept; the others are counted.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Row:
     started: float = 0.0
     ended: float | None = None
     until: float | None = None
-    words: str = ""
+    text: str = ""
     """The kind of its failure, why it was skipped, what it asks."""
     item: str | None = None
     total: int | None = None
@@ -51,8 +51,8 @@ class Model:
     hidden: int = 0
     """Nodes that ended and are no longer shown."""
 
-    def hear(self, event: Event) -> Row | None:
-        """Take an event in; the row that changed comes back."""
+    def apply(self, event: Event) -> Row | None:
+        """Apply an event and return the row that changed."""
         data: Any = event.data
         row = self.rows.get(data.get("path", ""))
         match event.type:
@@ -64,19 +64,19 @@ class Model:
                 self._end(event, row)
             case "node:retrying" if row is not None:
                 row.state, row.until = "retrying", data["until"]
-                row.words = data["failure"]["envelope"]["kind"]
+                row.text = data["failure"]["envelope"]["kind"]
                 self._spend(data)
             case "node:waiting" if row is not None:
                 row.state, row.until = "waiting", data["until"]
             case "human_gate:paused" if row is not None:
-                row.state, row.words = "asks", data.get("prompt", "")
+                row.state, row.text = "asks", data.get("prompt", "")
             case "human_gate:resumed" if row is not None:
-                row.state, row.words = "running", data["decision"]
+                row.state, row.text = "running", data["decision"]
             case "group:started" if row is not None:
                 row.total = len(data["keys"])
             case "node:skipped":
                 row = Row(data["path"], data["node"], "", "skipped", started=event.at, ended=event.at)
-                row.words = data["reason"]
+                row.text = data["reason"]
                 self.rows[row.path] = row
             case "run:completed" | "run:failed" | "run:cancelled" | "run:cancelling":
                 self.state = event.type.removeprefix("run:")
@@ -101,7 +101,7 @@ class Model:
             return
         well = event.type == "node:completed"
         row.state, row.ended = "done" if well else "failed", event.at
-        row.words = "" if well else data["failure"]["envelope"]["kind"]
+        row.text = "" if well else data["failure"]["envelope"]["kind"]
         above = self.rows.get(_above(row.path))
         if above is not None and above.total is not None:
             above.done += well

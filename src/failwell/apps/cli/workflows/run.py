@@ -1,43 +1,134 @@
-"""`failwell run`: run a workflow file, show how it goes, and print what it puts out."""
+"""`failwell run` and `failwell resume`: run a workflow, show its progress, and print its result."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from failwell.apps.cli.workflows.run_options import add_running, inputs_of, pairs_of
+from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import print_json
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
     from failwell.workflow.run.launch import Settings
     from failwell.workflow.run.world import Ended
 
+PROGRESS = ("auto", "live", "plain", "none")
+
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare what to run and with what."""
-    parser.usage = "%(prog)s WORKFLOW [-i NAME=VALUE ...] [options]"
     parser.add_argument("workflow", metavar="WORKFLOW", help="a workflow file")
-    parser.add_argument("--run-id", metavar="ID", help="the run's name (default: a new one)")
+    parser.add_argument("--run-id", metavar="ID", help="the id of the run (default: a new one)")
     parser.add_argument(
-        "-m", "--metadata", action="append", default=[], metavar="NAME=VALUE", help="a note kept with the run"
+        "-m",
+        "--metadata",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a note recorded with the run",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="check the file and the inputs, and run nothing"
     )
-    add_running(parser)
-    parser.epilog = "The result goes to stdout as JSON, everything else to stderr. Exit code 3: an error that no route took."
+    add_run_options(parser)
+    parser.epilog = (
+        "The result goes to stdout as JSON, everything else to stderr. "
+        "Exit code 3: a typed error that no route handled."
+    )
+
+
+def add_run_options(parser: ArgumentParser) -> None:
+    """Declare what `run` and `resume` share."""
+    parser.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an input: JSON, a number, true/false/null, or text; `@FILE` reads the text of a file",
+    )
+    parser.add_argument(
+        "--progress", choices=PROGRESS, default="auto", help="what to show on stderr (default: auto)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="--progress none")
+    parser.add_argument("--silent", action="store_true", help="print only the result and errors")
+    parser.add_argument(
+        "--no-input", action="store_true", help="never ask at the terminal; gates wait to be answered"
+    )
+    parser.add_argument("--skip-gates", action="store_true", help="answer every gate with its first option")
+    parser.add_argument(
+        "--wait", action="store_true", help="wait for answers and times, instead of leaving with exit code 4"
+    )
+    parser.add_argument(
+        "--allow-outside", action="store_true", help="let the file include files outside its project"
+    )
+    add_store(parser)
+    parser.add_argument(
+        "--durability",
+        choices=("normal", "full"),
+        default="normal",
+        help="full: every record reaches the disk before anything follows from it",
+    )
 
 
 def run(args: Namespace) -> int:
-    """Run it."""
-    inputs = inputs_of(args)
-    metadata = pairs_of(args, "metadata")
+    """Run the workflow."""
+    inputs = read_inputs(args)
+    metadata = read_pairs(args, "metadata")
     if args.dry_run:
-        from failwell.apps.cli.workflows.run_dry import dry_run
-
-        return dry_run(args, inputs)
-    from failwell.apps.cli.workflows.run_command import Conductor
+        return _dry_run(args, inputs)
+    from failwell.apps.cli.workflows.run_command import RunCommand
 
     async def work(settings: "Settings") -> "Ended":
         from failwell.workflow.run.launch import start
 
         return await start(args.workflow, inputs, settings, run=args.run_id, metadata=metadata)
 
-    return Conductor(args).conduct(work)
+    return RunCommand(args).execute(work)
+
+
+def read_inputs(args: Namespace) -> dict[str, Any]:
+    """The values of `--input`; each is converted to the type that the workflow declares."""
+    from failwell.workflow.template.coerce import TypedText
+
+    see = f"failwell {args.command} --help"
+    inputs: dict[str, Any] = {}
+    for name, value in _pairs(args, "input"):
+        if value.startswith("@"):
+            from failwell.apps.cli.text_file import text_of
+
+            # As the shell's $(cat FILE): the newline that editors add is no part of a token.
+            value = text_of(value[1:], f"input `{name}`", see).removesuffix("\n")  # noqa: PLW2901
+        inputs[name] = TypedText(value)
+    return inputs
+
+
+def read_pairs(args: Namespace, option: str) -> dict[str, str]:
+    """The NAME=VALUE pairs of an option, as text."""
+    return dict(_pairs(args, option))
+
+
+def _pairs(args: Namespace, option: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for text in getattr(args, option):
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise usage_error(f"`--{option} {text}` is not NAME=VALUE", see=f"failwell {args.command} --help")
+        pairs.append((name, value))
+    return pairs
+
+
+def _dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
+    """Check the file and the inputs, and print what would run."""
+    from failwell.workflows.api import dry_run
+
+    plan, values, problems = dry_run(args.workflow, inputs, allow_outside=args.allow_outside)
+    if plan is None:
+        from failwell.apps.cli.workflows.problems import print_problems
+
+        return print_problems(problems, args)
+    shown = {name: "(secret)" if plan.inputs[name].secret else value for name, value in values.items()}
+    nodes = [{"id": node.name, "type": node.type} for node in plan.nodes.values()]
+    print_json({"workflow": plan.name, "entry": plan.entry, "inputs": shown, "nodes": nodes})
+    return Exit.DONE

@@ -1,6 +1,5 @@
-"""Runs a workflow from the command line to its end: signals, progress, the result, the exit code."""
+"""Runs a workflow from the command line: signals, progress, the result, the exit code."""
 
-import os
 import signal
 import sys
 from argparse import Namespace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from failwell.apps.cli.workflows.progress import Progress
     from failwell.workflow.run.driver import Driver
     from failwell.workflow.run.launch import Settings
     from failwell.workflow.run.world import Ended
@@ -18,8 +18,8 @@ Work = Callable[["Settings"], Awaitable["Ended"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Conductor:
-    """One command's run: who watches it, who answers for it, who stops it."""
+class RunCommand:
+    """One `run` or `resume`: its settings, its progress, and what a signal does to it."""
 
     def __init__(self, args: Namespace) -> None:
         self.args = args
@@ -29,29 +29,29 @@ class Conductor:
         self._main: Any = None
         self._loop: Any = None
 
-    def conduct(self, work: Work) -> int:
-        """Do `work` with the settings that were asked for, and say how it ended."""
+    def execute(self, work: Work) -> int:
+        """Do `work` with the settings of the command line, print its end, and return the exit code."""
         from asyncio import run
 
         from failwell.workflow.run.faults import WorkflowInvalid
 
         try:
-            ended = run(self._conduct(work))
+            ended = run(self._execute(work))
         except WorkflowInvalid as invalid:
-            from failwell.apps.cli.workflows.problems import refuse
+            from failwell.apps.cli.workflows.problems import print_problems
 
-            return refuse(invalid.mistakes, self.args)
-        from failwell.apps.cli.workflows.run_result import tell_end
+            return print_problems(invalid.mistakes, self.args)
+        from failwell.apps.cli.workflows.run_result import print_end
 
-        return tell_end(ended, self.run, self.args, was_interrupted=self.was_interrupted)
+        return print_end(ended, self.run, self.args, was_interrupted=self.was_interrupted)
 
-    async def _conduct(self, work: Work) -> "Ended":
+    async def _execute(self, work: Work) -> "Ended":
         from asyncio import current_task, get_running_loop
 
         self._main, self._loop = current_task(), get_running_loop()
-        heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        for number in heard:
-            # What the caller ignores stays ignored: `nohup` means it.
+        # A signal that the caller ignores stays ignored, as under `nohup`.
+        signals = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in signals:
             self._loop.add_signal_handler(number, self._interrupt, number)
         from failwell.apps.cli.workflows.progress import progress
 
@@ -61,43 +61,37 @@ class Conductor:
                 return await work(settings)
             finally:
                 settings.store.close()
-                for number in heard:
+                for number in signals:
                     self._loop.remove_signal_handler(number)
 
-    def _settings(self, shown: Any) -> "Settings":
-        from failwell.apps.cli.job_nodes import JobNodes
-        from failwell.journal.folder import state_folder
-        from failwell.journal.sqlite.runs import SqliteStore
-        from failwell.workflow.run.launch import Settings
-        from failwell.workflow.run.script import ScriptExecutor
+    def _settings(self, shown: "Progress | None") -> "Settings":
+        from failwell.apps.cli.warning_lines import warnings_as_lines
+        from failwell.workflows.api import local_settings
 
         args = self.args
-        folder = state_folder(args.store)
-        return Settings(
-            store=SqliteStore(folder, durability=args.durability),
-            folder=folder,
-            executors={"script": ScriptExecutor(), "job": JobNodes(folder)},
-            environ=os.environ,
+        return local_settings(
+            args.store,
+            on_event=None if shown is None else shown.show,
+            on_gate=self._gate_answers(shown),
+            wait=args.wait,
             allow_outside=args.allow_outside,
-            watchers=(shown.heard,),
-            notes=shown.noted,
-            stays=args.wait,
-            asker=self._asker(shown),
+            durability=args.durability,
             around=self._around,
+            while_hosting=warnings_as_lines,
         )
 
-    def _asker(self, shown: Any) -> Any:
-        from failwell.apps.cli.workflows import terminal as gates
+    def _gate_answers(self, shown: "Progress | None") -> Any:
+        from failwell.apps.cli.workflows import terminal
 
         if self.args.skip_gates:
-            return gates.first_option
-        if self.args.no_input or not gates.can_ask():
+            return terminal.first_option
+        if self.args.no_input or not terminal.can_ask():
             return None
-        return gates.Terminal(shown.pause, shown.go_on).ask
+        return terminal.Terminal(shown).ask
 
     @asynccontextmanager
     async def _around(self, driver: "Driver", run: str, folder: Path) -> AsyncGenerator[None]:
-        """While the run goes on, others can knock at its door."""
+        """Let other processes answer gates and stop the run while it goes on."""
         from failwell.workflow.run.control import listening
 
         self._driver, self.run = driver, run
@@ -105,7 +99,7 @@ class Conductor:
             yield
 
     def _interrupt(self, number: int) -> None:
-        """The first time the run is asked to end; the second time it is ended."""
+        """The first signal cancels the run; the second ends it at once."""
         from failwell.workflow.machine.protocol import Cancel
 
         name = signal.Signals(number).name

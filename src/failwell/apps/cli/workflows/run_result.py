@@ -1,4 +1,4 @@
-"""How a run's end is told: its result on stdout, anything else on stderr, and the exit code."""
+"""Prints the end of a run: its result on stdout, anything else on stderr; and chooses the exit code."""
 
 import os
 import sys
@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import is_terminal, say
+from failwell.apps.cli.output import error_format, is_terminal, print_text
 
 if TYPE_CHECKING:
     from failwell.workflow.failure import Failure
     from failwell.workflow.run.world import Ended
 
 
-def tell_end(ended: "Ended", run: str, args: Namespace, *, was_interrupted: bool) -> int:
-    """Print what came of a run."""
+def print_end(ended: "Ended", run: str, args: Namespace, *, was_interrupted: bool) -> int:
+    """Print the end of a run and return the exit code."""
     if ended.status == "completed":
-        say(_result(ended.outputs, args.format))
+        print_text(_result(ended.outputs, args.format))
         return Exit.DONE
     if ended.status == "waiting":
-        _tell(_waiting(ended, run), args)
+        _print_message(_waiting(ended, run), args)
         return Exit.WAITING
     if ended.status == "cancelled":
-        _tell({"message": f"run {run} was cancelled", "next": f"failwell resume {run}", "run": run}, args)
+        _print_message(
+            {"message": f"run {run} was cancelled", "next": f"failwell resume {run}", "run": run}, args
+        )
         return Exit.INTERRUPTED if was_interrupted else Exit.FAILED
     return _failed(ended, run, args)
 
@@ -35,39 +37,39 @@ def _result(outputs: Any, form: str) -> str:
     # Plain ASCII: the result must survive whatever encoding the next program reads with.
     if form != MARKDOWN or not isinstance(outputs, dict):
         return dumps(outputs, indent=2)
-    told = cast("Mapping[str, Any]", outputs)
+    values = cast("Mapping[str, Any]", outputs)
     rows: list[str] = []
-    for name, value in told.items():
+    for name, value in values.items():
         text = value if isinstance(value, str) else dumps(value)
         rows.append(f"| {name} | {text.strip().replace('|', '&#124;').replace(chr(10), '<br>')} |")
     return "\n".join(["| output | value |", "| --- | --- |", *rows])
 
 
 def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"message": f"run {run} waits", "run": run, "gates": list(ended.gates)}
+    message: dict[str, Any] = {"message": f"run {run} is waiting", "run": run, "gates": list(ended.gates)}
     if ended.gates:
-        told["message"] = f"run {run} waits for an answer: {', '.join(ended.gates)}"
-        told["next"] = f"failwell gate respond {run} {ended.gates[0]} VALUE"
+        message["message"] = f"run {run} is waiting for an answer: {', '.join(ended.gates)}"
+        message["next"] = f"failwell gates answer {run} {ended.gates[0]} VALUE"
     elif ended.blocked_until is not None:
         until = datetime.fromtimestamp(ended.blocked_until, UTC).isoformat(timespec="seconds")
-        told["message"] = f"run {run} is blocked until {until}"
-        told["blocked_until"] = until
-        told["next"] = f"failwell resume {run}"
-    return told
+        message["message"] = f"run {run} is blocked until {until}"
+        message["blocked_until"] = until
+        message["next"] = f"failwell resume {run}"
+    return message
 
 
 def _failed(ended: "Ended", run: str, args: Namespace) -> int:
-    from failwell.apps.cli.capability_defects import blamed
+    from failwell.apps.cli.error_output import with_capability_defect
 
     assert ended.failure is not None
-    report = blamed(ended.failure.report)
+    report = with_capability_defect(ended.failure.report)
     frames = ended.failure.node_frames
     node = frames[0]["node"] if frames else report.scene.node
     extras: dict[str, Any] = {"run": run, "node": node, "error_type": ended.error_type}
     errors_file = ended.state.metadata.get("errors_file")
     if errors_file:
         extras["errors_file"] = errors_file
-    form = getattr(args, "error_format", args.format)
+    form = error_format(args)
     print(_failure(report, ended.failure, extras, form), file=sys.stderr, flush=True)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
@@ -96,7 +98,7 @@ def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str)
 
 
 def _draw(report: Any) -> bool:
-    """Draw the failure for a person who sits at the terminal; whether there is one."""
+    """Draw the failure as a panel if stderr is a terminal; whether it was drawn."""
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return False
     from rich.console import Console
@@ -112,10 +114,10 @@ def _frame(frame: Mapping[str, Any]) -> str:
     return f"{frame['node']}{item} ({frame['workflow']})"
 
 
-def _tell(told: Mapping[str, Any], args: Namespace) -> None:
-    if getattr(args, "error_format", args.format) == JSON:
-        print(dumps(told), file=sys.stderr, flush=True)
+def _print_message(message: Mapping[str, Any], args: Namespace) -> None:
+    if error_format(args) == JSON:
+        print(dumps(message), file=sys.stderr, flush=True)
         return
-    print(told["message"], file=sys.stderr)
-    if "next" in told:
-        print(f"next: {told['next']}", file=sys.stderr, flush=True)
+    print(message["message"], file=sys.stderr)
+    if "next" in message:
+        print(f"next: {message['next']}", file=sys.stderr, flush=True)

@@ -1,150 +1,112 @@
-"""`failwell runs`: what was run, how each run stands, and what to do next."""
+"""`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import add_store, journal
+from failwell.apps.cli.output import print_json, print_table, print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import (
+    add_filters,
+    add_name,
+    add_prune,
+    add_store,
+    check_prune_filters,
+    counted,
+    find_record,
+    no_record,
+    prune_records,
+)
 
 if TYPE_CHECKING:
-    from failwell.journal.store import Run, Store
+    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.journal.store import PruneResult, Run, Store
 
-_ACTIONS = ("list", "show", "tail", "export", "prune")
-_ONLY_FOR = {
-    "workflow": ("list",),
-    "since": ("list",),
-    "limit": ("list",),
-    "status": ("list", "prune"),
-    "all": ("show",),
-    "after": ("tail", "export"),
-    "output": ("export",),
-    "force": ("export",),
-    "older_than": ("prune",),
-    "keep": ("prune",),
-    "dry_run": ("prune",),
-    "yes": ("prune",),
-}
-_STATUSES = ("running", "waiting", "parked", "interrupted", "completed", "failed", "cancelled")
-_LIMIT = 50
+STATUSES = ("running", "waiting", "parked", "interrupted", "completed", "failed", "cancelled")
 _COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what can be asked about runs."""
-    parser.usage = (
-        "%(prog)s [list] [--status STATUS ...] [--workflow NAME] [--since WHEN] [--limit N] [options]\n"
-        "       %(prog)s show RUN [--all] [options]\n"
-        "       %(prog)s tail RUN [--after SEQ] [options]\n"
-        "       %(prog)s export RUN [--after SEQ] [--output FILE [--force]] [options]\n"
-        "       %(prog)s prune [--older-than SPAN] [--keep N] [--status STATUS ...] [--dry-run | --yes] [options]"
+@contextmanager
+def journal(args: Namespace) -> "Generator[SqliteStore | None]":
+    """The journal for reading; `None` if there is none, and none is created."""
+    from failwell.journal.folder import JOURNAL, state_folder
+
+    folder = state_folder(args.store)
+    if not (folder / JOURNAL).exists():
+        yield None
+        return
+    from failwell.journal.sqlite.runs import SqliteStore
+
+    store = SqliteStore(folder)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def find_run(store: "Store | None", name: str) -> "Run":
+    """The run that `name` means: its id, the only id that begins with it, or `last`.
+
+    Raises:
+        UnknownRun: there is none; the fault names similar ids.
+        Usage: several begin with it.
+    """
+    from failwell.journal.faults import UnknownRun
+
+    if store is None:
+        raise no_record(name, "run", UnknownRun)
+
+    def get(run: str) -> "Run | None":
+        return next((match for match in store.runs(prefix=run) if match.id == run), None)
+
+    return find_record(
+        name,
+        "run",
+        get=get,
+        search=lambda prefix, limit: store.runs(prefix=prefix, limit=limit),
+        unknown=UnknownRun,
     )
-    parser.add_argument(
-        "action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)"
-    )
-    parser.add_argument("run", nargs="?", metavar="RUN", help="an id, the beginning of one, or `last`")
-    parser.add_argument(
-        "--status", action="append", choices=_STATUSES, help="only runs that stand so (may be repeated)"
-    )
+
+
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filters."""
     parser.add_argument("--workflow", metavar="NAME", help="only runs of this workflow")
     parser.add_argument("--since", metavar="WHEN", help="only runs started since: `2h`, or a date")
-    parser.add_argument("--limit", metavar="N", type=int, help=f"list so many at most (default: {_LIMIT})")
-    parser.add_argument("--all", action="store_true", help="show every node, however many there are")
-    parser.add_argument("--after", metavar="SEQ", type=int, help="only events with a higher number")
-    parser.add_argument("--output", metavar="FILE", help="write to this file instead of stdout")
-    parser.add_argument("--force", action="store_true", help="replace the file if there is one")
-    parser.add_argument("--older-than", metavar="SPAN", help="prune runs that ended so long ago: `7d`")
-    parser.add_argument("--keep", metavar="N", type=int, help="never prune the newest N")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be pruned, and prune nothing")
-    parser.add_argument("--yes", action="store_true", help="prune without being asked")
-    add_store(parser)
-    parser.epilog = "try it: failwell runs show last"
+    add_filters(parser, "run", STATUSES)
+    parser.epilog = "example: failwell runs list --status failed --since 24h"
 
 
-def run(args: Namespace) -> int:
-    """Do what is asked."""
-    _check(args)
-    if args.action == "show":
-        from failwell.apps.cli.workflows.runs_show import show
-
-        return show(args)
-    if args.action == "tail":
-        from failwell.apps.cli.workflows.runs_stream import tail
-
-        return tail(args)
-    if args.action == "export":
-        from failwell.apps.cli.workflows.runs_stream import export
-
-        return export(args)
-    if args.action == "prune":
-        from failwell.apps.cli.workflows.runs_prune import prune
-
-        return prune(args)
-    return _list(args)
-
-
-def _check(args: Namespace) -> None:
-    see = "failwell runs --help"
-    for name, actions in _ONLY_FOR.items():
-        if getattr(args, name) not in (None, False) and args.action not in actions:
-            told = " and ".join(f"`failwell runs {action}`" for action in actions)
-            raise wrong(f"`--{name.replace('_', '-')}` is for {told}, not for `{args.action}`", see=see)
-    takes_run = args.action in ("show", "tail", "export")
-    if takes_run and args.run is None:
-        raise wrong(
-            f"`failwell runs {args.action}` needs the id of a run, or `last`", see="failwell runs list"
-        )
-    if not takes_run and args.run is not None:
-        raise wrong(f"unexpected argument `{args.run}`", see=see)
-    for name in ("limit", "keep"):
-        if (getattr(args, name) or 0) < 0:
-            raise wrong(f"`--{name}` cannot be negative", see=see)
-
-
-def _list(args: Namespace) -> int:
-    with journal(args) as store:
-        found = [] if store is None else chosen(store, args)
-    if args.format == "json":
-        say_json([told for _, _, told in found])
-    elif args.format == "markdown":
-        from failwell.apps.cli.tables import markdown_table
-
-        say("\n".join(markdown_table(_COLUMNS, [_row(run, status) for run, status, _ in found])))
-    elif found:
-        from failwell.apps.cli.tables import text_table
-
-        say("\n".join(text_table(_COLUMNS, [_row(run, status) for run, status, _ in found], args)))
-    else:
-        import sys
-
-        told = "no runs are recorded here yet" if store is None else "no recorded run fits"
-        print(told, file=sys.stderr)
-    return Exit.DONE
-
-
-def chosen(store: "Store", args: Namespace) -> "list[tuple[Run, str, dict[str, Any]]]":
-    """The runs that match the filters: each with its status, and as JSON."""
+def run_list(args: Namespace) -> int:
+    """List runs, the newest first."""
     from time import time
 
     from failwell.apps.cli.times import moment
 
-    runs = store.runs(
-        statuses=args.status or (),
-        workflow=args.workflow,
-        since=None if args.since is None else moment(args.since, "--since", time()),
-        limit=_LIMIT if args.limit is None else args.limit,
+    see = "failwell runs list --help"
+    since = None if args.since is None else moment(args.since, "--since", time(), see)
+    with journal(args) as store:
+        found: list[Run] = []
+        if store is not None:
+            found = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
+    print_table(
+        args,
+        _COLUMNS,
+        [_row(run) for run in found],
+        [summary(run) for run in found],
+        "no runs are recorded yet" if store is None else "no recorded run matches",
     )
-    return [(run, run.status, summary(run, run.status)) for run in runs]
+    return Exit.DONE
 
 
-def summary(run: "Run", status: str) -> dict[str, Any]:
+def summary(run: "Run") -> dict[str, Any]:
     """One run as JSON."""
     from failwell.apps.cli.times import iso
 
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "id": run.id,
-        "status": status,
+        "status": run.status,
         "workflow": run.workflow,
         "file": run.file,
         "digest": run.digest,
@@ -158,42 +120,112 @@ def summary(run: "Run", status: str) -> dict[str, Any]:
         "pid": run.pid,
         "host": run.host,
         "metadata": dict(run.metadata),
-        "resume": resume_command(run, status),
+        "resume": resume_command(run),
     }
-    return {name: value for name, value in told.items() if value not in (None, "", {})}
+    return {name: value for name, value in data.items() if value not in (None, "", {})}
 
 
-def resume_command(run: "Run", status: str) -> str | None:
+def resume_command(run: "Run") -> str | None:
     """The command that resumes a run whose process died; one that has no event yet is run again instead."""
-    return f"failwell resume {run.id}" if status == "interrupted" and run.events else None
+    return f"failwell resume {run.id}" if run.status == "interrupted" and run.events else None
 
 
-def what(run: "Run", status: str) -> str:
-    """The most telling thing about a run, in a few words."""
-    from failwell.apps.cli.times import clock
-
-    if status == "waiting":
-        if not run.gates:
-            return "answered; resume it"
-        return f"{run.gates} question{'' if run.gates == 1 else 's'} open"
-    if status == "parked":
-        return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
-    if status == "interrupted":
-        resume = resume_command(run, status)
-        return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
-    where = f" in {run.node}" if run.node else ""
-    return f"{run.kind}{where}" if run.kind else run.message or ""
-
-
-def _row(run: "Run", status: str) -> tuple[str, ...]:
+def _row(run: "Run") -> tuple[str, ...]:
     from failwell.apps.cli.times import clock, lasted
 
     ended = run.updated if run.ended is None else run.ended
     return (
         run.id,
-        status,
+        run.status,
         run.workflow,
         clock(run.started),
         lasted(max(0.0, ended - run.started)),
-        what(run, status),
+        _remark(run),
     )
+
+
+def _remark(run: "Run") -> str:
+    """The most important fact about a run, in a few words."""
+    from failwell.apps.cli.times import clock
+
+    if run.status == "waiting":
+        return f"{counted(run.gates, 'gate')} pending" if run.gates else "answered; resume it"
+    if run.status == "parked":
+        return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
+    if run.status == "interrupted":
+        resume = resume_command(run)
+        return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
+    where = f" in {run.node}" if run.node else ""
+    return f"{run.kind}{where}" if run.kind else run.message or ""
+
+
+def add_cancel_options(parser: ArgumentParser) -> None:
+    """Declare which run."""
+    add_name(parser, "run")
+    parser.add_argument("--reason", default="user", metavar="TEXT", help="why; recorded with the run")
+    add_store(parser)
+    parser.epilog = "What the run has done stays recorded, and it can be resumed."
+
+
+def run_cancel(args: Namespace) -> int:
+    """Stop a running workflow and wait until it has ended."""
+    from failwell.apps.cli.workflows.terminal import user_name
+    from failwell.workflows.gates import NotRunning, cancel
+
+    with journal(args) as store:
+        run = find_run(store, args.run)
+        assert store is not None
+        try:
+            status = cancel(store, run, by=user_name(), reason=args.reason)
+        except NotRunning as error:
+            raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
+    if args.format == "json":
+        print_json({"id": run.id, "status": status})
+    else:
+        print_text(f"run {run.id} has ended: {status}")
+    return Exit.DONE
+
+
+def add_prune_options(parser: ArgumentParser) -> None:
+    """Declare which runs may be deleted."""
+    add_prune(parser, "run", STATUSES, "7d")
+    parser.epilog = "A running workflow is never deleted. example: failwell runs prune --older-than 30d"
+
+
+def run_prune(args: Namespace) -> int:
+    """Delete old runs."""
+    from time import time
+
+    from failwell.apps.cli.times import span
+    from failwell.journal.store import PruneResult
+
+    check_prune_filters(args, "run")
+    see = "failwell runs prune --help"
+    filters: dict[str, Any] = {
+        "before": None if args.older_than is None else time() - span(args.older_than, "--older-than", see),
+        "keep": args.keep or 0,
+        "statuses": args.status,
+    }
+    with journal(args) as store:
+
+        def delete(*, dry_run: bool = False) -> _DeletedRuns:
+            return _DeletedRuns(PruneResult() if store is None else store.prune(**filters, dry_run=dry_run))
+
+        return prune_records(args, "run", delete, lambda: delete(dry_run=True))
+
+
+class _DeletedRuns:
+    """What pruning deleted, or would delete."""
+
+    def __init__(self, pruned: "PruneResult") -> None:
+        self._pruned = pruned
+        self.ids = pruned.runs
+        self.is_empty = not pruned.runs
+        self.summary = f"{counted(len(pruned.runs), 'run')} with {counted(pruned.events, 'event')}"
+        live = ", ".join(pruned.kept_live)
+        self.remarks = [f"left alone, because they are running: {live}"] if live else []
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for programs."""
+        pruned = self._pruned
+        return {"runs": list(pruned.runs), "events": pruned.events, "kept_live": list(pruned.kept_live)}

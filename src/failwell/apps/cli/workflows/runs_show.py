@@ -1,12 +1,13 @@
-"""`failwell runs show`: one run with its nodes, its failure, and the next step."""
+"""`failwell runs show`: one run with its nodes, its failure and the next step."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
-from failwell.apps.cli.workflows.runs_find import find_run, journal
+from failwell.apps.cli.output import bold, print_json, print_text
+from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.workflows.runs import find_run, journal, resume_command
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
@@ -18,68 +19,75 @@ _MANY = 60
 _TELLING = frozenset({"failed", "handled", "running", "retrying", "waiting", "asking"})
 
 
-def show(args: Namespace) -> int:
-    """Print one run."""
+def add_show_options(parser: ArgumentParser) -> None:
+    """Declare which run, and how much of it."""
+    add_name(parser, "run")
+    parser.add_argument("--all", action="store_true", help="show every node, however many there are")
+    add_store(parser)
+    parser.epilog = "example: failwell runs show last"
+
+
+def run_show(args: Namespace) -> int:
+    """Show one run."""
     from failwell.journal.details import run_details
 
     with journal(args) as store:
         run = find_run(store, args.run)
         assert store is not None
         seen = run_details(store.read(run.id))
-        status = run.status
     if args.format == "json":
-        say_json(_object(run, status, seen))
+        print_json(_object(run, seen))
     elif args.format == "markdown":
-        say("\n".join(_markdown(run, status, seen, everything=args.all)))
+        print_text("\n".join(_markdown(run, seen, everything=args.all)))
     else:
-        say("\n".join(_text(run, status, seen, args)))
+        print_text("\n".join(_text(run, seen, args)))
     return Exit.DONE
 
 
-def next_steps(run: "Run", status: str, seen: "RunDetails") -> list[dict[str, str]]:
-    """What a person can do about the run now: a command, and why."""
+def next_steps(run: "Run", seen: "RunDetails") -> list[dict[str, str]]:
+    """The commands that make sense now, each with its reason."""
     resume = {"command": f"failwell resume {run.id}"}
-    if status == "running":
+    if run.status == "running":
         return [
-            {"command": f"failwell runs tail {run.id}", "why": "it is running: follow it"},
-            {"command": f"failwell stop {run.id}", "why": "or end it"},
+            {"command": f"failwell runs tail {run.id}", "why": "follow it"},
+            {"command": f"failwell runs cancel {run.id}", "why": "stop it"},
         ]
-    if status == "waiting":
+    if run.status == "waiting":
         return [
             {
-                "command": f"failwell gate respond {run.id} {gate} {values.partition(', ')[0] or 'VALUE'}",
+                "command": f"failwell gates answer {run.id} {gate} {values.partition(', ')[0] or 'VALUE'}",
                 "why": f"answer it: {values}" if values else "answer it",
             }
             for gate, _, values in _questions(seen)
-        ] or [{**resume, "why": "every question is answered: go on"}]
-    if status == "parked":
+        ] or [{**resume, "why": "every gate is answered: resume it"}]
+    if run.status == "parked":
         from failwell.apps.cli.times import clock
 
         until = "" if run.blocked_until is None else f" after {clock(run.blocked_until)}"
-        return [{**resume, "why": f"go on{until}"}]
-    if status == "interrupted":
+        return [{**resume, "why": f"resume it{until}"}]
+    if run.status == "interrupted":
         if not run.events:
             return [
                 {
                     "command": f"failwell run {run.file}",
-                    "why": "its process died before it began: run it again",
+                    "why": "its process died before it began; run it again",
                 }
             ]
-        return [{**resume, "why": "its process died: go on with what had not finished"}]
-    if status in ("failed", "cancelled"):
-        steps = [{**resume, "why": "go on from where it stopped, once the cause is cured"}]
+        return [{**resume, "why": "its process died; resume what had not finished"}]
+    if run.status in ("failed", "cancelled"):
+        steps = [{**resume, "why": "can be resumed after the cause is fixed"}]
         if run.kind is not None and find_kind(run.kind) is not None:
             steps.insert(0, {"command": f"failwell explain {run.kind}", "why": "what the failure means"})
         return steps
     return []
 
 
-def _object(run: "Run", status: str, seen: "RunDetails") -> dict[str, Any]:
+def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
     from failwell.apps.cli.workflows.runs import summary
 
     end = None if seen.end is None else seen.end.data
     told: dict[str, Any] = {
-        **summary(run, status),
+        **summary(run),
         "inputs": seen.inputs,
         "continues": seen.continues,
         "resumed": seen.resumed,
@@ -88,7 +96,7 @@ def _object(run: "Run", status: str, seen: "RunDetails") -> dict[str, Any]:
         "outputs": None if end is None else end.get("outputs"),
         "usage": None if end is None else end.get("usage"),
         "errors_file": seen.errors_file,
-        "next": next_steps(run, status, seen),
+        "next": next_steps(run, seen),
     }
     if seen.failure is not None:
         told["failure"] = {**told.get("failure", {}), **seen.failure}
@@ -114,27 +122,26 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
     return {name: value for name, value in told.items() if value not in (None, "")}
 
 
-def _facts(run: "Run", status: str, seen: "RunDetails") -> list[tuple[str, str]]:
+def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
     from failwell.apps.cli.times import clock, lasted
-    from failwell.apps.cli.workflows.runs import resume_command
 
     ended = run.updated if run.ended is None else run.ended
     told = [
-        ("status", status),
-        ("resume", resume_command(run, status) or ""),
+        ("status", run.status),
         ("workflow", run.workflow),
         ("file", run.file),
         ("started", clock(run.started)),
         ("ended" if run.ended is not None else "last event", clock(ended)),
         ("lasted", lasted(max(0.0, ended - run.started))),
         ("events", str(run.events)),
-        ("goes on from", seen.continues or ""),
+        ("continues", seen.continues or ""),
         ("resumed", f"{seen.resumed} times" if seen.resumed > 1 else "once" if seen.resumed else ""),
         ("until", "" if run.blocked_until is None else clock(run.blocked_until)),
         ("failed in", run.node or ""),
         ("kind", run.kind or ""),
         ("message", run.message or ""),
         ("errors file", seen.errors_file or ""),
+        ("resume", resume_command(run) or ""),
     ]
     return [(label, value) for label, value in told if value]
 
@@ -182,12 +189,12 @@ def _questions(seen: "RunDetails") -> list[tuple[str, str, str]]:
     return questions
 
 
-def _text(run: "Run", status: str, seen: "RunDetails", args: Namespace) -> list[str]:
-    from failwell.apps.cli.tables import text_table
+def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
+    from failwell.apps.cli.output import text_table
     from failwell.delivery.plain import one_line
 
     lines = [bold(f"run {run.id}", args)]
-    lines += [f"  {label.ljust(12)}  {one_line(value)}" for label, value in _facts(run, status, seen)]
+    lines += [f"  {label.ljust(12)}  {one_line(value)}" for label, value in _facts(run, seen)]
     rows, left_out = _rows(seen, everything=args.all)
     if rows:
         lines += ["", *text_table(_COLUMNS, rows, args, indent="  ")]
@@ -196,19 +203,19 @@ def _text(run: "Run", status: str, seen: "RunDetails", args: Namespace) -> list[
     for gate, prompt, values in _questions(seen):
         lines += ["", bold(f"question {one_line(gate)}", args), f"  {one_line(prompt)}"]
         lines += [f"  answers: {one_line(values)}"] if values else []
-    steps = next_steps(run, status, seen)
+    steps = next_steps(run, seen)
     if steps:
         lines += ["", bold("next", args)]
         lines += [f"  {one_line(step['command'])}  # {one_line(step['why'])}" for step in steps]
     return lines
 
 
-def _markdown(run: "Run", status: str, seen: "RunDetails", *, everything: bool) -> list[str]:
-    from failwell.apps.cli.tables import markdown_table
+def _markdown(run: "Run", seen: "RunDetails", *, everything: bool) -> list[str]:
+    from failwell.apps.cli.output import markdown_table
     from failwell.delivery.agent_output import code, escaped
 
     lines = [f"# run {run.id}", ""]
-    lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, status, seen)]
+    lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, seen)]
     rows, left_out = _rows(seen, everything=everything)
     if rows:
         lines += ["", "## Nodes", "", *markdown_table(_COLUMNS, rows)]
@@ -217,7 +224,7 @@ def _markdown(run: "Run", status: str, seen: "RunDetails", *, everything: bool) 
     for gate, prompt, values in _questions(seen):
         lines += ["", f"## Question {code(gate)}", "", escaped(prompt)]
         lines += ["", f"Answers: {escaped(values)}"] if values else []
-    steps = next_steps(run, status, seen)
+    steps = next_steps(run, seen)
     if steps:
         lines += ["", "## Next", ""]
         lines += [f"- {code(step['command'])}: {escaped(step['why'])}" for step in steps]

@@ -1,14 +1,15 @@
-"""`failwell runs tail` and `failwell runs export`: the events of a run, as they come or as they lie."""
+"""`failwell runs tail` and `failwell runs export`: the events of a run, as they happen or all at once."""
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say
-from failwell.apps.cli.parser import wrong
-from failwell.apps.cli.workflows.runs_find import find_run, journal
+from failwell.apps.cli.output import print_text
+from failwell.apps.cli.parser import usage_error
+from failwell.apps.cli.records import add_after, add_name, add_store
+from failwell.apps.cli.workflows.runs import find_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
@@ -18,48 +19,62 @@ if TYPE_CHECKING:
 _PAGE = 500
 
 
-def tail(args: Namespace) -> int:
-    """Print events until the run ends, or until nobody runs it any more."""
+def add_tail_options(parser: ArgumentParser) -> None:
+    """Declare which run, and from where."""
+    add_name(parser, "run")
+    add_after(parser)
+    add_store(parser)
+
+
+def run_tail(args: Namespace) -> int:
+    """Print events until the run ends, or no process drives it any more."""
     with journal(args) as store:
         run = find_run(store, args.run)
         assert store is not None
-        for event in store.tail(run.id, _after(args), give_up=lambda: _rests(store, run.id)):
-            say(event.to_line() if args.format == "json" else _words(event, args.format))
-        _say_how_it_rests(store, run.id, args)
+        for event in store.tail(
+            run.id, -1 if args.after is None else args.after, give_up=lambda: _has_no_process(store, run.id)
+        ):
+            print_text(event.to_line() if args.format == "json" else _words(event, args.format))
+        _print_status(store, run.id, args)
     return Exit.DONE
 
 
-def export(args: Namespace) -> int:
+def add_export_options(parser: ArgumentParser) -> None:
+    """Declare which run, from where, and the file."""
+    add_name(parser, "run")
+    add_after(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    add_store(parser)
+
+
+def run_export(args: Namespace) -> int:
     """Write every event: one JSON object a line, or with `--format json` one document."""
     with journal(args) as store:
         run = find_run(store, args.run)
         assert store is not None
-        events = store.read(run.id, _after(args))
+        events = store.read(run.id, -1 if args.after is None else args.after)
         pieces = _document(store, run, events) if args.format == "json" else _lines(events)
         if args.output is None:
             for piece in pieces:
-                say(piece)
+                print_text(piece)
         else:
             _write(args.output, pieces, force=args.force)
-            say(f"wrote {args.output}")
+            print_text(f"wrote {args.output}")
     return Exit.DONE
 
 
-def _after(args: Namespace) -> int:
-    return -1 if args.after is None else args.after
-
-
-def _rests(store: "SqliteStore", run: str) -> bool:
+def _has_no_process(store: "SqliteStore", run: str) -> bool:
     return not store.is_locked(run)
 
 
-def _say_how_it_rests(store: "SqliteStore", run: str, args: Namespace) -> None:
-    """What a person should know when the events stop and the run has not ended."""
+def _print_status(store: "SqliteStore", run: str, args: Namespace) -> None:
+    """Say why the events stop although the run has not ended."""
     import sys
 
     now = store.run(run)
     if now.ended is None and args.format == "text":
-        print(f"run {run} is {now.status}; `failwell runs show {run}` says what to do", file=sys.stderr)
+        print(f"run {run} is {now.status}; `failwell runs show {run}` shows the next step", file=sys.stderr)
 
 
 def _words(event: "Event", format_: str) -> str:
@@ -67,14 +82,14 @@ def _words(event: "Event", format_: str) -> str:
     from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain import one_line
 
-    told = " ".join(_telling(event))
+    text = " ".join(_facts(event))
     if format_ == "markdown":
-        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
-    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18}  {one_line(told)}".rstrip()
+        return f"- {clock(event.at)} `{event.type}` {escaped(text)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18}  {one_line(text)}".rstrip()
 
 
-def _telling(event: "Event") -> Iterator[str]:
-    """The few fields of an event that say most."""
+def _facts(event: "Event") -> Iterator[str]:
+    """The fields of an event that matter most."""
     data = event.data
     for name in ("path", "to", "workflow", "gate", "decision", "reason"):
         if isinstance(data.get(name), str) and (name != "gate" or data[name] != data.get("path")):
@@ -107,12 +122,12 @@ def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]") -> It
 
     from failwell.apps.cli.workflows.runs import summary
 
-    told = {
-        "run": summary(run, run.status),
+    document = {
+        "run": summary(run),
         "sources": store.sources(run.id),
         "events": [event.to_dict() for event in events],
     }
-    yield dumps(told, indent=2, ensure_ascii=False)
+    yield dumps(document, indent=2, ensure_ascii=False)
 
 
 def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
@@ -120,11 +135,13 @@ def _write(path: str, pieces: Iterable[str], *, force: bool) -> None:
 
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
     try:
-        # What a run recorded is its owner's business, here as in the journal.
+        # Private to its owner, as the journal is.
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
             for piece in pieces:
                 file.write(piece + "\n")
     except FileExistsError:
-        raise wrong(f"`{path}` is there already; `--force` replaces it", see="failwell runs --help") from None
+        raise usage_error(
+            f"`{path}` exists; `--force` replaces it", see="failwell runs export --help"
+        ) from None
     except OSError as error:
         raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error

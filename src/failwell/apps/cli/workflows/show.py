@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.output import print_json, print_text
 
 if TYPE_CHECKING:
     from failwell.workflow.graph.model import Graph
@@ -16,7 +16,6 @@ _BY_ENDING = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".png": "
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the file, the picture and where it goes."""
-    parser.usage = "%(prog)s FILE [--as text|mermaid|svg|png] [-o FILE] [options]"
     parser.add_argument("file", metavar="FILE", help="workflow file")
     parser.add_argument(
         "--as",
@@ -32,13 +31,13 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Draw the workflow. Its shape must be right; what the checks find is not asked."""
-    from failwell.apps.cli.workflows.problems import refuse
+    from failwell.apps.cli.workflows.problems import print_problems
     from failwell.workflow.compile import compile_file
     from failwell.workflow.graph.model import graph
 
     compiled = compile_file(args.file, environ=os.environ, allow_outside=args.allow_outside)
     if compiled.plan is None:
-        return refuse(compiled.mistakes, args)
+        return print_problems(compiled.mistakes, args)
     shape = graph(compiled.plan)
     picture = args.picture or _from_name(args.output)
     if picture is None and args.output is None and args.format != "text":
@@ -68,7 +67,7 @@ def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
         from failwell.workflow.graph.text import as_text as drawn
     text = drawn(shape)
     if args.output is None:
-        say(text)
+        print_text(text)
     else:
         write(args.output, text.encode("utf-8", "backslashreplace"))
 
@@ -76,7 +75,7 @@ def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
 def _say_data(shape: "Graph", args: Namespace) -> None:
     data = shape.to_dict()
     if args.format == "json":
-        say_json(
+        print_json(
             [{"sort": "node", **node} for node in data["nodes"]]
             + [{"sort": "edge", **edge} for edge in data["edges"]]
         )
@@ -92,4 +91,4 @@ def _say_data(shape: "Graph", args: Namespace) -> None:
         f"| {cell(edge['source'])} | {cell(edge['target'])} | {edge['way']} | {cell(edge['label'])} |"
         for edge in data["edges"]
     )
-    say("\n".join(lines))
+    print_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Asks at the terminal what a gate wants to know. Questions go to stderr: stdout is for the result."""
+"""Asks the questions of gates at the terminal. They go to stderr: stdout is for the result."""
 
 import getpass
 import os
@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from failwell.apps.cli.output import is_terminal
 
 if TYPE_CHECKING:
+    from failwell.apps.cli.workflows.progress import Progress
     from failwell.workflow.run.world import Said
 
 _END = "."
 
 
 def can_ask() -> bool:
-    """Whether a person sits there to be asked."""
+    """Whether stdin and stderr are a terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-def whoever() -> str:
+def user_name() -> str:
     """The name that an answer is recorded under."""
     try:
         return getpass.getuser()
@@ -38,41 +39,42 @@ async def first_option(_gate: str, question: Mapping[str, Any]) -> "Said | None"
 
 
 class Terminal:
-    """Asks one question after the other; `pause` and `go_on` clear the way and give it back."""
+    """Asks one question after the other; drawing pauses meanwhile."""
 
-    def __init__(self, pause: Any, go_on: Any) -> None:
-        self._pause = pause
-        self._go_on = go_on
+    def __init__(self, shown: "Progress | None") -> None:
+        self._shown = shown
         self._turn: Any = None
 
     async def ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
-        """Ask; `None` when the input has ended."""
+        """Ask the question of a gate; `None` when the input has ended."""
         from asyncio import Lock
 
         self._turn = self._turn or Lock()
         async with self._turn:
-            self._pause()
+            if self._shown is None:
+                return await self._ask(gate, question)
+            self._shown.pause()
             try:
                 return await self._ask(gate, question)
             finally:
-                self._go_on()
+                self._shown.resume()
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
         from failwell.workflow.run.world import Said
 
-        _say(f"\n? {question.get('prompt') or gate}")
+        _print(f"\n? {question.get('prompt') or gate}")
         if question.get("type") == "questions":
             return await self._questions(question)
         options = question["options"]
         for number, option in enumerate(options, 1):
-            _say(f"  {number}. {option['label']} ({option['value']})")
+            _print(f"  {number}. {option['label']} ({option['value']})")
         while True:
             line = await _line("choose: ")
             if line is None:
                 return None
-            chosen = _chosen(line.strip(), options)
+            chosen = _choice(line.strip(), options)
             if chosen is None:
-                _say(f"  write a number from 1 to {len(options)}, or a value")
+                _print(f"  write a number from 1 to {len(options)}, or a value")
                 continue
             payload = None
             if chosen.get("prompt_for"):
@@ -80,35 +82,35 @@ class Terminal:
                 if text is None:
                     return None
                 payload = {chosen["prompt_for"]: text}
-            return Said(decision=chosen["value"], by=whoever(), payload=payload)
+            return Said(decision=chosen["value"], by=user_name(), payload=payload)
 
     async def _questions(self, question: Mapping[str, Any]) -> "Said | None":
         from failwell.workflow.run.world import Said
 
         answers: dict[str, Any] = {}
-        for one in question["questions"]:
-            answer = await _one(one)
-            if answer is _NOBODY:
+        for item in question["questions"]:
+            answer = await _ask_question(item)
+            if answer is _END_OF_INPUT:
                 return None
-            answers[one["id"]] = answer
-        return Said(decision="answered", by=whoever(), payload=answers)
+            answers[item["id"]] = answer
+        return Said(decision="answered", by=user_name(), payload=answers)
 
 
-_NOBODY = object()
+_END_OF_INPUT = object()
 
 
-async def _one(question: Mapping[str, Any]) -> Any:
-    _say(f"  {question['text']}")
+async def _ask_question(question: Mapping[str, Any]) -> Any:
+    _print(f"  {question['text']}")
     if question.get("hint"):
-        _say(f"  ({question['hint']})")
+        _print(f"  ({question['hint']})")
     choices = [str(choice) for choice in question.get("choices") or ()]
     for number, choice in enumerate(choices, 1):
-        _say(f"    {number}. {choice}")
+        _print(f"    {number}. {choice}")
     default = question.get("default")
     while True:
         line = await _line(f"  [{default}] " if default is not None else "  ")
         if line is None:
-            return _NOBODY
+            return _END_OF_INPUT
         text = line.strip()
         if not text and default is not None:
             return default
@@ -118,10 +120,10 @@ async def _one(question: Mapping[str, Any]) -> Any:
             return text
         if not text and not question.get("required", True):
             return None
-        _say("  one of the choices, please" if choices else "  this needs an answer")
+        _print("  choose one of these" if choices else "  this needs an answer")
 
 
-def _chosen(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _choice(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
     if text.isdecimal() and 1 <= int(text) <= len(options):
         return options[int(text) - 1]
     return next((option for option in options if option["value"] == text), None)
@@ -130,7 +132,7 @@ def _chosen(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
 async def _text(prompt: str, *, several: bool) -> str | None:
     if not several:
         return await _line(prompt)
-    _say(f"{prompt}(end with a line that holds `{_END}` alone)")
+    _print(f"{prompt}(end with a line that holds `{_END}` alone)")
     lines: list[str] = []
     while (line := await _line("")) is not None and line != _END:
         lines.append(line)
@@ -138,7 +140,7 @@ async def _text(prompt: str, *, several: bool) -> str | None:
 
 
 async def _line(prompt: str) -> str | None:
-    """One line of stdin, without holding up the run; `None` at its end."""
+    """One line of stdin, without blocking the run; `None` at its end."""
     from asyncio import get_running_loop
 
     sys.stderr.write(prompt)
@@ -155,5 +157,5 @@ async def _line(prompt: str) -> str | None:
     return line.rstrip("\n") if line else None
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

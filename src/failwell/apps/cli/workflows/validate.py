@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import say, say_json
+from failwell.apps.cli.output import print_json, print_text
 
 if TYPE_CHECKING:
     from failwell.files.mistakes import Mistake
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the files, and how strictly they are taken."""
-    parser.usage = "%(prog)s FILE… [--strict] [--allow-outside] [options]"
     parser.add_argument("files", nargs="+", metavar="FILE", help="workflow file")
     parser.add_argument("--strict", action="store_true", help="take warnings for errors")
     parser.add_argument(
@@ -26,7 +25,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Check every file; what they share is told once."""
-    from failwell.apps.cli.workflows.problems import refuse
+    from failwell.apps.cli.workflows.problems import print_problems
     from failwell.workflow.check.workflow_tree import check_file
 
     checked = [
@@ -35,13 +34,13 @@ def run(args: Namespace) -> int:
     ]
     mistakes = list(dict.fromkeys(mistake for _, one in checked for mistake in one.mistakes))
     if any(mistake.is_error or args.strict for mistake in mistakes):
-        return refuse(mistakes, args)
+        return print_problems(mistakes, args)
     if args.format == "json":
-        say_json([_summary(path, one) for path, one in checked])
+        print_json([_summary(path, one) for path, one in checked])
     elif args.format == "markdown":
-        say(_markdown(checked, mistakes))
+        print_text(_markdown(checked, mistakes))
     else:
-        say(_text(checked, mistakes))
+        print_text(_text(checked, mistakes))
     return Exit.DONE
 
 
@@ -75,7 +74,7 @@ def _markdown(checked: "list[tuple[str, Checked]]", mistakes: "list[Mistake]") -
 
 
 def _sentence(checked: "Checked") -> str:
-    from failwell.apps.cli.workflows.problems import counted
+    from failwell.apps.cli.records import counted
 
     nodes, routes = _size(checked)
     parts = [counted(nodes, "node"), counted(routes, "route")]

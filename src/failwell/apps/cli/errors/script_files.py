@@ -1,12 +1,12 @@
-"""`failwell helpers`: list, find or copy the files with which scripts raise typed errors."""
+"""`failwell helpers`: list and copy the files that raise typed errors from scripts."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import NamedTuple
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import bold, say, say_json
-from failwell.apps.cli.parser import wrong
+from failwell.apps.cli.output import bold, print_json, print_text
+from failwell.apps.cli.parser import usage_error
 
 
 class Language(NamedTuple):
@@ -55,43 +55,39 @@ LANGUAGES: dict[str, Language] = {
 }
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Declare what to do and for which languages."""
-    parser.usage = "%(prog)s [list | path [LANGUAGE] | copy LANGUAGE... --to DIR] [options]"
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=["list", "path", "copy"],
-        help="list them, say where one lies, or copy some (default: list)",
-    )
-    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=", ".join(LANGUAGES))
-    parser.add_argument(
-        "--to", metavar="DIR", help="copy: the folder to copy to; it is made if it is missing"
-    )
-    parser.add_argument("--force", action="store_true", help="copy: replace files that are there already")
-    parser.epilog = "try it: failwell helpers copy sh --to scripts"
+def add_list_options(parser: ArgumentParser) -> None:
+    """Declare the filter."""
+    parser.add_argument("languages", nargs="*", default=[], metavar="LANGUAGE", help=", ".join(LANGUAGES))
 
 
-def run(args: Namespace) -> int:
-    """Do what was asked for."""
-    chosen = [_language(name) for name in dict.fromkeys(args.languages)]
-    if args.action != "copy" and (args.to is not None or args.force):
-        raise wrong(f"`helpers {args.action}` takes no --to and no --force", see="failwell helpers --help")
-    if args.action == "copy":
-        return _copy(chosen, args)
-    if args.action == "path":
-        return _path(chosen, args)
-    return _list(chosen or list(LANGUAGES.values()), args)
+def add_path_options(parser: ArgumentParser) -> None:
+    """Declare which file."""
+    parser.add_argument(
+        "language", nargs="?", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: the folder)"
+    )
+
+
+def add_copy_options(parser: ArgumentParser) -> None:
+    """Declare which files, and where they go."""
+    parser.add_argument("languages", nargs="+", metavar="LANGUAGE", help=", ".join(LANGUAGES))
+    parser.add_argument(
+        "--to", metavar="DIR", required=True, help="the folder to copy to; it is created if it is missing"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.epilog = "example: failwell helpers copy sh --to scripts"
 
 
 def _language(name: str) -> Language:
     found = LANGUAGES.get(name)
     if found is None:
-        raise wrong(
+        raise usage_error(
             f"no file for the language `{name}`", given=name, valid=LANGUAGES, see="failwell helpers list"
         )
     return found
+
+
+def _languages(names: list[str]) -> list[Language]:
+    return [_language(name) for name in dict.fromkeys(names)]
 
 
 def _folder() -> Path:
@@ -100,45 +96,45 @@ def _folder() -> Path:
     return Path(str(files("failwell.helpers")))
 
 
-def _list(chosen: list[Language], args: Namespace) -> int:
+def run_list(args: Namespace) -> int:
+    """List the files, each with how a script uses it."""
     folder = _folder()
+    languages = _languages(args.languages) or list(LANGUAGES.values())
     if args.format == "json":
-        say_json([{**one._asdict(), "path": str(folder / one.file)} for one in chosen])
+        print_json([{**language._asdict(), "path": str(folder / language.file)} for language in languages])
         return Exit.DONE
     blocks = [
         "\n".join([bold(f"{one.id}  {folder / one.file}", args), f"  {one.load}", f"  {one.call}"])
-        for one in chosen
+        for one in languages
     ]
-    say("\n\n".join(blocks))
+    print_text("\n\n".join(blocks))
     return Exit.DONE
 
 
-def _path(chosen: list[Language], args: Namespace) -> int:
-    if len(chosen) > 1:
-        raise wrong("`helpers path` takes one language", see="failwell helpers --help")
-    place = _folder() / chosen[0].file if chosen else _folder()
+def run_path(args: Namespace) -> int:
+    """Print the path of a file, or of the folder."""
+    language = None if args.language is None else _language(args.language)
+    path = _folder() / language.file if language is not None else _folder()
     if args.format == "json":
-        say_json({"id": chosen[0].id if chosen else None, "path": str(place)})
+        print_json({"id": None if language is None else language.id, "path": str(path)})
     else:
-        say(str(place))
+        print_text(str(path))
     return Exit.DONE
 
 
-def _copy(chosen: list[Language], args: Namespace) -> int:
-    if not chosen:
-        raise wrong(
-            "`helpers copy` needs at least one language", valid=LANGUAGES, see="failwell helpers --help"
-        )
-    if args.to is None:
-        raise wrong("`helpers copy` needs --to DIR", see="failwell helpers --help")
+def run_copy(args: Namespace) -> int:
+    """Copy files into a folder, all or none."""
+    languages = _languages(args.languages)
     folder = Path(args.to)
-    taken = [str(folder / one.file) for one in chosen if (folder / one.file).exists()]
-    if taken and not args.force:
+    existing = [str(folder / one.file) for one in languages if (folder / one.file).exists()]
+    if existing and not args.force:
         # All or nothing: half a copy would have to be undone by hand.
-        raise wrong(f"{', '.join(taken)} exists already; --force replaces it", see="failwell helpers --help")
+        raise usage_error(
+            f"{', '.join(existing)} exists already; --force replaces it", see="failwell helpers copy --help"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in chosen:
+        for one in languages:
             (folder / one.file).write_bytes((_folder() / one.file).read_bytes())
     except OSError as error:
         from failwell.apps.cli.faults import Unwritable, reason
@@ -146,9 +142,9 @@ def _copy(chosen: list[Language], args: Namespace) -> int:
         raise Unwritable.wrap(
             error, f"cannot copy to {folder}: {reason(error)}", caller_facing=True
         ) from error
-    copied = [{"id": one.id, "path": str(folder / one.file)} for one in chosen]
+    copied = [{"id": one.id, "path": str(folder / one.file)} for one in languages]
     if args.format == "json":
-        say_json(copied)
+        print_json(copied)
     else:
-        say("\n".join(one["path"] for one in copied))
+        print_text("\n".join(one["path"] for one in copied))
     return Exit.DONE

@@ -1,0 +1,95 @@
+"""Older spellings of commands, actions and options. They still work, and a line on stderr says what is new."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from failwell.apps.cli.commands import COMMANDS, command_index
+
+OLD_COMMANDS: dict[str, tuple[str, ...]] = {
+    "job": ("jobs",),
+    "gate": ("gates",),
+    "capability": ("capabilities",),
+    "stop": ("runs", "cancel"),
+}
+OLD_ACTIONS: dict[tuple[str, str], str] = {("gates", "respond"): "answer"}
+OLD_OPTIONS: dict[tuple[str, str], str] = {
+    ("jobs", "--state"): "--status",
+    ("jobs", "--do"): "--action",
+    ("capabilities", "--replace"): "--force",
+}
+
+
+class Spelled(NamedTuple):
+    """A command line in today's spelling, and one line for each older word in it."""
+
+    arguments: list[str]
+    notes: list[str]
+
+
+def current_spelling(arguments: Iterable[str]) -> Spelled:
+    """Replace older spellings, and name the default action of a group where none is given."""
+    words = list(arguments)
+    notes: list[str] = []
+    index = command_index(words)
+    if index is None:
+        return Spelled(words, notes)
+    if words[index] in OLD_COMMANDS:
+        new = OLD_COMMANDS[words[index]]
+        notes.append(_note(f"failwell {words[index]}", f"failwell {' '.join(new)}"))
+        words[index : index + 1] = new
+    command = COMMANDS.get(words[index])
+    if command is None or not command.actions:
+        return Spelled(words, notes)
+    rest = _with_action(words[index], words[index + 1 :], notes)
+    for place, word in enumerate(rest):
+        if word == "--":
+            break
+        option, equals, value = word.partition("=")
+        new_option = OLD_OPTIONS.get((command.name, option))
+        if new_option is not None:
+            notes.append(_note(option, new_option))
+            rest[place] = f"{new_option}{equals}{value}"
+    return Spelled([*words[: index + 1], *rest], notes)
+
+
+def _with_action(group: str, rest: list[str], notes: list[str]) -> list[str]:
+    """`rest` with its action first, in today's spelling."""
+    command = COMMANDS[group]
+    names = {action.name for action in command.actions} | {
+        old for owner, old in OLD_ACTIONS if owner == group
+    }
+    place = _place_of_action(group, rest, names)
+    if place is None:
+        is_default = command.default and not (
+            rest and (rest[0] in ("-h", "--help") or not rest[0].startswith("-"))
+        )
+        return [command.default, *rest] if is_default else rest
+    action = rest[place]
+    new = OLD_ACTIONS.get((group, action), action)
+    if new != action:
+        notes.append(_note(f"failwell {group} {action}", f"failwell {group} {new}"))
+    return [new, *rest[:place], *rest[place + 1 :]]
+
+
+def _place_of_action(group: str, rest: list[str], names: set[str]) -> int | None:
+    if not rest or not rest[0].startswith("-") or rest[0] in ("-h", "--help"):
+        return 0 if rest and rest[0] in names else None
+    # Options may come before the action. Which of them take a value, only the parsers know.
+    from failwell.apps.cli.main import parser
+
+    below = parser([group, *names]).commands()[group].commands()
+    valued = {option for made in below.values() for option in made.valued_options()}
+    valued |= {old for owner, old in OLD_OPTIONS if owner == group and OLD_OPTIONS[owner, old] in valued}
+    is_value = False
+    for index, word in enumerate(rest):
+        if is_value:
+            is_value = False
+        elif word.startswith("-"):
+            is_value = word in valued
+        else:
+            return index if word in names else None
+    return None
+
+
+def _note(old: str, new: str) -> str:
+    return f"note: `{old}` is now `{new}`; the old spelling still works"
