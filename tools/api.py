@@ -34,6 +34,7 @@ PROMISED = (
     "failwell.reports",
     "failwell.sentry",
     "failwell.testing",
+    "failwell.workflows",
 )
 """The public modules: their `__all__` is API. Names elsewhere may move between releases."""
 
