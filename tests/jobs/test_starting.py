@@ -280,7 +280,7 @@ def test_a_required_variable_without_a_value_is_named_before_anything_starts() -
 
     assert isinstance(fault, CapabilityConfigError)
     assert fault.fields_invalid == ["TOKEN", "OTHER"]
-    assert "failwell capability secret sample TOKEN" in str(fault)
+    assert "failwell capabilities secret sample TOKEN" in str(fault)
     assert told == []
 
 

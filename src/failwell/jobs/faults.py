@@ -107,7 +107,7 @@ class UnknownJob(Session, kind="session.no_snapshot"):
     job: str
 
     def summary(self) -> str:
-        return f"no job `{self.job}` is recorded here; list them with `failwell job list`"
+        return f"no job `{self.job}` is recorded here; list them with `failwell jobs list`"
 
 
 class NotOver(Session, kind="session.illegal_transition"):
@@ -220,7 +220,7 @@ class HostDied(Fault, kind="worker.crashed"):
     def summary(self) -> str:
         return (
             f"the host died {self.losses} times while job `{self.job}` was running, so the job is not started"
-            " again by itself; look at its last output, then `failwell job retry`"
+            " again by itself; look at its last output, then `failwell jobs retry`"
         )
 
 

@@ -251,7 +251,7 @@ class Runtime:
         Args:
             store: Where jobs are kept: a state folder (the user's own by default), or a store.
             shelf: Where registered capabilities are kept; beside the jobs by default, as
-                `failwell capability add` does it.
+                `failwell capabilities add` does it.
             lanes: How many jobs run at a time.
             policy: What is repeated, how often, after which waits.
             history: How many ended jobs are kept in memory.

@@ -59,7 +59,7 @@ def _blame_capability(report: Any, where: dict[str, Any]) -> Any:
     from failwell.fault.axes import ActionKind, Blame
     from failwell.fault.facts import UserAction
 
-    advice = f"see where with `failwell job show {where['job']}`, and correct it, or tell whoever wrote `{where['capability']}`"
+    advice = f"see where with `failwell jobs show {where['job']}`, and correct it, or tell whoever wrote `{where['capability']}`"
     return replace(report, blame=Blame.WORKER, user_action=UserAction(ActionKind.CONTACT_SUPPORT, advice))
 
 

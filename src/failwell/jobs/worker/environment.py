@@ -49,7 +49,7 @@ def worker_environment(
     if missing:
         raise CapabilityConfigError(
             f"capability {manifest.name!r} needs {', '.join(f'`{name}`' for name in missing)};"
-            f" set it with `failwell capability secret {manifest.name} {missing[0]}` or in the manifest's [env]",
+            f" set it with `failwell capabilities secret {manifest.name} {missing[0]}` or in the manifest's [env]",
             fields_invalid=missing,
         )
     if manifest.resources.gpu:
