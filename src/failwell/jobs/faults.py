@@ -105,6 +105,7 @@ class UnknownJob(Session, kind="session.no_snapshot"):
     """No job of that name is recorded here."""
 
     job: str
+    near: list[str] | None = None
 
     def summary(self) -> str:
         return f"no job `{self.job}` is recorded here; list them with `failwell jobs list`"
