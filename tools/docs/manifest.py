@@ -44,7 +44,7 @@ def _lines() -> Iterator[str]:
         "## [resources]",
         "",
         "Yes or no: amounts are measured, never declared. What cannot run on a machine is refused there with",
-        "`tool.unavailable`, by `capability check`, when it is registered with a runtime and when a job is submitted.",
+        "`tool.unavailable`, by `capabilities check`, when it is registered with a runtime and when a job is submitted.",
         "",
     )
     yield from _table(_RESOURCES)
@@ -54,7 +54,7 @@ def _lines() -> Iterator[str]:
         "",
         f"Platforms are {_listed(PLATFORMS)}; a machine of another kind is called `system-machine`, as Python's `platform`",
         "names them, in small letters. On Linux an accelerator is looked for by its driver's device files, else by `nvidia-ml-py`. Where neither",
-        "can tell, nothing is refused, and `capability check` says that it could not be seen.",
+        "can tell, nothing is refused, and `capabilities check` says that it could not be seen.",
         "",
         "## [config]",
         "",

@@ -125,7 +125,7 @@ def _plain_variable(value: str, _item: Item, at: ItemPath, _on: Problems) -> Var
 def _check_variable(values: dict[str, Any], item: Item, at: ItemPath, on: Problems) -> None:
     if values.get("secret") is True and "value" in values:
         message = f"`{at[1]}` is a secret and must not be written into the manifest"
-        on.wrong(item, at, message, hint="keep it with `failwell capability secret`")
+        on.wrong(item, at, message, hint="keep it with `failwell capabilities secret`")
 
 
 def _variable(values: dict[str, Any], _item: Item, at: ItemPath, _on: Problems) -> Variable:
@@ -138,7 +138,7 @@ VARIABLE = Shape(
         "value": Key(_TEXT, "its value; left out, the host's variable of that name"),
         "secret": Key(
             Flag(),
-            "its value is none of the manifest's: it is kept by `failwell capability secret`, and masked in what is"
+            "its value is none of the manifest's: it is kept by `failwell capabilities secret`, and masked in what is"
             " recorded",
             otherwise="`false`",
         ),
@@ -238,8 +238,8 @@ MANIFEST = Shape(
             "folders that are added to the module path, relative to the manifest",
             otherwise='`["."]`',
         ),
-        "version": Key(_TEXT, "its version; `capability check` warns where the code names another"),
-        "description": Key(_TEXT, "what it does, for `capability list`"),
+        "version": Key(_TEXT, "its version; `capabilities check` warns where the code names another"),
+        "description": Key(_TEXT, "what it does, for `capabilities list`"),
         "inherit": Key(
             _TEXTS,
             'names or shell patterns of further variables of the host that the worker is given, such as `"HF_*"`',

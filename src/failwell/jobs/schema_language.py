@@ -216,7 +216,7 @@ def left_out(name: str, keys: Sequence[str]) -> str:
     """What is told of keys that were left out, and what to do about them."""
     return (
         f"left out of the configuration of {name!r}, because it is not known: {', '.join(f'`{key}`' for key in keys)};"
-        f" correct that where it is set, `failwell capability config {name}` shows what is kept"
+        f" correct that where it is set, `failwell capabilities config {name}` shows what is kept"
     )
 
 
