@@ -409,7 +409,9 @@ def test_following_from_the_middle_starts_in_the_middle(store: Store) -> None:
     assert [event.seq for event in store.tail("r1", after=1)] == [2]
 
 
-def test_a_follower_may_give_up_when_nothing_comes(store: Store) -> None:
+def test_a_follower_may_give_up_when_nothing_comes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failwell.journal.watch.POLL_WITH_SOCKET", 0.01)
+    monkeypatch.setattr("failwell.testing.store._LOOK_EVERY", 0.01)
     a_run(store)
     asked: list[bool] = []
 
