@@ -134,7 +134,7 @@ class Operation(KeyHolder):
     """
 
     __slots__ = (
-        "_cover", "_tokens", "budget", "delay", "loop", "options", "plain", "scope", "visible",
+        "_budget_token", "_cover", "_key_token", "budget", "delay", "loop", "options", "plain", "scope", "visible",
     )  # fmt: skip
 
     def __init__(self, options: RetryOptions) -> None:
@@ -145,8 +145,6 @@ class Operation(KeyHolder):
         else:
             self.value, self.pinned = None, False
         self.loop: Loop | None = None
-        self.delay: float | None = None
-        """Seconds until the next attempt; `None` when there is none."""
         self.visible = False
         """Whether the caller has seen a part of the result, which rules a repeat out."""
         self.scope = scope = options.cancel or current_scope()
@@ -155,6 +153,9 @@ class Operation(KeyHolder):
         """Whether a success has nothing to check or record, as long as nothing has failed."""
         if self.budget is not None or not self.plain or options.policy.budget is not NO_BUDGET:
             self._prepare()
+
+    delay: float | None
+    """Seconds from the latest failure to the next attempt; `None` when there is none."""
 
     def _prepare(self) -> None:
         options = self.options
@@ -181,11 +182,9 @@ class Operation(KeyHolder):
 
     def enter(self) -> Self:
         """Make this the operation of the running context; `detach` takes it out again."""
-        budget = self.budget
-        self._tokens: tuple[Token[Any], Token[Any] | None] | None = (
-            _set_key(self),
-            None if budget is None else set_open_budget(budget),
-        )
+        self._key_token: Token[KeyHolder | None] | None = _set_key(self)
+        if self.budget is not None:
+            self._budget_token: Token[SharedBudget | None] = set_open_budget(self.budget)
         return self
 
     __enter__ = enter
@@ -193,27 +192,38 @@ class Operation(KeyHolder):
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
+        if error is None and self.loop is None and self.plain:
+            # The common case, written out because each call counts here.
+            token = self._key_token
+            if token is not None:
+                _reset_key(token)
+                if self.budget is not None:
+                    reset_open_budget(self._budget_token)
+            return False
         try:
             if error is None:
                 self.succeeded()
             elif isinstance(error, Exception):
-                # Hooks run inside the operation, so that they see its key.
-                self.delay = self.failed(error)
-                return self.delay is not None
+                return self._is_swallowed(error)
             else:
                 self.abandoned()
         finally:
             self.detach()
         return False
 
+    def _is_swallowed(self, error: Exception) -> bool:
+        # Hooks run inside the operation, so that they see its key.
+        self.delay = self.failed(error)
+        return self.delay is not None
+
     async def __aenter__(self) -> Self:
         return self.enter()
 
     async def __aexit__(
-        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if not isinstance(error, Exception):
-            return self.__exit__(_type, error, _trace)
+            return self.__exit__(cls, error, trace)
         try:
             self.delay = await self.failed_async(error)
             return self.delay is not None
@@ -222,13 +232,12 @@ class Operation(KeyHolder):
 
     def detach(self) -> None:
         """Take the operation out of the running context. Harmless twice."""
-        tokens = self._tokens
-        if tokens is None:
-            return
-        self._tokens = None
-        _reset_key(tokens[0])
-        if tokens[1] is not None:
-            reset_open_budget(tokens[1])
+        token = self._key_token
+        if token is not None:
+            self._key_token = None
+            _reset_key(token)
+            if self.budget is not None:
+                reset_open_budget(self._budget_token)
 
     def succeeded(self) -> None:
         """Record a call that worked.
@@ -237,8 +246,6 @@ class Operation(KeyHolder):
             Cancellation: the scope was stopped meanwhile, which beats every other outcome.
         """
         loop = self.loop
-        if self.plain and loop is None:
-            return
         options = self.options
         if options.guard is not None:
             options.guard.succeeded(self.called)
@@ -407,6 +414,33 @@ class Operation(KeyHolder):
             self.loop.stopped = "it was cancelled"
             attach(fault, self.loop.ledger())
         return fault
+
+
+class AsyncOperation(Operation):
+    """An operation whose failures are decided about in `conclude`, because hooks may be async.
+
+    A call that works then costs no coroutine beside its own.
+    """
+
+    __slots__ = ("_failure",)
+
+    def _is_swallowed(self, error: Exception) -> bool:
+        self._failure: Exception | None = error
+        return True
+
+    async def conclude(self) -> None:
+        """Wait for the next attempt, or raise the failure if there is none."""
+        error, self._failure = self._failure, None
+        assert error is not None  # (only a failure leads here)
+        self.enter()
+        try:
+            self.delay = await self.failed_async(error)
+            if self.delay is None:
+                raise error
+        finally:
+            self.detach()
+            del error  # kept here it would form a cycle with its traceback
+        await self.wait_async()
 
 
 def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]:

@@ -18,7 +18,7 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import Operation, RetryOptions
+from failwell.runtime.operation import AsyncOperation, Operation, RetryOptions
 from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
@@ -221,11 +221,11 @@ async def run_async(
     options: RetryOptions, function: Callable[_P, Awaitable[_R]], *args: _P.args, **kwargs: _P.kwargs
 ) -> _R:
     """Await `function(...)` as often as `options` allow."""
-    operation = Operation(options)
+    operation = AsyncOperation(options)
     while True:
-        async with operation:
+        with operation:
             return await function(*args, **kwargs)
-        await operation.wait_async()
+        await operation.conclude()
 
 
 def _decorate(function: Any, options: RetryOptions) -> Any:
