@@ -305,10 +305,8 @@ def _measured(
 def delivered() -> dict[str, Count]:
     """Describe the rate limit and show it."""
     describe = failwell.describe
-    panel = _first("failwell.delivery.failure_text:panel", "failwell.delivery:panel")
-    problem = _first(
-        "failwell.http:problem", "failwell.delivery.problem_details:problem", "failwell.delivery.http:problem"
-    )
+    panel = _first("failwell.reports:panel", "failwell.delivery.panel:panel")
+    problem = _first("failwell.http:problem", "failwell.delivery.problem:problem")
 
     def show(report: Any) -> None:
         from rich.console import Console

@@ -10,7 +10,9 @@ of a request only what is on a list stays.
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.delivery.logs import error_in
+from failwell.delivery.plain import is_large
 from failwell.fault.base import is_fault
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
@@ -33,15 +35,22 @@ _SHORTEST_QUOTE = 8
 
 
 def before_send(event: Event, hint: dict[str, Any]) -> Event:
-    """The event as it may leave. Never raises and never returns more than it was given."""
-    try:
-        return _prepared(event, error_in(hint.get("exc_info")))
-    except BaseException:  # noqa: BLE001  (the error path must not raise, nor send what it could not check)
-        kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
-        return {**kept, "message": "failwell could not check this event, so its content was withheld"}
+    """The event as it may leave. Never raises and never returns more than it was given.
+
+    Args:
+        event: Sentry's event; it is changed in place.
+        hint: Sentry's hint, which holds the exception.
+    """
+    # The error path must not raise, nor send what it could not check.
+    prepared = safe_call(_prepared, None, event, hint)
+    if prepared is not None:
+        return prepared
+    kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
+    return {**kept, "message": "failwell could not check this event, so its content was withheld"}
 
 
-def _prepared(event: Event, error: BaseException | None) -> Event:
+def _prepared(event: Event, hint: dict[str, Any]) -> Event:
+    error = error_in(hint.get("exc_info"))
     report = None if error is None else describe(error)
     spoken = _spoken(error)
     for key in _FREE_FORM:
@@ -78,10 +87,10 @@ def _spoken(error: BaseException | None) -> list[str]:
 
 
 def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException:  # noqa: BLE001  (a foreign `__str__` may raise anything; then nobody could quote it)
-        return ""
+    arguments = safe_getattr(error, "args")
+    # Sentry cuts texts of that size, so nothing in the event could quote one in full.
+    large = isinstance(arguments, tuple) and any(map(is_large, cast("tuple[object, ...]", arguments)))
+    return "" if large else safe_call(str, "", error)
 
 
 def _without(value: Any, spoken: list[str]) -> Any:

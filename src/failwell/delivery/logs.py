@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeGuard, cast
 
+from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
-from failwell.delivery.plain import json_text, one_line
+from failwell.delivery.plain import bounded_str, is_large, json_text, one_line
 from failwell.fault.axes import Domain
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
@@ -53,7 +54,7 @@ class ReportFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         report = report_of(record)
         message = message_of(record)
-        if message != _unchanged(record):
+        if _must_be_replaced(record, message):
             record.msg, record.args = message, ()
         record.exc_info = None
         if report is not None:
@@ -111,23 +112,28 @@ def message_of(record: logging.LogRecord) -> str:
         arguments = {key: named(value) for key, value in cast("Mapping[str, Any]", arguments).items()}
     elif arguments:
         arguments = tuple(named(value) for value in arguments)
-    template = str(named(record.msg))
-    try:
-        return redact_text(template % arguments if arguments else template, MESSAGE_CAP)
-    except BaseException:  # noqa: BLE001  (an argument's own `__str__` may raise anything, and a log call must not)
-        return redact_text(template, MESSAGE_CAP)
+    template = bounded_str(named(record.msg))
+    # An argument's own `__str__` may raise anything, and a log call must not.
+    text = safe_call(_formatted, template, template, arguments) if arguments else template
+    return redact_text(text, MESSAGE_CAP)
 
 
-def _unchanged(record: logging.LogRecord) -> str | None:
-    try:
-        return record.getMessage()
-    except BaseException:  # noqa: BLE001  (as above; then the message is replaced, and nobody formats it again)
-        return None
+def _must_be_replaced(record: logging.LogRecord, message: str) -> bool:
+    """Whether the record's own message says more than `message`, or cannot be formatted."""
+    arguments: Any = record.args or ()
+    values = cast("Mapping[str, Any]", arguments).values() if isinstance(arguments, Mapping) else arguments
+    # An exception is never asked for its text, not even to compare it.
+    quotes = any(is_exception(value) or is_large(value) for value in (record.msg, *values))
+    return quotes or message != safe_call(record.getMessage, None)
+
+
+def _formatted(template: str, arguments: Any) -> str:
+    return template % arguments
 
 
 def named(value: object) -> object:
-    """`value`, or for an exception its type and kind in place of what it says."""
-    if not is_exception(value):
-        return value
-    report = describe(value)
-    return f"{report.error_type} ({report.kind})"
+    """`value`; for an exception its type and kind in place of its text, for a large container its type."""
+    if is_exception(value):
+        report = describe(value)
+        return f"{report.error_type} ({report.kind})"
+    return bounded_str(value) if is_large(value) else value

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from failwell.delivery.logs import log_report
+from failwell.delivery.plain import text_or
 from failwell.delivery.problem_details import (
     MEDIA_TYPE,
     Disclosure,
@@ -86,7 +87,7 @@ class FailwellMiddleware:
         except Exception as error:
             # This is the edge: what is not answered here ends as the server's bare 500.
             report = report_for_caller(error)
-            tell(self.on_report, report)
+            deliver(self.on_report, report)
             if started:
                 raise
             await self._answer(report, scope, tracked, request_id)
@@ -143,11 +144,11 @@ def request_id_of(scope: MutableMapping[str, Any], header: str = REQUEST_ID_HEAD
 
 def instance_of(scope: MutableMapping[str, Any]) -> str:
     """The request's path as a URI reference; never its query, where callers put keys."""
-    return quote(str(scope.get("path", "/")), safe="/:@!$&'()*+,;=~-._")[:_LONGEST_INSTANCE]
+    return quote(text_or(scope.get("path"), "/"), safe="/:@!$&'()*+,;=~-._")[:_LONGEST_INSTANCE]
 
 
-def tell(on_report: OnReport | None, report: ErrorReport) -> None:
-    """Hand `report` to whoever asked for it, or to the log."""
+def deliver(on_report: OnReport | None, report: ErrorReport) -> None:
+    """Call `on_report`, or write to the log if there is none."""
     if on_report is None:
         log_report(_log, report)
         return

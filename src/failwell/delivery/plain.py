@@ -5,15 +5,20 @@ escape such as `\x1b`, so that it is seen and does nothing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from json import dumps
 from math import isfinite
 from typing import Any, cast
 
+from failwell.adapters.safe_getattr import safe_call
 from failwell.report.redact import cut
 
 LINE_CAP = 240
 """Characters of a message when a person is shown one line of it."""
+
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, bytes, bytearray})
+_MOST_ITEMS = 200
+"""Items of a container that is still written out."""
 
 _SPACES = re.compile("[\t\n\v\f\r\x1c-\x20\x85\u2028\u2029]+")
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
@@ -25,6 +30,26 @@ _ACTING = re.compile(
 )
 
 
+def is_large(value: object) -> bool:
+    """Whether `value` is a container with so many items that it is not to be written out."""
+    # By exact type: a subclass may lie about itself, or raise when it is asked.
+    return type(value) in _CONTAINERS and len(cast("Sized", value)) > _MOST_ITEMS
+
+
+def bounded_str(value: object) -> str:
+    """`str(value)` where that is short work: large containers and objects that raise are named by their type."""
+    if isinstance(value, str):
+        return value
+    if is_large(value):
+        return f"<large {type(value).__name__}>"
+    return safe_call(str, f"<{type(value).__name__}>", value)
+
+
+def text_or(value: object, default: str) -> str:
+    """`value` if it is a string, else `default`: for texts in documents that somebody else wrote."""
+    return value if isinstance(value, str) else default
+
+
 def neutral(text: str) -> str:
     """`text` with its lines kept, line ends made plain, and everything that acts written out."""
     return _ACTING.sub(_written_out, _LINE_ENDS.sub("\n", text))
@@ -32,7 +57,8 @@ def neutral(text: str) -> str:
 
 def one_line(text: str, limit: int = LINE_CAP) -> str:
     """`text` on one line of at most `limit` characters; a mark says when some of it was cut."""
-    return cut(_ACTING.sub(_written_out, _SPACES.sub(" ", text).strip()), limit)
+    line = _ACTING.sub(_written_out, _SPACES.sub(" ", text).strip())
+    return line if len(line) <= limit else cut(line, limit)
 
 
 def _written_out(match: re.Match[str]) -> str:
@@ -47,7 +73,7 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): finite(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+        return {bounded_str(key): finite(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [finite(inner) for inner in cast("list[Any]", value)]
     return value

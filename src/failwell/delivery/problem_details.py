@@ -9,8 +9,8 @@ from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
-from failwell.delivery.plain import finite, json_text
-from failwell.fault.registry import find_kind, is_kind
+from failwell.delivery.plain import finite, json_text, text_or
+from failwell.fault.registry import find_kind, http_status_of, is_kind
 from failwell.report.fingerprint import fingerprint
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
@@ -47,7 +47,7 @@ def problem(
     document: dict[str, Any] = {
         "type": KINDS_URI + report.kind,
         "title": view.pop("title"),
-        "status": report.http_status if status is None else status,
+        "status": http_status_of(report.kind, report.category) if status is None else status,
         "detail": view.pop("message"),
     }
     if instance is not None:
@@ -86,7 +86,7 @@ def from_problem(
     by its status; its title and detail are not taken over, because nobody vouches for them.
     """
     given = _parsed(document)
-    if str(given.get("schema", "")).startswith("failwell.error/") and is_kind(given.get("kind")):
+    if text_or(given.get("schema"), "").startswith("failwell.error/") and is_kind(given.get("kind")):
         return _ours(given)
     return _theirs(given, status, headers)
 
@@ -116,8 +116,8 @@ def _ours(given: Mapping[str, Any]) -> ErrorReport:
     }
     record |= {key: given[key] for key in _OURS if key in given}
     record |= {
-        "title": redact_text(str(given.get("title", kind)), 200),
-        "message": redact_text(str(given.get("detail", ""))),
+        "title": redact_text(text_or(given.get("title"), kind), 200),
+        "message": redact_text(text_or(given.get("detail"), "")),
         "caller_facing": True,
         "evidence": [{"rule": "problem.kind", "basis": "declared", "saw": kind}],
     }

@@ -67,6 +67,12 @@ def find_kind(name: str) -> Kind | None:
     return _kinds.get(name)
 
 
+def http_status_of(name: str, category: Category) -> int:
+    """The HTTP status of a kind; that of its category for a kind from a newer peer."""
+    known = _kinds.get(name)
+    return category.status if known is None else known.status
+
+
 def kinds() -> tuple[Kind, ...]:
     """Every registered kind, ordered by name."""
     return tuple(_kinds[name] for name in sorted(_kinds))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any, cast
 
-from failwell.delivery.plain import finite, json_text
+from failwell.delivery.plain import finite, json_text, text_or
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.describe import describe, new_id
@@ -56,7 +56,7 @@ def from_tool_result(result: object) -> ErrorReport | None:
 def _read(seen: Mapping[str, Any]) -> ErrorReport:
     kind = str(seen["kind"])
     known = find_kind(kind)
-    title = known.title if known else redact_text(str(seen.get("title") or kind), 200)
+    title = known.title if known else redact_text(text_or(seen.get("title"), "") or kind, 200)
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "id": new_id(),

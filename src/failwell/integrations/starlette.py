@@ -15,11 +15,12 @@ from failwell.delivery.middleware import (
     FailwellMiddleware,
     OnReport,
     answer_headers,
+    deliver,
     instance_of,
     report_for_caller,
     request_id_of,
-    tell,
 )
+from failwell.delivery.plain import bounded_str
 from failwell.delivery.problem_details import Disclosure, problem, problem_json
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault
@@ -75,7 +76,7 @@ def install(
         status: int | None = None,
         more: Mapping[str, str] | None = None,
     ) -> "Response":
-        tell(on_report, report)
+        deliver(on_report, report)
         document = problem(
             report,
             instance=instance_of(request.scope),
@@ -145,4 +146,4 @@ def _refusal(status: int, detail: object, *, open_minded: bool) -> ErrorReport:
 def _fields(errors: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     # `loc` alone: `input`, `msg` and `ctx` hold what the caller sent.
     for error in errors:
-        yield redact_text(".".join(str(part) for part in error.get("loc", ())), 200)
+        yield redact_text(".".join(bounded_str(part) for part in error.get("loc", ())), 200)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from failwell.fault.axes import Blame, Category, Certainty, Domain
 from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
-from failwell.fault.registry import find_kind, is_kind, is_owned
+from failwell.fault.registry import find_kind, http_status_of, is_kind, is_owned
 
 SCHEMA = "failwell.error/1"
 _UTC = timedelta(0)
@@ -155,8 +155,7 @@ class ErrorReport:
     @property
     def http_status(self) -> int:
         """The status an HTTP server should answer with."""
-        known = find_kind(self.kind)
-        return self.category.status if known is None else known.status
+        return http_status_of(self.kind, self.category)
 
     @property
     def resubmit(self) -> bool:
