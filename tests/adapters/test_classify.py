@@ -14,7 +14,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, parse_body
 from failwell.adapters.saved import read_saved
 from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.reply import Asked
+from failwell.apps.lab.reply import LabCall
 from failwell.fault.registry import KindError, kind, kinds
 from failwell.report.record import ErrorReport
 
@@ -67,7 +67,7 @@ def in_the_lab(name: str, scenario: str) -> str:
     """The kind of what a dialect of the laboratory replies, read as a saved row."""
     spoken = dialect(name)
     assert spoken is not None
-    reply = spoken.reply(scenario, Asked(path="/v1/chat"))
+    reply = spoken.reply(scenario, LabCall(path="/v1/chat"))
     assert reply is not None
     row = {"http_status": reply.status, "headers": dict(reply.headers), "body": reply.body.decode()}
     return read_saved(row).kind

@@ -12,7 +12,7 @@ import failwell
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.sdk import id_in
 from failwell.apps.lab.dialects.table import dialect
-from failwell.apps.lab.reply import Asked
+from failwell.apps.lab.reply import LabCall
 from failwell.testing.laboratory import Lab
 from tests.sdks.matrix import Case, caller, caller_names, is_installed, judge, make, modes
 
@@ -46,7 +46,7 @@ def lab() -> Iterator[Lab]:
 def _sent_id(name: str) -> str | None:
     """The request id that the laboratory sends with a rate limit in this dialect."""
     spoken = dialect(name)
-    reply = None if spoken is None else spoken.reply("rate_limited", Asked())
+    reply = None if spoken is None else spoken.reply("rate_limited", LabCall())
     return None if reply is None else id_in(lower_headers(dict(reply.headers)))
 
 

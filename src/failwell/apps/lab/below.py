@@ -17,7 +17,7 @@ def _instead(reply: Reply) -> Callable[[Answer], Answer]:
 
 
 def _changed(change: Callable[[Reply], Reply]) -> Callable[[Answer], Answer]:
-    return lambda fine: lambda asked: change(fine(asked))
+    return lambda fine: lambda call: change(fine(call))
 
 
 def _garbled(reply: Reply) -> Reply:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from failwell.apps.lab.below import BELOW
-from failwell.apps.lab.reply import Answer, Asked, Declined, Reply
+from failwell.apps.lab.reply import Answer, Declined, LabCall, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.waits import EVERYWHERE, FORMS, tell
 from failwell.fault.axes import Certainty
@@ -47,15 +47,15 @@ class Dialect:
         below = BELOW.get(scenario)
         return None if below is None else below(self.answers["ok"])
 
-    def reply(self, scenario: str, asked: Asked, form: str | None = None) -> Reply | None:
+    def reply(self, scenario: str, call: LabCall, form: str | None = None) -> Reply | None:
         """Its reply to one request; `form` is the form of the wait."""
         answer = self.answer(scenario)
         if answer is None:
             return None
         if scenario == "rate_limited":
             told = tell(form or self.wait, datetime.now(UTC), self.vendor)
-            return answer(replace(asked, wait=told))
-        return answer(asked)
+            return answer(replace(call, wait=told))
+        return answer(call)
 
     def truth(self, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
         """What is true about `scenario` in this dialect, for a call that asked for a stream or did not."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.reply import Asked, Reply
+from failwell.apps.lab.reply import LabCall, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Scenario, Truth
 
 
@@ -53,7 +53,9 @@ def cells(names: Iterable[str] | None = None) -> Iterator[Cell]:
         spoken = dialect(name)
         assert spoken is not None, f"no dialect `{name}`"
         for scenario in SCENARIOS.values():
-            asked = Asked(stream=scenario.streams, path="/v1/streams/lab/stream" if scenario.streams else "/")
-            reply = spoken.reply(scenario.name, asked)
+            call = LabCall(
+                stream=scenario.streams, path="/v1/streams/lab/stream" if scenario.streams else "/"
+            )
+            reply = spoken.reply(scenario.name, call)
             if reply is not None:
                 yield Cell(name, scenario, reply, spoken.truth(scenario.name))

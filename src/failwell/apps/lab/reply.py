@@ -14,7 +14,7 @@ Stall = Literal["never", "head", "body"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LabCall:
     """One request, as far as a dialect needs to know it."""
 
     method: str = "POST"
@@ -59,7 +59,7 @@ class Reply:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-Answer = Callable[[Asked], Reply]
+Answer = Callable[[LabCall], Reply]
 
 
 def as_json(status: int, body: object, *headers: tuple[str, str], kind: str = "application/json") -> Reply:

@@ -82,11 +82,11 @@ def wants_stream(route: Route, body: Any) -> bool:
     Raises:
         NoSuchFailure: it does not, and the scenario can be shown in a stream alone.
     """
-    asked = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
+    wanted = cast("dict[str, Any]", body).get("stream") if isinstance(body, dict) else None
     where = f"{route.rest.lower()}/"
     if any(sign in where for sign in _STREAMING_PATHS):
-        asked = True
-    stream = route.dialect.streams_unasked if asked is None else asked is True
+        wanted = True
+    stream = route.dialect.streams_unasked if wanted is None else wanted is True
     if SCENARIOS[route.scenario].streams and not stream:
         raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
     return stream

@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
-from failwell.apps.lab.reply import Asked, Reply, as_json
+from failwell.apps.lab.reply import LabCall, Reply, as_json
 from failwell.apps.lab.routing import NoSuchFailure, Route, check, find_route, parse, wants_stream
 from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.wire import Connection, Gone, Head
@@ -225,8 +225,8 @@ class Lab:
         except NoSuchFailure as error:
             return connection.write(_mistake(error), head, self.stall)
         base = f"http://{head.headers.get('host', f'{_HOST}:{self.port}')}{_base_path(route)}"
-        asked = Asked(head.method, route.rest, body, stream, base=base)
-        reply = route.dialect.reply(route.scenario, asked, route.form)
+        call = LabCall(head.method, route.rest, body, stream, base=base)
+        reply = route.dialect.reply(route.scenario, call, route.form)
         assert reply is not None, "routes lead only to scenarios that the dialect answers"
         self._note(route, head, body if len(sent) <= _LARGEST_NOTED else None, reply, stream=stream)
         return connection.write(reply, head, self.stall)

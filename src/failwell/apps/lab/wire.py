@@ -40,8 +40,8 @@ class Head:
     @property
     def keeps_alive(self) -> bool:
         """Whether the connection may serve another request."""
-        asked = self.headers.get("connection", "").lower()
-        return "close" not in asked if self.version == "HTTP/1.1" else "keep-alive" in asked
+        connection = self.headers.get("connection", "").lower()
+        return "close" not in connection if self.version == "HTTP/1.1" else "keep-alive" in connection
 
 
 class Connection:

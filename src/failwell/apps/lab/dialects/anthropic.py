@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("request-id", "req_lab_011"), ("anthropic-organization-id", "org-lab"))
 _TEXT = ("Hello", " from", " the lab.")
@@ -20,44 +20,44 @@ def _error(status: int, kind: str, message: str, **details: Any) -> Answer:
     return always(as_json(status, _body(kind, message, **details), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    message = f"This request would exceed your organization's rate limit of 50 requests per minute.{asked.wait.prose}"
-    return as_json(429, _body("rate_limit_error", message), *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"This request would exceed your organization's rate limit of 50 requests per minute.{call.wait.prose}"
+    return as_json(429, _body("rate_limit_error", message), *_HEADERS, *call.wait.headers)
 
 
 def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def whole(asked: Asked) -> Reply:
+    def whole(call: LabCall) -> Reply:
         content: list[dict[str, Any]] = [{"type": "text", "text": "".join(_TEXT)}] if text else []
         if broken_call:
             # The SDK does not look into `input`; a proxy that did not parse it leaves the text there.
             content = [{"type": "tool_use", "id": "toolu_lab1", "name": "find_city", "input": _BROKEN_JSON}]
-        return as_json(200, {**_message(asked), "content": content, "stop_reason": stop}, *_HEADERS)
+        return as_json(200, {**_message(call), "content": content, "stop_reason": stop}, *_HEADERS)
 
-    def streamed(asked: Asked) -> Reply:
-        return as_events(*_events(asked, stop, text=text, broken_call=broken_call), headers=_HEADERS)
+    def streamed(call: LabCall) -> Reply:
+        return as_events(*_events(call, stop, text=text, broken_call=broken_call), headers=_HEADERS)
 
-    return lambda asked: streamed(asked) if asked.stream else whole(asked)
+    return lambda call: streamed(call) if call.stream else whole(call)
 
 
-def _message(asked: Asked) -> dict[str, Any]:
+def _message(call: LabCall) -> dict[str, Any]:
     usage = {"input_tokens": 9, "output_tokens": 5}
     shared: dict[str, Any] = {
         "id": "msg_lab1",
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": call.model,
         "content": [],
     }
     return {**shared, "stop_reason": None, "stop_sequence": None, "usage": usage}
 
 
-def _events(asked: Asked, stop: str, *, text: bool, broken_call: bool) -> list[bytes]:
+def _events(call: LabCall, stop: str, *, text: bool, broken_call: bool) -> list[bytes]:
     block: dict[str, Any] = {"type": "text", "text": ""}
     deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": part} for part in _TEXT]
     if broken_call:
         block = {"type": "tool_use", "id": "toolu_lab1", "name": "find_city", "input": {}}
         deltas = [{"type": "input_json_delta", "partial_json": _BROKEN_JSON}]
-    events = [_event("message_start", message=_message(asked))]
+    events = [_event("message_start", message=_message(call))]
     if text or broken_call:
         events.append(_event("content_block_start", index=0, content_block=block))
         events.append(_event("ping"))
@@ -78,8 +78,8 @@ _AFTER_CONTENT = 3
 """The events that close a stream: of its block, of its message, of itself."""
 
 
-def _failing(asked: Asked) -> Reply:
-    begun = cut(_FINE(asked), "whole", without=_AFTER_CONTENT)
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     return replace(begun, pieces=(*(begun.pieces or ()), event(error, "error")))
 
@@ -129,8 +129,8 @@ DIALECTS = {
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer("tool_use", broken_call=True),
             "in_stream_error": _failing,
-            "truncated_stream": lambda asked: cut(_FINE(asked), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda asked: cut(_FINE(asked), "reset", without=_AFTER_CONTENT),
+            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
+            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
         },
         declines={
             "model_loading": "its models are always loaded",

@@ -5,7 +5,7 @@ from typing import Any
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.dialects.responses import with_responses
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
 _HEADERS = (
@@ -27,12 +27,12 @@ def _error(status: int, code: str, message: str, /, **members: Any) -> Answer:
     return always(as_json(status, _body(code, message, **members), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
+def _rate_limited(call: LabCall) -> Reply:
     message = (
         "Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have "
-        f"exceeded call rate limit of your current OpenAI S0 pricing tier.{asked.wait.prose}"
+        f"exceeded call rate limit of your current OpenAI S0 pricing tier.{call.wait.prose}"
     )
-    return as_json(429, _body("RateLimitReached", message), *_HEADERS, *asked.wait.headers)
+    return as_json(429, _body("RateLimitReached", message), *_HEADERS, *call.wait.headers)
 
 
 _BROKE = _body(

@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.eventstream import aws_event, aws_exception
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut
 from failwell.fault.axes import Certainty
 
 _HEADERS = (("x-amzn-requestid", "lab-1f0c2a"),)
@@ -20,9 +20,9 @@ def _error(status: int, code: str, message: str) -> Answer:
     return always(as_json(status, {"message": message}, *_HEADERS, ("x-amzn-errortype", code)))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    body = {"message": f"Too many requests, please wait before trying again.{asked.wait.prose}"}
-    return as_json(429, body, *_HEADERS, ("x-amzn-errortype", "ThrottlingException"), *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    body = {"message": f"Too many requests, please wait before trying again.{call.wait.prose}"}
+    return as_json(429, body, *_HEADERS, ("x-amzn-errortype", "ThrottlingException"), *call.wait.headers)
 
 
 def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = False) -> Answer:
@@ -50,7 +50,7 @@ def _answer(stop: str = "end_turn", *, text: bool = True, broken_call: bool = Fa
         events.append(aws_event("metadata", {"usage": _USAGE, "metrics": {"latencyMs": 41}}))
         return as_events(*events, headers=_HEADERS, kind=_STREAM)
 
-    return lambda asked: streamed() if asked.stream else whole()
+    return lambda call: streamed() if call.stream else whole()
 
 
 _FINE = _answer()
@@ -58,8 +58,8 @@ _AFTER_CONTENT = 3
 """The events that close a stream: of its block, of its message, of its numbers."""
 
 
-def _failing(asked: Asked) -> Reply:
-    begun = cut(_FINE(asked), "whole", without=_AFTER_CONTENT)
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
     broke = aws_exception("serviceUnavailableException", "The service is temporarily overloaded.")
     return replace(begun, pieces=(*(begun.pieces or ()), broke))
 
@@ -107,8 +107,8 @@ DIALECTS = {
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer("tool_use", broken_call=True),
             "in_stream_error": _failing,
-            "truncated_stream": lambda asked: cut(_FINE(asked), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda asked: cut(_FINE(asked), "reset", without=_AFTER_CONTENT),
+            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
+            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
             "model_loading": _error(
                 429,
                 "ModelNotReadyException",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.apps.lab.reply import Answer, Asked, Headers, Reply, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
 
 TEXT = ("Hello", " from", " the lab.")
 _BROKEN_CALL = {
@@ -30,16 +30,14 @@ def chat_answers(
     """
 
     def answer(finish: str = "stop", **message: Any) -> Answer:
-        return lambda asked: (
-            _streamed(asked, finish, message) if asked.stream else _whole(asked, finish, message)
-        )
+        return lambda call: _streamed(call, finish, message) if call.stream else _whole(call, finish, message)
 
-    def _whole(asked: Asked, finish: str, message: dict[str, Any]) -> Reply:
+    def _whole(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:
         said = {"role": "assistant", "content": "".join(TEXT), **message}
         choice = {"index": 0, "message": said, "finish_reason": finish, "logprobs": None}
-        return as_json(200, _envelope(asked, "chat.completion", [choice]), *headers)
+        return as_json(200, _envelope(call, "chat.completion", [choice]), *headers)
 
-    def _streamed(asked: Asked, finish: str, message: dict[str, Any]) -> Reply:
+    def _streamed(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:
         texts = TEXT if message.get("content", True) else ()
         deltas: list[dict[str, Any]] = [
             {"role": "assistant", "content": ""},
@@ -47,33 +45,33 @@ def chat_answers(
         ]
         if calls := message.get("tool_calls"):
             deltas.append({"tool_calls": [{"index": place, **call} for place, call in enumerate(calls)]})
-        events = [_chunk(asked, delta, None) for delta in deltas]
-        return as_events(*events, _chunk(asked, {}, finish), _DONE, headers=headers)
+        events = [_chunk(call, delta, None) for delta in deltas]
+        return as_events(*events, _chunk(call, {}, finish), _DONE, headers=headers)
 
-    def _envelope(asked: Asked, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _envelope(call: LabCall, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         used = {
             "prompt_tokens": 9,
             "completion_tokens": 5 if choices else 0,
             "total_tokens": 14 if choices else 9,
         }
-        shared = {"id": "chatcmpl-lab1", "object": kind, "created": 1_767_225_600, "model": asked.model}
+        shared = {"id": "chatcmpl-lab1", "object": kind, "created": 1_767_225_600, "model": call.model}
         return {**shared, "choices": choices, "usage": used, **(extra or {})}
 
-    def _chunk(asked: Asked, delta: dict[str, Any], finish: str | None) -> bytes:
+    def _chunk(call: LabCall, delta: dict[str, Any], finish: str | None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        envelope = _envelope(asked, "chat.completion.chunk", [choice])
+        envelope = _envelope(call, "chat.completion.chunk", [choice])
         del envelope["usage"]
         return event(envelope)
 
-    def empty(asked: Asked) -> Reply:
-        if asked.stream:
-            return _streamed(asked, "stop", {"content": ""})
-        return as_json(200, _envelope(asked, "chat.completion", []), *headers)
+    def empty(call: LabCall) -> Reply:
+        if call.stream:
+            return _streamed(call, "stop", {"content": ""})
+        return as_json(200, _envelope(call, "chat.completion", []), *headers)
 
     fine = answer()
 
-    def failing(asked: Asked) -> Reply:
-        begun = cut(fine(asked), "whole", without=2)
+    def failing(call: LabCall) -> Reply:
+        begun = cut(fine(call), "whole", without=2)
         return replace(begun, pieces=(*(begun.pieces or ()), event(error)))
 
     answers: dict[str, Answer] = {
@@ -81,9 +79,9 @@ def chat_answers(
         "truncated_output": answer(length),
         "empty_reply": empty,
         "malformed_tool_call": answer("tool_calls", content=None, tool_calls=[_BROKEN_CALL]),
-        "truncated_stream": lambda asked: cut(fine(asked), "whole", without=2),
+        "truncated_stream": lambda call: cut(fine(call), "whole", without=2),
         "in_stream_error": failing,
-        "broken_stream": lambda asked: cut(fine(asked), "reset", without=2),
+        "broken_stream": lambda call: cut(fine(call), "reset", without=2),
     }
     if refused is not None:
         answers["content_refused_out"] = answer(refused)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("server", "envoy"), ("x-debug-trace-id", "lab-7b31"))
 _TEXT = ("Hello", " from", " the lab.")
@@ -23,9 +23,9 @@ def _error(status: int, message: str) -> Answer:
     return always(as_json(status, {"id": "lab-1", "message": message}, *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    message = f"You are using a Trial key, which is limited to 20 API calls / minute.{asked.wait.prose}"
-    return as_json(429, {"id": "lab-1", "message": message}, *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"You are using a Trial key, which is limited to 20 API calls / minute.{call.wait.prose}"
+    return as_json(429, {"id": "lab-1", "message": message}, *_HEADERS, *call.wait.headers)
 
 
 def _answer(finish: str = "COMPLETE", *, text: bool = True, broken_call: bool = False) -> Answer:
@@ -54,7 +54,7 @@ def _answer(finish: str = "COMPLETE", *, text: bool = True, broken_call: bool = 
         events.append(_event("message-end", delta={"finish_reason": finish, "usage": _USAGE}))
         return as_events(*events, headers=_HEADERS)
 
-    return lambda asked: streamed() if asked.stream else whole()
+    return lambda call: streamed() if call.stream else whole()
 
 
 def _event(kind: str, **members: Any) -> bytes:
@@ -66,8 +66,8 @@ _AFTER_CONTENT = 2
 """The events that close a stream: of its content, of its message."""
 
 
-def _failing(asked: Asked) -> Reply:
-    begun = cut(_FINE(asked), "whole", without=_AFTER_CONTENT)
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole", without=_AFTER_CONTENT)
     ended = {"finish_reason": "ERROR", "error": "internal server error while generating"}
     return replace(begun, pieces=(*(begun.pieces or ()), _event("message-end", delta=ended)))
 
@@ -103,8 +103,8 @@ DIALECTS = {
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer("TOOL_CALL", text=False, broken_call=True),
             "in_stream_error": _failing,
-            "truncated_stream": lambda asked: cut(_FINE(asked), "whole", without=_AFTER_CONTENT),
-            "broken_stream": lambda asked: cut(_FINE(asked), "reset", without=_AFTER_CONTENT),
+            "truncated_stream": lambda call: cut(_FINE(call), "whole", without=_AFTER_CONTENT),
+            "broken_stream": lambda call: cut(_FINE(call), "reset", without=_AFTER_CONTENT),
         },
         declines={
             "conflict": "it has nothing that two calls could change at once",

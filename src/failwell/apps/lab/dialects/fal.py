@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("x-fal-request-id", "lab-req-1"),)
 _PICTURE = {"url": "http://127.0.0.1/lab.png", "width": 512, "height": 512, "content_type": "image/png"}
@@ -18,21 +18,21 @@ def _item(kind: str, field: str, message: str) -> list[dict[str, Any]]:
     return [{"loc": ["body", field], "msg": message, "type": kind, "input": None}]
 
 
-def _rate_limited(asked: Asked) -> Reply:
+def _rate_limited(call: LabCall) -> Reply:
     return as_json(
-        429, {"detail": f"Too many concurrent requests.{asked.wait.prose}"}, *_HEADERS, *asked.wait.headers
+        429, {"detail": f"Too many concurrent requests.{call.wait.prose}"}, *_HEADERS, *call.wait.headers
     )
 
 
 def _answer(result: Any) -> Answer:
-    def reply(asked: Asked) -> Reply:
-        if asked.path.endswith("/stream"):
+    def reply(call: LabCall) -> Reply:
+        if call.path.endswith("/stream"):
             return as_events(*(event({"progress": part}) for part in (1, 2)), event(result), headers=_HEADERS)
-        request = f"{asked.base}/lab/requests/lab-req-1"
-        if asked.path.endswith("/status"):
+        request = f"{call.base}/lab/requests/lab-req-1"
+        if call.path.endswith("/status"):
             body: Any = {"status": "COMPLETED", "request_id": "lab-req-1", "logs": [], "metrics": {}}
             return as_json(200, {**body, "response_url": request}, *_HEADERS)
-        if asked.method == "GET":
+        if call.method == "GET":
             return as_json(200, result, *_HEADERS)
         # A call that waits has one answer as well; a client reads what it knows of it.
         urls = {"response_url": request, "status_url": f"{request}/status", "cancel_url": f"{request}/cancel"}
@@ -74,7 +74,7 @@ DIALECTS = {
                 422, _item("less_than_equal", "num_images", "Input should be less than or equal to 4")
             ),
             "empty_reply": _answer({"images": []}),
-            "broken_stream": lambda asked: cut(_FINE(asked), "reset"),
+            "broken_stream": lambda call: cut(_FINE(call), "reset"),
         },
         declines={
             "daily_quota": "it counts a balance, not days",

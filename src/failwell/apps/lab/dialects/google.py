@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 from failwell.apps.lab.waits import EVERYWHERE, retry_details
 
 _HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
@@ -33,14 +33,14 @@ def _quota(quota: str, value: str) -> dict[str, Any]:
     return {"@type": f"{_TYPES}.QuotaFailure", "violations": [violation]}
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    message = f"You exceeded the request rate for this model.{asked.wait.prose}"
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"You exceeded the request rate for this model.{call.wait.prose}"
     details = [
         _quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "10"),
-        *retry_details(asked.wait),
+        *retry_details(call.wait),
     ]
     body = _body(429, "RESOURCE_EXHAUSTED", message, *details)
-    return as_json(429, body, *_HEADERS, *asked.wait.headers, kind=_KIND)
+    return as_json(429, body, *_HEADERS, *call.wait.headers, kind=_KIND)
 
 
 def _part(text: str | None, finish: str | None) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def _facts() -> dict[str, Any]:
 
 
 def _answer(finish: str = "STOP", *, text: bool = True) -> Answer:
-    def reply(asked: Asked) -> Reply:
-        if not asked.stream:
+    def reply(call: LabCall) -> Reply:
+        if not call.stream:
             return as_json(200, _part("".join(_TEXT) if text else None, finish), *_HEADERS, kind=_KIND)
         parts = [_part(word, None) for word in (_TEXT if text else ())]
         return as_events(*map(event, parts), event(_part("" if text else None, finish)), headers=_HEADERS)
@@ -70,10 +70,8 @@ def _answer(finish: str = "STOP", *, text: bool = True) -> Answer:
 def _bare(**members: Any) -> Answer:
     """An answer without a candidate."""
     body = {**members, **_facts()}
-    return lambda asked: (
-        as_events(event(body), headers=_HEADERS)
-        if asked.stream
-        else as_json(200, body, *_HEADERS, kind=_KIND)
+    return lambda call: (
+        as_events(event(body), headers=_HEADERS) if call.stream else as_json(200, body, *_HEADERS, kind=_KIND)
     )
 
 
@@ -81,8 +79,8 @@ _FINE = _answer()
 _OVERLOADED = (503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
 
 
-def _failing(asked: Asked) -> Reply:
-    begun = cut(_FINE(asked), "whole")
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole")
     return replace(begun, pieces=(*(begun.pieces or ()), event(_body(*_OVERLOADED))))
 
 
@@ -115,8 +113,8 @@ _SHARED: dict[str, Answer] = {
     "empty_reply": _answer(text=False),
     "malformed_tool_call": _answer("MALFORMED_FUNCTION_CALL", text=False),
     "in_stream_error": _failing,
-    "truncated_stream": lambda asked: cut(_FINE(asked), "whole"),
-    "broken_stream": lambda asked: cut(_FINE(asked), "reset"),
+    "truncated_stream": lambda call: cut(_FINE(call), "whole"),
+    "broken_stream": lambda call: cut(_FINE(call), "reset"),
 }
 _DECLINES = {"model_loading": "its models are always loaded", "out_of_memory": "it does not show its hosts"}
 _DIFFERS = {"malformed_tool_call": Differs("provider.output_rejected")}

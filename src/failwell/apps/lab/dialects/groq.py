@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-groq-region", "fra"), ("x-request-id", "req_lab_gq"))
 _LIMITED = (
@@ -22,13 +22,13 @@ def _error(status: int, message: str, kind: str, code: str | None = None, **memb
     return always(as_json(status, _body(message, kind, code, **members), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    message = _LIMITED.format(model=asked.model, window="minute (TPM)", limit=6000) + asked.wait.prose
-    return as_json(429, _body(message, "tokens", "rate_limit_exceeded"), *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    message = _LIMITED.format(model=call.model, window="minute (TPM)", limit=6000) + call.wait.prose
+    return as_json(429, _body(message, "tokens", "rate_limit_exceeded"), *_HEADERS, *call.wait.headers)
 
 
-def _daily_quota(asked: Asked) -> Reply:
-    message = _LIMITED.format(model=asked.model, window="day (TPD)", limit=100000)
+def _daily_quota(call: LabCall) -> Reply:
+    message = _LIMITED.format(model=call.model, window="day (TPD)", limit=100000)
     body = _body(f"{message} Please try again in 7m12s.", "tokens", "rate_limit_exceeded")
     return as_json(429, body, *_HEADERS, ("retry-after", "432"))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import TEXT, chat_answers
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 from failwell.apps.lab.waits import EVERYWHERE
 
 _HEADERS = (("x-request-id", "Root=1-lab-hf"), ("vary", "origin"))
@@ -15,11 +15,11 @@ def _error(status: int, message: str, *headers: tuple[str, str], **members: Any)
     return always(as_json(status, {"error": message, **members}, *_HEADERS, *headers))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    body: dict[str, Any] = {"error": f"You have reached your request rate limit.{asked.wait.prose}"}
-    if asked.wait.form == "estimated-time":
-        body["estimated_time"] = asked.wait.seconds
-    return as_json(429, body, *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    body: dict[str, Any] = {"error": f"You have reached your request rate limit.{call.wait.prose}"}
+    if call.wait.form == "estimated-time":
+        body["estimated_time"] = call.wait.seconds
+    return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
 _CHAT = chat_answers(
@@ -27,11 +27,11 @@ _CHAT = chat_answers(
 )
 
 
-def _fine(asked: Asked) -> Reply:
+def _fine(call: LabCall) -> Reply:
     """Chat where it is asked for; a generated text on the older routes, which send `inputs`."""
-    if asked.member("inputs") is not None and "chat" not in asked.path:
+    if call.member("inputs") is not None and "chat" not in call.path:
         return as_json(200, [{"generated_text": "".join(TEXT)}], *_HEADERS)
-    return _CHAT["ok"](asked)
+    return _CHAT["ok"](call)
 
 
 DIALECTS = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("x-request-id", "lab-lk-1"),)
 _SOURCE = {"name": "The lab", "url": "http://127.0.0.1/lab", "snippet": "Hello from the lab.", "favicon": ""}
@@ -18,15 +18,15 @@ def _error(status: int, code: str, message: str, *details: dict[str, str]) -> An
     return always(as_json(status, _body(status, code, message, *details), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    body = _body(429, "TOO_MANY_REQUESTS", f"Too many requests.{asked.wait.prose}")
-    return as_json(429, body, *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    body = _body(429, "TOO_MANY_REQUESTS", f"Too many requests.{call.wait.prose}")
+    return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
-def _fine(asked: Asked) -> Reply:
-    if asked.path.endswith("/fetch"):
+def _fine(call: LabCall) -> Reply:
+    if call.path.endswith("/fetch"):
         return as_json(200, {"markdown": "Hello from the lab."}, *_HEADERS)
-    if asked.member("outputType") == "searchResults":
+    if call.member("outputType") == "searchResults":
         return as_json(200, {"results": [_RESULT]}, *_HEADERS)
     return as_json(200, {"answer": "Hello from the lab.", "sources": [_SOURCE]}, *_HEADERS)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.chat import chat_answers
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("mistral-correlation-id", "lab-0198"), ("x-kong-request-id", "lab01"))
 
@@ -17,9 +17,9 @@ def _error(status: int, message: str, kind: str, code: str | None = None) -> Ans
     return always(as_json(status, _body(message, kind, code), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    body = _body(f"Rate limit exceeded{asked.wait.prose}", "rate_limited", "1300")
-    return as_json(429, body, *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    body = _body(f"Rate limit exceeded{call.wait.prose}", "rate_limited", "1300")
+    return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
 _FULL = _body("Service tier capacity exceeded for this model.", "service_tier_capacity_exceeded", "3505")

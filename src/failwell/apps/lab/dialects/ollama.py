@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut
 from failwell.fault.axes import Certainty
 
 _TEXT = ("Hello", " from", " the lab.")
@@ -17,28 +17,28 @@ def _error(status: int, message: str) -> Answer:
     return always(as_json(status, {"error": message}, kind="application/json; charset=utf-8"))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    return as_json(429, {"error": f"too many requests{asked.wait.prose}"}, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    return as_json(429, {"error": f"too many requests{call.wait.prose}"}, *call.wait.headers)
 
 
-def _line(asked: Asked, text: str, **members: Any) -> dict[str, Any]:
-    shared = {"model": asked.model, "created_at": "2026-01-01T00:00:00Z"}
+def _line(call: LabCall, text: str, **members: Any) -> dict[str, Any]:
+    shared = {"model": call.model, "created_at": "2026-01-01T00:00:00Z"}
     said: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
-    if asked.path.endswith("/generate"):
+    if call.path.endswith("/generate"):
         said = {"response": text}
     return {**shared, **said, "done": False, **members}
 
 
 def _answer(reason: str = "stop", *, text: bool = True, broken_call: bool = False) -> Answer:
-    def reply(asked: Asked) -> Reply:
+    def reply(call: LabCall) -> Reply:
         words = _TEXT if text else ()
         ended: dict[str, Any] = {"done": True, "done_reason": reason, **_NUMBERS}
         if broken_call:
-            call = {"function": {"name": "find_city", "arguments": '{"city": "Par'}}
-            ended["message"] = {"role": "assistant", "content": "", "tool_calls": [call]}
-        if not asked.stream:
-            return as_json(200, _line(asked, "".join(words), **ended), kind="application/json; charset=utf-8")
-        lines = [*(_line(asked, word) for word in words), _line(asked, "", **ended)]
+            tool_call = {"function": {"name": "find_city", "arguments": '{"city": "Par'}}
+            ended["message"] = {"role": "assistant", "content": "", "tool_calls": [tool_call]}
+        if not call.stream:
+            return as_json(200, _line(call, "".join(words), **ended), kind="application/json; charset=utf-8")
+        lines = [*(_line(call, word) for word in words), _line(call, "", **ended)]
         return as_events(*(json.dumps(line).encode() + b"\n" for line in lines), kind=_LINES)
 
     return reply
@@ -47,8 +47,8 @@ def _answer(reason: str = "stop", *, text: bool = True, broken_call: bool = Fals
 _FINE = _answer()
 
 
-def _failing(asked: Asked) -> Reply:
-    begun = cut(_FINE(asked), "whole")
+def _failing(call: LabCall) -> Reply:
+    begun = cut(_FINE(call), "whole")
     broke = json.dumps({"error": "an error was encountered while running the model"}).encode() + b"\n"
     return replace(begun, pieces=(*(begun.pieces or ()), broke))
 
@@ -80,8 +80,8 @@ DIALECTS = {
             "empty_reply": _answer(text=False),
             "malformed_tool_call": _answer(text=False, broken_call=True),
             "in_stream_error": _failing,
-            "truncated_stream": lambda asked: cut(_FINE(asked), "whole"),
-            "broken_stream": lambda asked: cut(_FINE(asked), "reset"),
+            "truncated_stream": lambda call: cut(_FINE(call), "whole"),
+            "broken_stream": lambda call: cut(_FINE(call), "reset"),
             "out_of_memory": _error(
                 500, "model requires more system memory (9.6 GiB) than is available (7.1 GiB)"
             ),

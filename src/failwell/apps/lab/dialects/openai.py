@@ -5,7 +5,7 @@ from typing import Any
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.dialects.responses import with_responses
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
 _HEADERS = (
@@ -24,13 +24,13 @@ def _error(status: int, message: str, kind: str, code: str | None = None, param:
     return always(as_json(status, error_body(message, kind, code, param), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
+def _rate_limited(call: LabCall) -> Reply:
     message = (
-        f"Rate limit reached for {asked.model} in organization org-lab on requests per min (RPM): "
-        f"Limit 60, Used 60, Requested 1.{asked.wait.prose}"
+        f"Rate limit reached for {call.model} in organization org-lab on requests per min (RPM): "
+        f"Limit 60, Used 60, Requested 1.{call.wait.prose}"
     )
     body = error_body(message, "requests", "rate_limit_exceeded")
-    return as_json(429, body, *_HEADERS, *asked.wait.headers)
+    return as_json(429, body, *_HEADERS, *call.wait.headers)
 
 
 _BROKE = error_body(

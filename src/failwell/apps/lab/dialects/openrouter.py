@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
 _HEADERS = (("server", "cloudflare"), ("x-request-id", "req_lab_or"))
@@ -21,16 +21,16 @@ def _error(status: int, message: str, **metadata: Any) -> Answer:
     return always(as_json(status, _body(status, message, **metadata), *_HEADERS))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    message = f"Rate limit exceeded: free-models-per-min.{asked.wait.prose}"
-    if asked.wait.form != "epoch-ms":
-        return as_json(429, _body(429, message), *_HEADERS, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    message = f"Rate limit exceeded: free-models-per-min.{call.wait.prose}"
+    if call.wait.form != "epoch-ms":
+        return as_json(429, _body(429, message), *_HEADERS, *call.wait.headers)
     # Here the window is told in the body, as the headers of a reply that was never sent.
-    told = dict(asked.wait.headers)
+    told = dict(call.wait.headers)
     return as_json(429, _body(429, message, headers=told), *_HEADERS)
 
 
-def _daily_quota(_: Asked) -> Reply:
+def _daily_quota(_: LabCall) -> Reply:
     reset = round((datetime.now(UTC).timestamp() + _UNTIL_MIDNIGHT) * 1000)
     told = {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
     message = "Rate limit exceeded: free-models-per-day. Add credits to unlock more free requests per day."

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 
 _NO_MODEL = "a bare service has no model behind it"
 _LINES = tuple(json.dumps({"line": number}).encode() + b"\n" for number in range(4))
@@ -14,9 +14,9 @@ def _error(status: int, detail: str) -> Answer:
     return always(as_json(status, {"detail": detail}))
 
 
-def _rate_limited(asked: Asked) -> Reply:
-    body = {"detail": f"Too many requests.{asked.wait.prose}"}
-    return as_json(429, body, *asked.wait.headers)
+def _rate_limited(call: LabCall) -> Reply:
+    body = {"detail": f"Too many requests.{call.wait.prose}"}
+    return as_json(429, body, *call.wait.headers)
 
 
 _STREAM = Reply(200, (("content-type", "application/x-ndjson"),), pieces=_LINES)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 from failwell.fault.axes import Certainty
 
 _HEADERS = (("server", "cloudflare"),)
@@ -16,20 +16,20 @@ def _error(status: int, title: str, detail: str, **members: Any) -> Answer:
     return always(as_json(status, body, *_HEADERS, kind=_PROBLEM))
 
 
-def _rate_limited(asked: Asked) -> Reply:
+def _rate_limited(call: LabCall) -> Reply:
     body = {
         "title": "Too many requests",
-        "detail": f"Request was throttled.{asked.wait.prose}",
+        "detail": f"Request was throttled.{call.wait.prose}",
         "status": 429,
     }
-    return as_json(429, body, *_HEADERS, *asked.wait.headers, kind=_PROBLEM)
+    return as_json(429, body, *_HEADERS, *call.wait.headers, kind=_PROBLEM)
 
 
-def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
+def _prediction(call: LabCall, status: str, **members: Any) -> dict[str, Any]:
     urls = {
-        "get": f"{asked.base}/v1/predictions/lab1",
-        "cancel": f"{asked.base}/v1/predictions/lab1/cancel",
-        "stream": f"{asked.base}/v1/streams/lab1",
+        "get": f"{call.base}/v1/predictions/lab1",
+        "cancel": f"{call.base}/v1/predictions/lab1/cancel",
+        "stream": f"{call.base}/v1/streams/lab1",
     }
     shared: dict[str, Any] = {"id": "lab1", "model": "lab/model", "version": "1" * 64, "status": status}
     times = {"created_at": "2026-01-01T00:00:00Z", "started_at": None, "completed_at": None}
@@ -44,11 +44,11 @@ def _prediction(asked: Asked, status: str, **members: Any) -> dict[str, Any]:
 
 
 def _answer(status: str = "succeeded", **members: Any) -> Answer:
-    def reply(asked: Asked) -> Reply:
-        if "/streams/" in asked.path:
+    def reply(call: LabCall) -> Reply:
+        if "/streams/" in call.path:
             return as_events(*_events(members), headers=_HEADERS)
-        code = 201 if asked.method == "POST" else 200
-        return as_json(code, _prediction(asked, status, **members), *_HEADERS)
+        code = 201 if call.method == "POST" else 200
+        return as_json(code, _prediction(call, status, **members), *_HEADERS)
 
     return reply
 
@@ -73,14 +73,14 @@ _FINE = _answer(output="".join(_TEXT))
 _BROKE = _answer(output="".join(_TEXT), error="An internal server error occurred while the model ran.")
 
 
-def _failing(asked: Asked) -> Reply:
+def _failing(call: LabCall) -> Reply:
     """The prediction itself is accepted; only its stream shows that it failed."""
-    return (_BROKE if "/streams/" in asked.path else _FINE)(asked)
+    return (_BROKE if "/streams/" in call.path else _FINE)(call)
 
 
 def _cut_off(ending: str) -> Answer:
-    def reply(asked: Asked) -> Reply:
-        fine = _FINE(asked)
+    def reply(call: LabCall) -> Reply:
+        fine = _FINE(call)
         return fine if fine.pieces is None else cut(fine, "reset" if ending == "reset" else "whole")
 
     return reply

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialects.chat import TEXT
-from failwell.apps.lab.reply import Answer, Asked, Headers, Reply, as_events, as_json, cut, event
+from failwell.apps.lab.reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
 
 _USAGE = {
     "input_tokens": 9,
@@ -35,26 +35,26 @@ def with_responses(answers: Mapping[str, Answer], headers: Headers) -> dict[str,
         other = shaped.get(name)
         if other is None:
             return chat
-        return lambda asked: (other if asked.path.endswith(_PATH) else chat)(asked)
+        return lambda call: (other if call.path.endswith(_PATH) else chat)(call)
 
     return {name: either(name, answer) for name, answer in answers.items()}
 
 
 def _answers(headers: Headers) -> dict[str, Answer]:
     def answer(reason: str | None = None, output: list[dict[str, Any]] | None = None) -> Answer:
-        def reply(asked: Asked) -> Reply:
+        def reply(call: LabCall) -> Reply:
             items = [_message("".join(TEXT))] if output is None else output
-            body = _response(asked, items, reason)
+            body = _response(call, items, reason)
             return (
-                as_events(*_events(asked, body), headers=headers)
-                if asked.stream
+                as_events(*_events(call, body), headers=headers)
+                if call.stream
                 else as_json(200, body, *headers)
             )
 
         return reply
 
-    def failing(asked: Asked) -> Reply:
-        begun = cut(fine(asked), "whole", without=_AFTER_CONTENT)
+    def failing(call: LabCall) -> Reply:
+        begun = cut(fine(call), "whole", without=_AFTER_CONTENT)
         told = {"code": "server_error", "message": "The server had an error.", "param": None}
         pieces = begun.pieces or ()
         return replace(begun, pieces=(*pieces, _event("error", len(pieces), **told)))
@@ -67,17 +67,17 @@ def _answers(headers: Headers) -> dict[str, Answer]:
         "empty_reply": answer(output=[]),
         "malformed_tool_call": answer(output=[_BROKEN_CALL]),
         "in_stream_error": failing,
-        "truncated_stream": lambda asked: cut(fine(asked), "whole", without=_AFTER_CONTENT),
-        "broken_stream": lambda asked: cut(fine(asked), "reset", without=_AFTER_CONTENT),
+        "truncated_stream": lambda call: cut(fine(call), "whole", without=_AFTER_CONTENT),
+        "broken_stream": lambda call: cut(fine(call), "reset", without=_AFTER_CONTENT),
     }
 
 
-def _response(asked: Asked, output: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:
+def _response(call: LabCall, output: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:
     shared: dict[str, Any] = {
         "id": "resp_lab1",
         "object": "response",
         "created_at": 1_767_225_600,
-        "model": asked.model,
+        "model": call.model,
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
@@ -104,8 +104,8 @@ def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-def _events(asked: Asked, body: dict[str, Any]) -> list[bytes]:
-    begun = {**_response(asked, [], None), "status": "in_progress", "usage": None}
+def _events(call: LabCall, body: dict[str, Any]) -> list[bytes]:
+    begun = {**_response(call, [], None), "status": "in_progress", "usage": None}
     told: list[tuple[str, dict[str, Any]]] = [
         ("response.created", {"response": begun}),
         ("response.in_progress", {"response": begun}),

@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.chat import chat_answers
-from failwell.apps.lab.reply import Answer, Asked, Reply, always, as_json
+from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-request-id", "req_lab_tg"))
 _KIND = "application/json; charset=utf-8"
@@ -18,17 +18,17 @@ def _error(status: int, message: str, kind: str, code: str | None = None, param:
     return always(as_json(status, _body(message, kind, code, param), *_HEADERS, kind=_KIND))
 
 
-def _rate_limited(asked: Asked) -> Reply:
+def _rate_limited(call: LabCall) -> Reply:
     message = (
-        f"You have reached the rate limit specific to this model {asked.model}. The maximum rate limit for this "
-        f"model is 10.0 queries per minute.{asked.wait.prose}"
+        f"You have reached the rate limit specific to this model {call.model}. The maximum rate limit for this "
+        f"model is 10.0 queries per minute.{call.wait.prose}"
     )
     return as_json(
         429,
         _body(message, "model_rate_limit"),
         *_HEADERS,
         ("x-ratelimit", "true"),
-        *asked.wait.headers,
+        *call.wait.headers,
         kind=_KIND,
     )
 
