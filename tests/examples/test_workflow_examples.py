@@ -23,7 +23,7 @@ WARNED = {
 }
 
 
-class Desk:
+class Project:
     """A folder with a store, and the commands as somebody types them there."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,8 +44,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
 
 
 def test_there_are_ten_examples_or_more_and_each_is_tried_here() -> None:
@@ -84,51 +84,53 @@ def test_an_example_says_first_what_it_is_for(path: Path) -> None:
         ("broken.csv", {"status": "quarantined", "line": 3, "reason": "line 3 has no amount"}),
     ],
 )
-def test_errors_are_routed_by_kind_and_by_category(desk: Desk, file: str, expected: dict[str, Any]) -> None:
-    done = desk.run("error-routing", "-i", f"file={file}")
+def test_errors_are_routed_by_kind_and_by_category(
+    project: Project, file: str, expected: dict[str, Any]
+) -> None:
+    done = project.run("error-routing", "-i", f"file={file}")
 
     assert done.code == 0, done.err
     assert done.data == expected
-    assert ("fallback" in desk.started()) is (file == "no-such.csv")
+    assert ("fallback" in project.started()) is (file == "no-such.csv")
 
 
-def test_a_transient_failure_is_retried_until_it_passes(desk: Desk) -> None:
-    done = desk.run("retry-then-escalate")
+def test_a_transient_failure_is_retried_until_it_passes(project: Project) -> None:
+    done = project.run("retry-then-escalate")
 
     assert done.data == {"price": 42.0, "from": "service"}
     assert "attempt 2); again in 100 ms" in done.err
-    assert desk.started() == ["fetch"] * 3
+    assert project.started() == ["fetch"] * 3
 
 
-def test_after_the_last_retry_a_person_decides(desk: Desk) -> None:
-    waiting = desk.run("retry-then-escalate", "-i", "failures=9")
-    answered = desk.type("gate", "respond", "last", "ask", "cached")
-    done = desk.type("resume", "last")
+def test_after_the_last_retry_a_person_decides(project: Project) -> None:
+    waiting = project.run("retry-then-escalate", "-i", "failures=9")
+    answered = project.type("gate", "respond", "last", "ask", "cached")
+    done = project.type("resume", "last")
 
     assert waiting.code == 4
     assert "the quote service is busy after 4 attempts" in waiting.err
     assert answered.code == 0, answered.err
     assert done.data == {"price": 41.5, "from": "yesterday"}
-    assert desk.started().count("fetch") == 4
+    assert project.started().count("fetch") == 4
 
 
-def test_giving_up_after_the_retries_is_a_failure_on_purpose(desk: Desk) -> None:
-    desk.run("retry-then-escalate", "-i", "failures=9")
-    desk.type("gate", "respond", "last", "ask", "give_up")
+def test_giving_up_after_the_retries_is_a_failure_on_purpose(project: Project) -> None:
+    project.run("retry-then-escalate", "-i", "failures=9")
+    project.type("gate", "respond", "last", "ask", "give_up")
 
-    done = desk.type("resume", "last")
+    done = project.type("resume", "last")
 
     assert done.code == 1
     assert "no quote today" in done.err
 
 
-def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(desk: Desk) -> None:
-    waiting = desk.run("human-gate-on-error", "--no-input")
-    open_gates = desk.type("gate", "list", "--json").data
-    desk.type(
+def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(project: Project) -> None:
+    waiting = project.run("human-gate-on-error", "--no-input")
+    open_gates = project.type("gate", "list", "--json").data
+    project.type(
         "gate", "respond", "last", "mend", "corrected", "--payload", '{"iban": "DE02120300000000202051"}'
     )
-    done = desk.type("resume", "last")
+    done = project.type("resume", "last")
 
     assert waiting.code == 4
     assert [(one["id"], one["assignee"], one["values"]) for one in open_gates] == [
@@ -137,25 +139,25 @@ def test_a_person_puts_a_wrong_value_right_and_the_step_runs_again(desk: Desk) -
     assert done.data == {"iban": "DE02120300000000202051", "corrected": True}
 
 
-def test_a_person_who_rejects_ends_the_run(desk: Desk) -> None:
-    desk.run("human-gate-on-error", "--no-input")
-    desk.type("gate", "respond", "last", "mend", "reject")
+def test_a_person_who_rejects_ends_the_run(project: Project) -> None:
+    project.run("human-gate-on-error", "--no-input")
+    project.type("gate", "respond", "last", "mend", "reject")
 
-    done = desk.type("resume", "last")
+    done = project.type("resume", "last")
 
     assert done.code == 3
     assert "halt.intentional" in done.err
 
 
-def test_questions_are_listed_checked_and_answered_with_their_defaults(desk: Desk) -> None:
-    waiting = desk.run("questions", "--no-input")
-    listed = desk.type("gate", "list").out
-    without = desk.type("gate", "respond", "last", "plan", "answered")
-    wrong = desk.type(
+def test_questions_are_listed_checked_and_answered_with_their_defaults(project: Project) -> None:
+    waiting = project.run("questions", "--no-input")
+    listed = project.type("gate", "list").out
+    without = project.type("gate", "respond", "last", "plan", "answered")
+    wrong = project.type(
         "gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "us", "tone": "shrill"}'
     )
-    desk.type("gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "operators"}')
-    done = desk.type("resume", "last", "--quiet")
+    project.type("gate", "respond", "last", "plan", "answered", "--payload", '{"audience": "operators"}')
+    done = project.type("resume", "last", "--quiet")
 
     assert waiting.code == 4
     assert listed.splitlines() == [
@@ -170,17 +172,17 @@ def test_questions_are_listed_checked_and_answered_with_their_defaults(desk: Des
     assert done.data == {"text": "Dear operators, we are happy to bring you version 3!", "answered": 2}
 
 
-def test_questions_may_be_left_where_that_is_allowed(desk: Desk) -> None:
-    desk.run("questions", "--no-input")
-    desk.type("gate", "respond", "last", "plan", "aborted")
+def test_questions_may_be_left_where_that_is_allowed(project: Project) -> None:
+    project.run("questions", "--no-input")
+    project.type("gate", "respond", "last", "plan", "aborted")
 
-    done = desk.type("resume", "last", "--quiet")
+    done = project.type("resume", "last", "--quiet")
 
     assert done.data == {"text": ""}
 
 
-def test_items_fail_alone_and_the_report_names_them(desk: Desk) -> None:
-    done = desk.run("fan-out")
+def test_items_fail_alone_and_the_report_names_them(project: Project) -> None:
+    done = project.run("fan-out")
 
     assert done.code == 0, done.err
     assert done.data == {
@@ -189,7 +191,7 @@ def test_items_fail_alone_and_the_report_names_them(desk: Desk) -> None:
         "failed": ["owl", "elk"],
         "report": "owl: not an image (external.image.corrupt)\nelk: the store is busy (external.image.busy)\n",
     }
-    attempts = {f"shrink[{index}]": desk.started().count(f"shrink[{index}]") for index in (1, 2, 4)}
+    attempts = {f"shrink[{index}]": project.started().count(f"shrink[{index}]") for index in (1, 2, 4)}
     assert attempts == {"shrink[1]": 2, "shrink[2]": 1, "shrink[4]": 3}
 
 
@@ -202,15 +204,15 @@ def test_items_fail_alone_and_the_report_names_them(desk: Desk) -> None:
     ids=["well", "handled two levels up"],
 )
 def test_three_levels_of_workflows_hand_up_what_they_do_not_handle(
-    desk: Desk, hosts: list[str], expected: dict[str, Any]
+    project: Project, hosts: list[str], expected: dict[str, Any]
 ) -> None:
-    done = desk.run("sub-workflows", "-i", f"hosts={json.dumps(hosts)}")
+    done = project.run("sub-workflows", "-i", f"hosts={json.dumps(hosts)}")
 
     assert done.data == expected
 
 
-def test_a_failure_from_three_levels_down_shows_its_way(desk: Desk) -> None:
-    done = desk.run("sub-workflows", "-i", 'hosts=["a1", "lost"]', "--error-format", "json", "--quiet")
+def test_a_failure_from_three_levels_down_shows_its_way(project: Project) -> None:
+    done = project.run("sub-workflows", "-i", 'hosts=["a1", "lost"]', "--error-format", "json", "--quiet")
 
     assert done.code == 3
     assert done.error["kind"] == "external.host.unreachable"
@@ -222,23 +224,23 @@ def test_a_failure_from_three_levels_down_shows_its_way(desk: Desk) -> None:
     ]
 
 
-def test_a_spent_budget_waits_for_approval_and_the_whole_cost_is_told(desk: Desk) -> None:
-    waiting = desk.run("budget-pause")
-    desk.type("gate", "respond", "last", "budget:review", "approved")
-    done = desk.type("resume", "last")
+def test_a_spent_budget_waits_for_approval_and_the_whole_cost_is_told(project: Project) -> None:
+    waiting = project.run("budget-pause")
+    project.type("gate", "respond", "last", "budget:review", "approved")
+    done = project.type("resume", "last")
 
     assert waiting.code == 4
     assert "0.51 of 0.50 USD are spent; may `review` run?" in waiting.err
     assert done.data == {"text": "a review"}
     assert "0.6100 USD" in done.err
-    assert [one["type"] for one in desk.events() if one["type"].startswith("budget:")] == ["budget:paused"]
+    assert [one["type"] for one in project.events() if one["type"].startswith("budget:")] == ["budget:paused"]
 
 
-def test_a_rejected_budget_ends_the_run(desk: Desk) -> None:
-    desk.run("budget-pause")
-    desk.type("gate", "respond", "last", "budget:review", "rejected")
+def test_a_rejected_budget_ends_the_run(project: Project) -> None:
+    project.run("budget-pause")
+    project.type("gate", "respond", "last", "budget:review", "rejected")
 
-    done = desk.type("resume", "last")
+    done = project.type("resume", "last")
 
     assert done.code == 1
     assert "limit.budget_exceeded" in done.err
@@ -252,11 +254,11 @@ def test_a_rejected_budget_ends_the_run(desk: Desk) -> None:
     ],
 )
 def test_a_notification_is_declared_checked_and_told(
-    desk: Desk, customer: str, schema: str, payload: dict[str, Any]
+    project: Project, customer: str, schema: str, payload: dict[str, Any]
 ) -> None:
-    done = desk.run("notification", "-i", f"customer={customer}")
+    done = project.run("notification", "-i", f"customer={customer}")
 
-    (line,) = (desk.store / "runs/r/notifications.jsonl").read_text().splitlines()
+    (line,) = (project.store / "runs/r/notifications.jsonl").read_text().splitlines()
     told = json.loads(line)
     assert done.data == {"created": customer == "acme"}
     assert told["schema_id"] == schema
@@ -264,16 +266,16 @@ def test_a_notification_is_declared_checked_and_told(
     assert told["correlation"] == {"customer": customer}
 
 
-def test_the_release_retries_its_deployment_and_goes_live(desk: Desk) -> None:
-    done = desk.run("release", "-i", "version=2.4.0")
+def test_the_release_retries_its_deployment_and_goes_live(project: Project) -> None:
+    done = project.run("release", "-i", "version=2.4.0")
 
     assert done.data == {"status": "released", "live": "2.4.0", "artifact": "app-2.4.0.tar.gz.sig"}
-    assert desk.started().count("deploy") == 3
-    assert {"tests/unit", "tests/lint", "tests/docs"} < set(desk.started())
+    assert project.started().count("deploy") == 3
+    assert {"tests/unit", "tests/lint", "tests/docs"} < set(project.started())
 
 
-def test_a_release_that_is_unhealthy_is_rolled_back(desk: Desk) -> None:
-    done = desk.run("release", "-i", "version=2.4.1")
+def test_a_release_that_is_unhealthy_is_rolled_back(project: Project) -> None:
+    done = project.run("release", "-i", "version=2.4.1")
 
     assert done.code == 0, done.err
     assert done.data == {
@@ -283,11 +285,11 @@ def test_a_release_that_is_unhealthy_is_rolled_back(desk: Desk) -> None:
     }
 
 
-def test_a_release_that_nobody_can_sign_halts_and_goes_on_once_the_key_is_there(desk: Desk) -> None:
-    halted = desk.run("release", "-i", "version=2.5.0", "-i", f"work={desk.folder}")
-    explained = desk.type("explain", str(desk.store / "runs/r/errors.jsonl"))
-    (desk.folder / "signing.key").touch()
-    done = desk.type("resume", "last", "--quiet")
+def test_a_release_that_nobody_can_sign_halts_and_goes_on_once_the_key_is_there(project: Project) -> None:
+    halted = project.run("release", "-i", "version=2.5.0", "-i", f"work={project.folder}")
+    explained = project.type("explain", str(project.store / "runs/r/errors.jsonl"))
+    (project.folder / "signing.key").touch()
+    done = project.type("resume", "last", "--quiet")
 
     assert halted.code == 3
     assert halted.out == ""
@@ -295,66 +297,72 @@ def test_a_release_that_nobody_can_sign_halts_and_goes_on_once_the_key_is_there(
     assert explained.code == 0, explained.err
     assert "there is no signing.key" in explained.out
     assert done.data == {"status": "released", "live": "2.5.0", "artifact": "app-2.5.0.tar.gz.sig"}
-    assert desk.started("last") == ["sign"]
+    assert project.started("last") == ["sign"]
 
 
-def test_a_sync_is_parked_until_its_quota_is_renewed_and_keeps_what_it_has(desk: Desk) -> None:
-    state = desk.folder / "state"
-    parked = desk.run("data-sync", "-i", f"state={state}")
-    too_early = desk.type("resume", "last")
+def test_a_sync_is_parked_until_its_quota_is_renewed_and_keeps_what_it_has(project: Project) -> None:
+    state = project.folder / "state"
+    parked = project.run("data-sync", "-i", f"state={state}")
+    too_early = project.type("resume", "last")
 
     assert parked.code == too_early.code == 4
     assert re.search(r"is blocked until \d{4}-\d\d-\d\dT", parked.err)
     assert sorted(path.name for path in state.glob("page-*")) == ["page-1.json", "page-2.json"]
-    assert desk.started().count("pages[2]") == 1
+    assert project.started().count("pages[2]") == 1
 
 
-def test_a_sync_that_is_told_a_short_wait_waits_it_out_and_a_renewed_quota_lets_it_end(desk: Desk) -> None:
-    state = desk.folder / "state"
-    spent = desk.run("data-sync", "-i", f"state={state}", "-i", "wait=0.01")
+def test_a_sync_that_is_told_a_short_wait_waits_it_out_and_a_renewed_quota_lets_it_end(
+    project: Project,
+) -> None:
+    state = project.folder / "state"
+    spent = project.run("data-sync", "-i", f"state={state}", "-i", "wait=0.01")
     (state / "quota-used").write_text("0")
-    done = desk.type("resume", "last", "--quiet")
+    done = project.type("resume", "last", "--quiet")
 
     assert spent.code == 3
     assert "the sync stopped: 2 of 2 pages of today are used up" in spent.err
     assert done.data == {"pages": 4, "rows": 100}
-    assert desk.started("last") == ["pages[2]", "pages[3]"]
+    assert project.started("last") == ["pages[2]", "pages[3]"]
 
 
-def test_a_secret_reaches_the_script_and_nothing_else(desk: Desk) -> None:
-    token = desk.folder / "token.txt"
+def test_a_secret_reaches_the_script_and_nothing_else(project: Project) -> None:
+    token = project.folder / "token.txt"
     token.write_text("t0k-en-9f8a7b6c\n")
 
-    done = desk.run("secrets", "-i", f"token=@{token}")
+    done = project.run("secrets", "-i", f"token=@{token}")
 
     assert done.data == {"said": "uploaded with [redacted], 15 characters"}
     assert "9f8a7b6c" not in done.err
-    assert not [path for path in desk.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()]
+    assert not [
+        path for path in project.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()
+    ]
 
 
-def test_a_refused_secret_is_given_anew_to_go_on(desk: Desk) -> None:
-    token = desk.folder / "token.txt"
+def test_a_refused_secret_is_given_anew_to_go_on(project: Project) -> None:
+    token = project.folder / "token.txt"
     token.write_text("expired-9f8a7b6c\n")
-    refused = desk.run("secrets", "-i", f"token=@{token}")
-    without = desk.type("resume", "last")
+    refused = project.run("secrets", "-i", f"token=@{token}")
+    without = project.type("resume", "last")
     token.write_text("renewed-1a2b3c4d\n")
-    done = desk.type("resume", "last", "-i", f"token=@{token}")
+    done = project.type("resume", "last", "-i", f"token=@{token}")
 
     assert refused.code == 3
     assert "get a new token" in refused.err
     assert without.code == 2
     assert done.data == {"said": "uploaded with [redacted], 16 characters"}
-    assert not [path for path in desk.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()]
+    assert not [
+        path for path in project.store.rglob("*") if path.is_file() and b"9f8a7b6c" in path.read_bytes()
+    ]
 
 
-def test_a_long_job_whose_host_is_killed_does_nothing_twice(desk: Desk) -> None:
-    ledger = desk.folder / "ledger"
+def test_a_long_job_whose_host_is_killed_does_nothing_twice(project: Project) -> None:
+    ledger = project.folder / "ledger"
     ledger.mkdir()
     (ledger / "hang-invoices").touch()
     command = [sys.executable, "-m", "failwell", "run", str(EXAMPLES / "long-job/workflow.yaml")]
     process = subprocess.Popen(
         [*command, "-i", f"ledger={ledger}", "--run-id", "r", "--quiet"],
-        env=environment(FAILWELL_STORE=str(desk.store)),
+        env=environment(FAILWELL_STORE=str(project.store)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -365,7 +373,7 @@ def test_a_long_job_whose_host_is_killed_does_nothing_twice(desk: Desk) -> None:
         process.wait(20)
     (ledger / "hang-invoices").unlink()
 
-    done = desk.type("resume", "r", "--quiet")
+    done = project.type("resume", "r", "--quiet")
 
     assert done.data == {"exported": 5, "entries": 5}
     assert (ledger / "log").read_text().split("\n")[:-1] == [
@@ -377,7 +385,7 @@ def test_a_long_job_whose_host_is_killed_does_nothing_twice(desk: Desk) -> None:
         "audit",
     ]
     again = [
-        one["data"] for one in desk.events() if one["type"] == "node:started" and one["data"].get("rerun")
+        one["data"] for one in project.events() if one["type"] == "node:started" and one["data"].get("rerun")
     ]
     assert [(one["path"], one["key"]) for one in again] == [("export[2]", "r/export[2]/1.1")]
 
@@ -389,18 +397,18 @@ def _wait_for(happened: Any, seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_long_job_that_nobody_disturbs_just_ends(desk: Desk) -> None:
-    done = desk.run("long-job", "-i", f"ledger={desk.folder / 'ledger'}")
+def test_a_long_job_that_nobody_disturbs_just_ends(project: Project) -> None:
+    done = project.run("long-job", "-i", f"ledger={project.folder / 'ledger'}")
 
     assert done.data == {"exported": 5, "entries": 5}
 
 
 @pytest.mark.acceptance("conductor 69")
 @pytest.mark.parametrize("rounds", [2, 3])
-def test_a_file_in_conductors_shape_runs_as_it_is(desk: Desk, rounds: int) -> None:
+def test_a_file_in_conductors_shape_runs_as_it_is(project: Project, rounds: int) -> None:
     text = (EXAMPLES / "from-conductor/workflow.yaml").read_text(encoding="utf-8")
 
-    done = desk.run("from-conductor", "-i", "topic=tides", "-i", f"rounds={rounds}")
+    done = project.run("from-conductor", "-i", "topic=tides", "-i", f"rounds={rounds}")
 
     assert not re.search(
         r"^ *(- )?(kinds|raises|on_error|retry|halt|propagate|env_from|idempotent):", text, re.MULTILINE

@@ -202,7 +202,7 @@ def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
     assert budget.spent.cost == estimate(PRICES, "A", "a", {"max_tokens": 10})
 
 
-def test_a_purse_in_a_purse_takes_from_both() -> None:
+def test_a_budget_in_a_budget_takes_from_both() -> None:
     outer = SharedBudget(Budget(cost=100))
     inner = SharedBudget(Budget(cost=80), parent=outer)
 

@@ -159,7 +159,7 @@ def test_a_call_that_works_tells_nobody_anything() -> None:
     assert seen == []
 
 
-def test_an_open_purse_is_shared_by_every_loop_below_it() -> None:
+def test_an_open_budget_is_shared_by_every_loop_below_it() -> None:
     calls = Scripted(overloaded())
     looped = retry(attempts=10, backoff=AT_ONCE)(calls)
 

@@ -93,7 +93,7 @@ class Script:
 
 
 @pytest.fixture(params=["sync", "async"])
-def asked(request: pytest.FixtureRequest) -> Iterator[Any]:
+def call_model(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Ask for a `User` while the server follows a script: what was raised, and how often it was called."""
     scripts: list[Script] = []
 
@@ -135,8 +135,8 @@ def everything_in(report: ErrorReport) -> str:
 
 
 @pytest.mark.acceptance("pipelex 39")
-def test_a_rate_limit_is_one_call_and_a_rate_limit(asked: Any) -> None:
-    error, calls = asked(LIMITED)
+def test_a_rate_limit_is_one_call_and_a_rate_limit(call_model: Any) -> None:
+    error, calls = call_model(LIMITED)
 
     # The script answers on a host of nobody's, so only the caller knows whom it called.
     report = describe(error, provider="openai")
@@ -159,8 +159,8 @@ def test_a_rate_limit_is_one_call_and_a_rate_limit(asked: Any) -> None:
 
 
 @pytest.mark.acceptance("pipelex 40")
-def test_an_answer_that_never_fits_is_content_and_its_text_is_nowhere(asked: Any) -> None:
-    error, calls = asked(UNFIT)
+def test_an_answer_that_never_fits_is_content_and_its_text_is_nowhere(call_model: Any) -> None:
+    error, calls = call_model(UNFIT)
 
     report = describe(error)
 
@@ -174,8 +174,8 @@ def test_an_answer_that_never_fits_is_content_and_its_text_is_nowhere(asked: Any
 
 
 @pytest.mark.acceptance("pipelex 41")
-def test_a_rate_limit_after_a_bad_answer_is_a_rate_limit(asked: Any) -> None:
-    error, calls = asked(UNFIT, LIMITED)
+def test_a_rate_limit_after_a_bad_answer_is_a_rate_limit(call_model: Any) -> None:
+    error, calls = call_model(UNFIT, LIMITED)
 
     report = describe(error)
 
@@ -185,8 +185,8 @@ def test_a_rate_limit_after_a_bad_answer_is_a_rate_limit(asked: Any) -> None:
 
 
 @pytest.mark.acceptance("pipelex 42")
-def test_an_answer_that_was_cut_names_its_model_its_stop_reason_and_its_tokens(asked: Any) -> None:
-    error, _ = asked(CUT)
+def test_an_answer_that_was_cut_names_its_model_its_stop_reason_and_its_tokens(call_model: Any) -> None:
+    error, _ = call_model(CUT)
 
     report = describe(error)
 
@@ -201,8 +201,8 @@ def test_an_answer_that_was_cut_names_its_model_its_stop_reason_and_its_tokens(a
 
 
 @pytest.mark.acceptance("pipelex 43")
-def test_an_answer_without_the_tool_call_is_a_bad_answer(asked: Any) -> None:
-    error, calls = asked(NO_CALL)
+def test_an_answer_without_the_tool_call_is_a_bad_answer(call_model: Any) -> None:
+    error, calls = call_model(NO_CALL)
 
     report = describe(error)
 
@@ -213,8 +213,8 @@ def test_an_answer_without_the_tool_call_is_a_bad_answer(asked: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["TOOLS", "TOOLS_STRICT", "JSON"])
 @pytest.mark.acceptance("pipelex 43")
-def test_a_refusal_is_refused_content_and_its_words_stay_inside(asked: Any, mode: str) -> None:
-    error, _ = asked(REFUSED, mode=mode, tries=0)
+def test_a_refusal_is_refused_content_and_its_words_stay_inside(call_model: Any, mode: str) -> None:
+    error, _ = call_model(REFUSED, mode=mode, tries=0)
 
     report = describe(error)
 
@@ -246,8 +246,8 @@ def test_the_last_failed_attempt_speaks_where_there_is_no_cause() -> None:
     assert report.provider_metadata.exception_type == "APIConnectionError"
 
 
-def test_a_bad_key_is_a_bad_key(asked: Any) -> None:
-    error, calls = asked(NO_KEY)
+def test_a_bad_key_is_a_bad_key(call_model: Any) -> None:
+    error, calls = call_model(NO_KEY)
 
     assert calls == 1
     assert describe(error).kind == "provider.auth"

@@ -10,7 +10,7 @@ from failwell.adapters.saved import read_saved
 from failwell.apps.lab.below import BELOW
 from failwell.apps.lab.dialects.table import dialect, dialect_names
 from failwell.apps.lab.matrix import Cell, cells
-from failwell.apps.lab.reply import Asked
+from failwell.apps.lab.reply import LabCall
 from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.waits import FORMS
 from failwell.fault.axes import Category
@@ -137,7 +137,7 @@ def test_an_error_has_the_shape_that_its_provider_documents(fake: Lab, cell: Cel
 
 @pytest.mark.parametrize("cell", ERRORS, ids=called)
 def test_an_error_is_understood_by_the_rules_as_what_it_is(cell: Cell) -> None:
-    fresh = spoken(cell.dialect).reply(cell.scenario.name, Asked())
+    fresh = spoken(cell.dialect).reply(cell.scenario.name, LabCall())
 
     found = read_saved(saved(cell.dialect, fresh.status, fresh.headers, fresh.body))
 

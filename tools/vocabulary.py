@@ -1,4 +1,4 @@
-"""Finds words that the project does not use: `python -m tools.words`.
+"""Finds words that the project does not use: `python -m tools.vocabulary`.
 
 The list is the private vocabulary that the project once had. Prose is searched for phrases, names are taken from the syntax tree.
 In tests only the names of files, functions and classes count: what a test says about old input is its own business.
@@ -76,7 +76,7 @@ MODULES = {
 
 KEPT = {
     "CHANGELOG.md": (r"\bquiet_client\b", r"\bPurses?\b"),
-    "tools/words.py": tuple(PHRASES),
+    "tools/vocabulary.py": tuple(PHRASES),
 }
 """Where a phrase may occur: where the old name is announced, and here."""
 
