@@ -14,7 +14,7 @@ if __name__ == "__main__":
     sys.path[:1] = [str(ROOT), str(ROOT / "src")]
 
 from failwell.files.mistakes import render, to_json, to_markdown
-from failwell.workflow.check.rules import check
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.compile.compiler import compile_text
 from failwell.workflow.envelope import Malformed, read_file
 from fuzz.driver import main

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from failwell.files.includes import load, load_text
+from failwell.files.item_tree import Item
 from failwell.files.mistakes import Mistake, Problems
-from failwell.files.tree import Item
 
 
 def read(text: str, *, pure: bool = False, **environ: str) -> Item:

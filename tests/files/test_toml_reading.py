@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from failwell.files.item_tree import Item
 from failwell.files.mistakes import Problems
 from failwell.files.toml_reader import from_values, read_toml
-from failwell.files.tree import Item
 
 TEXT = """\
 # a comment with [brackets] and = signs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.files.yaml_reader import DEEPEST
 from tests.files.reading import read, read_file, the_wrong, wrong
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from failwell.files.env_variables import LONGEST, expand
 from failwell.files.mistakes import render
-from failwell.files.variables import LONGEST, expand
 from tests.files.reading import read, the_wrong, wrong
 
 

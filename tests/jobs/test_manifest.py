@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
-from failwell.files.values import not_one_of
+from failwell.files.suggestions import not_one_of
 from failwell.jobs.manifest import Resources, Variable, check_instance, is_brief, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
 from failwell.jobs.registry import Shelf

@@ -6,7 +6,7 @@ from typing import Any
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy
 from failwell.fault.axes import Category
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.plan import (
     END,
     AgentSpec,

@@ -32,10 +32,10 @@ from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
 from failwell.fault.registry import is_kind
 from failwell.files.documents import Document, read_document, read_values
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Shape
-from failwell.files.tree import Item, Path
-from failwell.files.values import WRONG, Choice, Flag, Number, Text
+from failwell.files.value_types import INVALID, Choice, Flag, Number, Text
 
 _LARGEST = 1e9
 _LISTED = re.compile(r"(\.\w+)\[\d+\]$")
@@ -71,14 +71,14 @@ def _policy_or_refusal(document: Document) -> Policy:
     )
 
 
-def _kind(value: str, item: Item, at: Path, on: Problems) -> Any:
+def _kind(value: str, item: Item, path: Path, problems: Problems) -> Any:
     """A kind, or the beginning of some up to a dot."""
     if is_kind(value) or is_kind(f"{value}x"):
         return value
-    on.wrong(
-        item, at, "`kind` must be a kind or the beginning of kinds", hint="lower-case words joined by dots"
+    problems.wrong(
+        item, path, "`kind` must be a kind or the beginning of kinds", hint="lower-case words joined by dots"
     )
-    return WRONG
+    return INVALID
 
 
 def _axis(axis: type[StrEnum]) -> Many:

@@ -12,7 +12,7 @@ LARGEST = 2 * 1024 * 1024
 
 
 @frozen
-class Text:
+class FileText:
     """A file as it stands on disk."""
 
     text: str
@@ -30,7 +30,7 @@ class Refused(Exception):
         self.kind = kind
 
 
-def read(path: str, name: str) -> Text:
+def read(path: str, name: str) -> FileText:
     """The text of the file at `path`, called `name` in messages.
 
     Raises:
@@ -50,7 +50,7 @@ def read(path: str, name: str) -> Text:
             f"`{name}` has {max(size, len(content)):,} bytes; a file may have {LARGEST:,}",
             "split it: put parts into files of their own and name them with `!file`, or use sub-workflows",
         )
-    return Text(text=decoded(content, name), digest=sha256(content).hexdigest(), size=len(content))
+    return FileText(text=decoded(content, name), digest=sha256(content).hexdigest(), size=len(content))
 
 
 def decoded(content: bytes, name: str) -> str:

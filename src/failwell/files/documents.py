@@ -5,11 +5,11 @@ from typing import Any
 
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, decoded
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Mistake, Problems, one_line
 from failwell.files.shapes import Shape
 from failwell.files.toml_reader import from_values, read_toml
-from failwell.files.tree import Item, Path
-from failwell.files.values import Wrong
+from failwell.files.value_types import Invalid
 from failwell.files.yaml_reader import compose
 
 _YAML = (".yaml", ".yml")
@@ -59,12 +59,12 @@ def read_values(values: Mapping[str, Any], shape: Shape) -> Document:
 def _read(root: Item | None, shape: Shape, problems: Problems, texts: Mapping[str, str]) -> Document:
     value = None if root is None else shape.read(root, (), problems)
     mistakes = problems.finish(texts)
-    is_wrong = problems.errors or isinstance(value, Wrong)
+    is_wrong = problems.errors or isinstance(value, Invalid)
     return Document(value=None if is_wrong else value, mistakes=mistakes)
 
 
 def _no_include(problems: Problems) -> Any:
-    def include(_path: str, tag: Item, at: Path) -> None:
-        problems.wrong(tag, at, "`!file` is for workflow files", hint="write the value here")
+    def include(_path: str, tag: Item, path: Path) -> None:
+        problems.wrong(tag, path, "`!file` is for workflow files", hint="write the value here")
 
     return include

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from failwell.fault.frozen import frozen
-from failwell.files.disk import Refused, Text, is_inside, kind_of, project_of, read
+from failwell.files.disk import FileText, Refused, is_inside, kind_of, project_of, read
+from failwell.files.env_variables import expand
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
-from failwell.files.tree import Item, Path
-from failwell.files.variables import expand
 from failwell.files.yaml_reader import compose
 
 MOST_FILES = 1_000
@@ -54,7 +54,7 @@ class Loader:
         """Real paths of the files that are open, to see a circle."""
         self._made: dict[str, Item] = {}
 
-    def root(self, content: Text, file: str) -> Loaded:
+    def root(self, content: FileText, file: str) -> Loaded:
         """The tree of the root file, whose text was read already."""
         self.files[file] = (content.digest, content.text)
         self._reading.append(os.path.realpath(file))
@@ -77,14 +77,14 @@ class Loader:
     def _tree(self, text: str, file: str, folder: str | None) -> Item | None:
         return compose(text, file, self.problems, self.environ, self._include, folder=folder, pure=self.pure)
 
-    def _include(self, path: str, tag: Item, at: Path) -> Item | None:
+    def _include(self, inner_path: str, tag: Item, path: Path) -> Item | None:
         """What `!file path` stands for, or `None` after a mistake."""
-        shown = os.path.normpath(os.path.join(os.path.dirname(tag.file), path))  # noqa: PTH118, PTH120
-        name = "the file" if tag.veiled else path
-        problem = self._refusal(path, shown, name)
+        shown = os.path.normpath(os.path.join(os.path.dirname(tag.file), inner_path))  # noqa: PTH118, PTH120
+        name = "the file" if tag.veiled else inner_path
+        problem = self._refusal(inner_path, shown, name)
         if problem is None:
             try:
-                return self._made.get(os.path.realpath(shown)) or self._read(shown, tag, at)
+                return self._made.get(os.path.realpath(shown)) or self._read(shown, tag, path)
             except Refused as refused:
                 problem = (refused.message, refused.hint, refused.kind)
             except (OSError, ValueError) as error:
@@ -92,7 +92,7 @@ class Loader:
                 words = "may not be read" if kind == "validation.path_denied" else "does not exist"
                 problem = (f"`{name}` {words}", f"paths start from the folder of `{tag.file}`", kind)
         message, hint, kind = problem
-        self.problems.wrong(tag, at, f"`!file`: {message}", hint=hint, kind=kind)
+        self.problems.wrong(tag, path, f"`!file`: {message}", hint=hint, kind=kind)
         return None
 
     def _refusal(self, path: str, shown: str, name: str) -> tuple[str, str, str] | None:
@@ -115,7 +115,7 @@ class Loader:
             )
         return None
 
-    def _read(self, file: str, tag: Item, at: Path) -> Item | None:
+    def _read(self, file: str, tag: Item, path: Path) -> Item | None:
         content = self._content(file, "the file" if tag.veiled else file)
         self.files[file] = (content.digest, content.text)
         self.size += content.size
@@ -126,19 +126,19 @@ class Loader:
             tree = self._tree(content.text, file, folder)
             self._reading.pop()
         else:
-            tree = self._text(content.text, file, folder, at)
+            tree = self._text(content.text, file, folder, path)
         if tree is not None:
             self._made[real] = tree
         return tree
 
-    def _content(self, file: str, name: str) -> Text:
+    def _content(self, file: str, name: str) -> FileText:
         if self.held is None:
             return read(file, name)
         if file not in self.held:
             raise FileNotFoundError(file)
         return recorded(self.held[file])
 
-    def _text(self, text: str, file: str, folder: str, at: Path) -> Item:
+    def _text(self, text: str, file: str, folder: str, path: Path) -> Item:
         """A file that is a text, such as a prompt."""
         item = Item(text, 0, 0, file, folder)
         if "${" in text:
@@ -147,14 +147,14 @@ class Loader:
             for unset in expanded.unset:
                 self.problems.wrong(
                     item,
-                    at,
+                    path,
                     f"the environment variable `{unset}` is not set",
                     kind="validation.config_invalid",
                     hint=f"set it, or write `${{{unset}:-…}}` or `$${{{unset}}}` in `{file}`",
                 )
             if expanded.problem:
                 self.problems.wrong(
-                    item, at, f"the text {expanded.problem}", kind="validation.config_invalid"
+                    item, path, f"the text {expanded.problem}", kind="validation.config_invalid"
                 )
         return item
 
@@ -203,7 +203,7 @@ def load_text(
     return Loader(problems, environ, project=project, held=held, pure=pure).root(recorded(text), file)
 
 
-def recorded(text: str) -> Text:
+def recorded(text: str) -> FileText:
     """A text as if it had been read from a file."""
     content = text.encode("utf-8", "surrogatepass")
-    return Text(text=text.removeprefix("\ufeff"), digest=sha256(content).hexdigest(), size=len(content))
+    return FileText(text=text.removeprefix("\ufeff"), digest=sha256(content).hexdigest(), size=len(content))

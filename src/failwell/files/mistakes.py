@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from failwell.fault.frozen import frozen
-from failwell.files.tree import Item, Path, Place, spelled
+from failwell.files.item_tree import Item, Path, Place, spelled
 
 Severity = Literal["error", "warning"]
 _LONGEST_LINE = 160
@@ -52,6 +52,21 @@ class Mistake:
         file = self.place.file if self.place else ""
         text = f"{self.kind}\0{file}\0{self.path}\0{self.message}"
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def error(
+    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
+) -> Mistake:
+    """A mistake that keeps the workflow from running."""
+    return Mistake(message=message, place=place, path=path, hint=hint, also=() if also is None else (also,))
+
+
+def warning(
+    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
+) -> Mistake:
+    """Something that will probably not do what was meant."""
+    further = () if also is None else (also,)
+    return Mistake(message=message, place=place, path=path, hint=hint, also=further, severity="warning")
 
 
 def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
@@ -198,7 +213,7 @@ class Problems:
         self,
         message: str,
         place: Place | None,
-        at: Path | str = (),
+        path: Path | str = (),
         *,
         hint: str = "",
         kind: str = "validation.shape_invalid",
@@ -208,11 +223,11 @@ class Problems:
     ) -> None:
         """Keep one mistake, once: a part that is used twice through an alias is wrong only once."""
         self.errors += severity == "error"
-        path = at if isinstance(at, str) else spelled(at)
+        inner_path = path if isinstance(path, str) else spelled(path)
         if place is not None and not place.file:
             # Values that came from no file are told apart by their path.
             place = None
-        key = (place or path, message)
+        key = (place or inner_path, message)
         if key in self._seen:
             return
         if len(self.found) >= MOST:
@@ -223,7 +238,7 @@ class Problems:
             Mistake(
                 message=message,
                 place=place,
-                path=path,
+                path=inner_path,
                 hint=hint,
                 kind=kind,
                 severity=severity,
@@ -232,7 +247,7 @@ class Problems:
             )
         )
 
-    def wrong(self, item: Item, at: Path, message: str, **more: Any) -> None:
+    def wrong(self, item: Item, path: Path, message: str, **more: Any) -> None:
         """Keep a mistake about a value; one that stands for a file that could not be read has its mistake already."""
         if item.is_unread:
             self.errors += 1
@@ -241,7 +256,7 @@ class Problems:
             self.left_out += 1
             self.errors += 1
             return
-        self.add(message, item.place, at, **more)
+        self.add(message, item.place, path, **more)
 
     @property
     def is_full(self) -> bool:

@@ -1,6 +1,6 @@
 """Values that hold others: lists, mappings, alternatives, and closed mappings with known keys.
 
-A value with a mistake in it is a `Wrong` that keeps the part that could be read, so that the rest of a file can
+A value with a mistake in it is a `Invalid` that keeps the part that could be read, so that the rest of a file can
 be checked in the same pass. What cannot be known because of a mistake is noted in `Problems.unsure`.
 """
 
@@ -8,17 +8,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from failwell.files.item_tree import Item, Path, is_list, is_map
 from failwell.files.mistakes import Problems
-from failwell.files.tree import Item, Path, is_list, is_map
-from failwell.files.values import WRONG, Schema, Type, Wrong, name_of, nearest, shown, sort_of
+from failwell.files.suggestions import nearest
+from failwell.files.value_types import INVALID, Invalid, Schema, Type, name_of, shown, sort_of
 
 
 def readable(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without mistakes; of one with a mistake, the part that could be read."""
     return {
-        key: value.rest if isinstance(value, Wrong) else value
+        key: value.rest if isinstance(value, Invalid) else value
         for key, value in values.items()
-        if not isinstance(value, Wrong) or value.rest is not None
+        if not isinstance(value, Invalid) or value.rest is not None
     }
 
 
@@ -43,38 +44,40 @@ class Many:
         self.instead = instead
         """What to do when there is no list at all."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if not is_list(value):
             if self.single:
-                one = self.each.read(item, at, on)
-                return WRONG if isinstance(one, Wrong) else (one,)
-            on.wrong(item, at, f"{name_of(at)} must be a list, not {sort_of(value)}", hint=self.instead)
-            return WRONG
+                one = self.each.read(item, path, problems)
+                return INVALID if isinstance(one, Invalid) else (one,)
+            problems.wrong(
+                item, path, f"{name_of(path)} must be a list, not {sort_of(value)}", hint=self.instead
+            )
+            return INVALID
         if len(value) < self.least:
             few = "must not be empty" if self.least == 1 else f"must have at least {self.least} entries"
-            on.wrong(item, at, f"{name_of(at)} {few}", hint=self.hint)
-            return WRONG
+            problems.wrong(item, path, f"{name_of(path)} {few}", hint=self.hint)
+            return INVALID
         read = self.each.read
-        made = [read(child, (at, index), on) for index, child in enumerate(value)]
+        made = [read(child, (path, index), problems) for index, child in enumerate(value)]
         if self.distinct:
-            self._distinct(value, made, at, on)
+            self._distinct(value, made, path, problems)
         for one in made:
-            if type(one) is Wrong:
-                return Wrong(tuple(_rests(made)))
+            if type(one) is Invalid:
+                return Invalid(tuple(_rests(made)))
         return tuple(made)
 
-    def _distinct(self, items: list[Item], made: list[Any], at: Path, on: Problems) -> None:
+    def _distinct(self, items: list[Item], made: list[Any], path: Path, problems: Problems) -> None:
         seen: dict[Any, Item] = {}
         for index, (child, one) in enumerate(zip(items, made, strict=True)):
-            if isinstance(one, Wrong):
+            if isinstance(one, Invalid):
                 continue
             if one in seen:
                 quoted = f"`{shown(child)}` " if shown(child) else "an entry "
-                on.wrong(
+                problems.wrong(
                     child,
-                    (at, index),
-                    f"{quoted}is listed twice in {name_of(at)}",
+                    (path, index),
+                    f"{quoted}is listed twice in {name_of(path)}",
                     hint="keep one of them",
                     also=(seen[one].place,),
                 )
@@ -99,26 +102,29 @@ class Named:
         self.must = must
         self.least = least
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if not is_map(value):
-            on.wrong(
-                item, at, f"{name_of(at)} must be a mapping, not {sort_of(value)}", hint="write `name: value`"
+            problems.wrong(
+                item,
+                path,
+                f"{name_of(path)} must be a mapping, not {sort_of(value)}",
+                hint="write `name: value`",
             )
-            return WRONG
+            return INVALID
         if len(value) < self.least:
-            on.wrong(item, at, f"{name_of(at)} must not be empty")
-            return Wrong({})
+            problems.wrong(item, path, f"{name_of(path)} must not be empty")
+            return Invalid({})
         made: dict[str, Any] = {}
         for key, child in value.items():
             if self.key is not None and self.key.fullmatch(key) is None:
-                on.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (at, key))
-                made[key] = WRONG
+                problems.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (path, key))
+                made[key] = INVALID
             else:
-                made[key] = self.each.read(child, (at, key), on)
+                made[key] = self.each.read(child, (path, key), problems)
         for one in made.values():
-            if type(one) is Wrong:
-                return Wrong(readable(made))
+            if type(one) is Invalid:
+                return Invalid(readable(made))
         return made
 
     def schema(self) -> Schema:
@@ -137,13 +143,13 @@ class Either:
         self.must = must
         self.by: Mapping[str, Type] = by
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         kind = _KINDS.get(cast("Any", type(item.value)), "nothing")
         wanted = self.by.get(kind)
         if wanted is None:
-            on.wrong(item, at, f"{name_of(at)} must be {self.must}, not {sort_of(item.value)}")
-            return WRONG
-        return wanted.read(item, at, on)
+            problems.wrong(item, path, f"{name_of(path)} must be {self.must}, not {sort_of(item.value)}")
+            return INVALID
+        return wanted.read(item, path, problems)
 
     def schema(self) -> Schema:
         return {"anyOf": [each.schema() for each in self.by.values()]}
@@ -159,9 +165,9 @@ class Made:
         self.of = of
         self.make = make
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        value = self.of.read(item, at, on)
-        return value if isinstance(value, Wrong) else self.make(value, item, at, on)
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        value = self.of.read(item, path, problems)
+        return value if isinstance(value, Invalid) else self.make(value, item, path, problems)
 
     def schema(self) -> Schema:
         return self.of.schema()
@@ -179,8 +185,8 @@ class Ref:
         self.find = find
         NAMED[name] = find
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        return self.find().read(item, at, on)
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        return self.find().read(item, path, problems)
 
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.name}"}
@@ -188,7 +194,7 @@ class Ref:
 
 def _rests(values: Iterable[Any]) -> Iterable[Any]:
     for value in values:
-        if not isinstance(value, Wrong):
+        if not isinstance(value, Invalid):
             yield value
         elif value.rest is not None:
             yield value.rest
@@ -261,82 +267,84 @@ class Shape:
         """Keys that are known in other shapes, and the hint that is given for them here."""
         self.required = tuple(key for key, held in self.keys.items() if held.is_required)
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         """What `make` makes of the values, or the values themselves."""
-        values = self.values(item, at, on)
-        if type(values) is Wrong:
+        values = self.values(item, path, problems)
+        if type(values) is Invalid:
             return values
         if self.check is not None:
-            self.check(values, item, at, on)
+            self.check(values, item, path, problems)
         if is_right(values):
-            return values if self.make is None else self.make(values, item, at, on)
+            return values if self.make is None else self.make(values, item, path, problems)
         if self.make is None:
-            return Wrong(readable(values))
-        return WRONG if self.rescue is None else Wrong(self.rescue(readable(values), item, at))
+            return Invalid(readable(values))
+        return INVALID if self.rescue is None else Invalid(self.rescue(readable(values), item, path))
 
-    def values(self, item: Item, at: Path, on: Problems) -> Any:
-        """The values by key, those with mistakes as `Wrong`; a `Wrong` if there is no mapping at all."""
+    def values(self, item: Item, path: Path, problems: Problems) -> Any:
+        """The values by key, those with mistakes as `Invalid`; a `Invalid` if there is no mapping at all."""
         if not is_map(item.value):
-            on.wrong(
-                item, at, f"{name_of(at)} must be a mapping ({self.name}), not {sort_of(item.value)}",
+            problems.wrong(
+                item, path, f"{name_of(path)} must be a mapping ({self.name}), not {sort_of(item.value)}",
                 hint=f"its keys are {', '.join(list(self.keys)[:8])}",
             )  # fmt: skip
-            self._doubt(self.keys, on)
-            return WRONG
+            self._doubt(self.keys, problems)
+            return INVALID
         values: Values = {}
         known = self.keys
         for key, child in item.value.items():
             held = known.get(key)
             if held is None:
-                self._unknown(key, item, at, on)
+                self._unknown(key, item, path, problems)
             elif child.value is not None or held.null:
-                value = values[key] = held.type.read(child, (at, key), on)
-                if type(value) is Wrong and value.rest is None:
-                    on.unsure.update(held.topics)
+                value = values[key] = held.type.read(child, (path, key), problems)
+                if type(value) is Invalid and value.rest is None:
+                    problems.unsure.update(held.topics)
         for key in self.required:
             if key not in values:
-                on.wrong(item, at, f"{self.name} needs `{key}`", hint=known[key].about, missing=key)
-                values[key] = WRONG
-                self._doubt((key,), on)
+                problems.wrong(item, path, f"{self.name} needs `{key}`", hint=known[key].about, missing=key)
+                values[key] = INVALID
+                self._doubt((key,), problems)
         if self.one_of:
-            self._exactly_one(values, item, at, on)
+            self._exactly_one(values, item, path, problems)
         for group in self.at_most:
-            self._together([key for key in group if key in values], item, at, on)
+            self._together([key for key in group if key in values], item, path, problems)
         return values
 
-    def _doubt(self, keys: Iterable[str], on: Problems) -> None:
+    def _doubt(self, keys: Iterable[str], problems: Problems) -> None:
         for key in keys:
-            on.unsure.update(self.keys[key].topics)
+            problems.unsure.update(self.keys[key].topics)
 
-    def _unknown(self, key: str, item: Item, at: Path, on: Problems) -> None:
+    def _unknown(self, key: str, item: Item, path: Path, problems: Problems) -> None:
         hint = self.elsewhere.get(key)
         near = ""
-        if hint is None and not on.is_full:
+        if hint is None and not problems.is_full:
             near = nearest(key, self.keys)
             hint = f"did you mean `{near}`?" if near else f"its keys are {', '.join(sorted(self.keys))}"
-        self._doubt((near,) if near else self.keys, on)
-        on.add(f"{self.name} has no key `{key[:100]}`", item.key_place(key), (at, key), hint=hint or "")
+        self._doubt((near,) if near else self.keys, problems)
+        problems.add(
+            f"{self.name} has no key `{key[:100]}`", item.key_place(key), (path, key), hint=hint or ""
+        )
 
-    def _exactly_one(self, values: Values, item: Item, at: Path, on: Problems) -> None:
+    def _exactly_one(self, values: Values, item: Item, path: Path, problems: Problems) -> None:
         there = [key for key in self.one_of if key in values]
         if not there:
             words = ", ".join(f"`{key}`" for key in self.one_of)
-            on.wrong(item, at, f"{self.name} needs exactly one of {words}", hint="add one of them")
-            values[self.one_of[0]] = WRONG
-            self._doubt(self.one_of, on)
-        self._together(there, item, at, on)
+            problems.wrong(item, path, f"{self.name} needs exactly one of {words}", hint="add one of them")
+            values[self.one_of[0]] = INVALID
+            self._doubt(self.one_of, problems)
+        self._together(there, item, path, problems)
 
-    def _together(self, there: list[str], item: Item, at: Path, on: Problems) -> None:
+    def _together(self, there: list[str], item: Item, path: Path, problems: Problems) -> None:
         if len(there) > 1:
             words = " and ".join(f"`{key}`" for key in there)
-            on.add(
+            problems.add(
                 f"{self.name} cannot have {words} together",
                 item.key_place(there[1]),
-                (at, there[1]),
+                (path, there[1]),
                 hint="keep one of them",
                 also=(item.key_place(there[0]),),
             )
-            self._doubt(there, on)
+            self._doubt(there, problems)
 
     def schema(self) -> Schema:
         """The shape as JSON Schema."""
@@ -374,4 +382,4 @@ class Shape:
 
 def is_right(values: Mapping[str, Any]) -> bool:
     """Whether every value of a shape could be read."""
-    return not any(type(value) is Wrong for value in values.values())
+    return not any(type(value) is Invalid for value in values.values())

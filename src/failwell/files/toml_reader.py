@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any, cast
 
+from failwell.files.item_tree import Item, Place
 from failwell.files.mistakes import Problems
-from failwell.files.tree import Item, Place
 
 _Steps = tuple[str | int, ...]
 

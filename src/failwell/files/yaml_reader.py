@@ -7,10 +7,10 @@ done here, because the composers of both recurse and keep no places of keys.
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
+from failwell.files.env_variables import expand
+from failwell.files.item_tree import Item, Path, Place, is_list, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.scalars import NotJson, meaning
-from failwell.files.tree import Item, Path, Place, is_list, is_map
-from failwell.files.variables import expand
 
 DEEPEST = 100
 """Levels of nesting in one file."""
@@ -275,18 +275,18 @@ class _Composer:
             self.anchors[event.anchor] = item
         return item
 
-    def variables(self, unset: tuple[str, ...], problem: str, item: Item, at: Path) -> None:
+    def variables(self, unset: tuple[str, ...], problem: str, item: Item, path: Path) -> None:
         """Mistakes in the use of variables."""
         for name in unset:
             self.problems.wrong(
                 item,
-                at,
+                path,
                 f"the environment variable `{name}` is not set",
                 kind="validation.config_invalid",
                 hint=f"set it, give it a default with `${{{name}:-…}}`, or write `$${{{name}}}` to keep the text",
             )
         if problem:
-            self.problems.wrong(item, at, f"the text {problem}", kind="validation.config_invalid")
+            self.problems.wrong(item, path, f"the text {problem}", kind="validation.config_invalid")
 
     def alias(self, event: Any, mark: Any) -> Item:
         """What an alias stands for."""

@@ -28,12 +28,13 @@ from typing import Any
 
 from failwell.fault.capability import CapabilityConfigError
 from failwell.files.documents import Document, read_document, read_values
+from failwell.files.item_tree import Item, is_map
+from failwell.files.item_tree import Path as ItemPath
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Either, Key, Made, Many, Named, Shape
-from failwell.files.tree import Item, is_map
-from failwell.files.tree import Path as ItemPath
-from failwell.files.values import WRONG, Flag, Free, Number, Text, not_one_of
-from failwell.files.values import Schema as JsonSchema
+from failwell.files.suggestions import not_one_of
+from failwell.files.value_types import INVALID, Flag, Free, Number, Text
+from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
 from failwell.jobs.schema_language import spelled, wrong_in_schema
@@ -118,18 +119,18 @@ def _interpreter(python: str, venv: str, directory: str) -> str:
 # ---------------------------------------------------------------- [env]
 
 
-def _plain_variable(value: str, _item: Item, at: ItemPath, _on: Problems) -> Variable:
-    return Variable(name=at[1], value=value)
+def _plain_variable(value: str, _item: Item, path: ItemPath, _on: Problems) -> Variable:
+    return Variable(name=path[1], value=value)
 
 
-def _check_variable(values: dict[str, Any], item: Item, at: ItemPath, on: Problems) -> None:
+def _check_variable(values: dict[str, Any], item: Item, path: ItemPath, problems: Problems) -> None:
     if values.get("secret") is True and "value" in values:
-        message = f"`{at[1]}` is a secret and must not be written into the manifest"
-        on.wrong(item, at, message, hint="keep it with `failwell capabilities secret`")
+        message = f"`{path[1]}` is a secret and must not be written into the manifest"
+        problems.wrong(item, path, message, hint="keep it with `failwell capabilities secret`")
 
 
-def _variable(values: dict[str, Any], _item: Item, at: ItemPath, _on: Problems) -> Variable:
-    return Variable(name=at[1], **values)
+def _variable(values: dict[str, Any], _item: Item, path: ItemPath, _on: Problems) -> Variable:
+    return Variable(name=path[1], **values)
 
 
 VARIABLE = Shape(
@@ -154,12 +155,12 @@ VARIABLE = Shape(
 def _words(known: Iterable[str]) -> Many:
     names = list(dict.fromkeys(known))
 
-    def one_of(value: str, item: Item, at: ItemPath, on: Problems) -> Any:
+    def one_of(value: str, item: Item, path: ItemPath, problems: Problems) -> Any:
         if value in names:
             return value
-        (holder, _index) = at
-        on.wrong(item, holder, f"`{holder[1]}` {not_one_of(value, names)}")
-        return WRONG
+        (holder, _index) = path
+        problems.wrong(item, holder, f"`{holder[1]}` {not_one_of(value, names)}")
+        return INVALID
 
     return Many(Made(_TEXT, one_of))
 
@@ -195,19 +196,19 @@ RESOURCES = Shape(
 class ConfigSchema:
     """A table that is a JSON Schema, of the part of the language that is supported."""
 
-    def read(self, item: Item, at: ItemPath, on: Problems) -> Any:
+    def read(self, item: Item, path: ItemPath, problems: Problems) -> Any:
         schema: Any = item.plain()
         if not is_map(item.value):
-            on.wrong(item, at, "`config` must be a table", hint="write `[config.properties.NAME]`")
-            return WRONG
+            problems.wrong(item, path, "`config` must be a table", hint="write `[config.properties.NAME]`")
+            return INVALID
         wrong = wrong_in_schema(schema)
         for steps, words in wrong:
             inner = item
             for step in steps:
                 inner = inner.value[step]
-            path = spelled(("config", *steps))
-            on.add(f"`{path}` {words}", inner.place, path)
-        return WRONG if wrong else schema
+            inner_path = spelled(("config", *steps))
+            problems.add(f"`{inner_path}` {words}", inner.place, inner_path)
+        return INVALID if wrong else schema
 
     def schema(self) -> JsonSchema:
         return {"type": "object"}

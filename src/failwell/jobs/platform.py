@@ -14,7 +14,7 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityFatalError
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
-from failwell.files.values import not_one_of
+from failwell.files.suggestions import not_one_of
 from failwell.jobs.faults import mistaken
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from copy import deepcopy
 from math import isfinite
 from typing import Any, cast
 
-from failwell.files.values import unknown_word
+from failwell.files.suggestions import unknown_word
 from failwell.jobs.faults import mistaken
 from failwell.jobs.schema_language import (
     Schema,

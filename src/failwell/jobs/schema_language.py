@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
 
-from failwell.files.values import not_one_of, unknown_word
+from failwell.files.suggestions import not_one_of, unknown_word
 
 Schema = Mapping[str, Any]
 Steps = tuple[str | int, ...]

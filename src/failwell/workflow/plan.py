@@ -13,7 +13,7 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy
 from failwell.fault.axes import Category
 from failwell.fault.frozen import frozen
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 
 END = "$end"
 """The target of a route that ends the workflow."""

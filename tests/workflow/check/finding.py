@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.rules import check
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.plan import Plan
 
 ALL = frozenset({"agent", "job", "tool"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.rules import check
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.compile.compiler import Compiled, compile_text
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.dominators import Dominators
-from failwell.workflow.check.rules import check
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.plan import Plan
 from failwell.workflow.retry_policy import route_retry
 from tests.workflow.plans import a_plan, a_script, an_input, on_error, some_inputs, to

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failwell.workflow.check.rules import check
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.plan import Limits
 from tests.workflow.check.finding import ALL, errors, found, hints, warnings
 from tests.workflow.plans import (

@@ -6,7 +6,7 @@ import pytest
 
 import failwell
 from failwell.fault.classes import Validation
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.compile import compile_file
 from tests.workflow.compile.writing import (
     HEAD,

@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.decision.backoff import Backoff
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.plan import Route, Template
 from failwell.workflow.retry_policy import node_retry, route_retry
 from tests.workflow.compile.writing import (

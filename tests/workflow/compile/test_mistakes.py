@@ -2,8 +2,8 @@
 
 from textwrap import dedent
 
+from failwell.files.item_tree import Place
 from failwell.files.mistakes import Mistake, in_order, render, to_json, to_markdown
-from failwell.files.tree import Place
 from tests.workflow.compile.writing import mistakes_in, with_route
 
 TEXT = with_route("{on_error: false, to: $end}")

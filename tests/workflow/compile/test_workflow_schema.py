@@ -11,8 +11,8 @@ import pytest
 from failwell.fault.explanations import explanation
 from failwell.fault.registry import kinds
 from failwell.files.includes import load_text
+from failwell.files.item_tree import is_list, is_map
 from failwell.files.mistakes import Problems
-from failwell.files.tree import is_list, is_map
 from failwell.workflow.compile.json_schema import workflow_schema
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.writing import HEAD, compiled

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template
 from failwell.workflow.template.condition import holds
 from failwell.workflow.template.lookup import NamesFrom

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template
 from failwell.workflow.template.lookup import MISSING, NamesFrom
 from failwell.workflow.template.render import TemplateFailed, render, render_value, syntax_mistake

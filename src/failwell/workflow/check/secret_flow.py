@@ -10,8 +10,8 @@ the place and the name, and never a value.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import CheckContext, Placed, Use, error, warning
+from failwell.files.mistakes import Mistake, error, warning
+from failwell.workflow.check.check_context import CheckContext, Placed, Use
 from failwell.workflow.check.declared_references import dotted
 from failwell.workflow.check.step_rules import child_of
 from failwell.workflow.plan import GROUPS, ForEachSpec, SetSpec, WorkflowSpec

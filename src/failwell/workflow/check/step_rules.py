@@ -3,11 +3,12 @@
 import os.path
 from collections.abc import Iterator
 
-from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import CheckContext, Placed, choices, error, warning
+from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.suggestions import choices
+from failwell.workflow.check.check_context import CheckContext, Placed
 from failwell.workflow.compile.step_index import FLOW, INPUTS
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
-from failwell.workflow.template.errors import Sort
+from failwell.workflow.template.template_errors import Sort
 
 _HINT = "look for a brace, a quote or an `end…` that is missing"
 _HINTS: dict[str, str] = {

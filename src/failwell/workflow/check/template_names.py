@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import CheckContext, Use, choices, error, warning
-from failwell.workflow.check.template_texts import Text
+from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.suggestions import choices
+from failwell.workflow.check.check_context import CheckContext, Use
+from failwell.workflow.check.template_texts import TemplateText
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
 from failwell.workflow.template.references import Reference, input_reference
@@ -44,7 +45,7 @@ def _reference(context: CheckContext, use: Use, reference: Reference) -> Iterato
         yield found
 
 
-def _workflow(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | None:
+def _workflow(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:
     if len(path) > 1 and path[1] not in OF_WORKFLOW:
         hint = choices(context.near(path[1], OF_WORKFLOW, "workflow"), OF_WORKFLOW, "")
         return error(text.template.place, f"`workflow` has no `{path[1]}`", path=text.field, hint=hint)
@@ -53,7 +54,7 @@ def _workflow(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mista
     return None
 
 
-def unknown_input(context: CheckContext, text: Text, name: str) -> Mistake | None:
+def unknown_input(context: CheckContext, text: TemplateText, name: str) -> Mistake | None:
     """The mistake of naming an input that is not declared."""
     inputs = context.plan.inputs
     if not context.knows(INPUTS):
@@ -64,7 +65,7 @@ def unknown_input(context: CheckContext, text: Text, name: str) -> Mistake | Non
     return error(text.template.place, f"the workflow has no input `{name}`", path=text.field, hint=hint)
 
 
-def _own(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | None:
+def _own(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:
     valid = OF_OWN[path[0]]
     if len(path) < 2 or path[1] in valid:
         return None
@@ -72,7 +73,7 @@ def _own(context: CheckContext, text: Text, path: tuple[str, ...]) -> Mistake | 
     return error(text.template.place, f"`{path[0]}` has no `{path[1]}`", path=text.field, hint=hint)
 
 
-def _unknown(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
+def _unknown(context: CheckContext, text: TemplateText, reference: Reference) -> Mistake | None:
     """A name that stands for nothing. In a bare condition it may be a key of the output."""
     root = reference.path[0]
     if not context.knows(NAMES):
@@ -89,7 +90,7 @@ def _unknown(context: CheckContext, text: Text, reference: Reference) -> Mistake
     return say(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
 
 
-def _node(context: CheckContext, text: Text, reference: Reference) -> Mistake | None:
+def _node(context: CheckContext, text: TemplateText, reference: Reference) -> Mistake | None:
     root = reference.path[0]
     if root in context.unreadable:
         return None
@@ -109,7 +110,7 @@ def _node(context: CheckContext, text: Text, reference: Reference) -> Mistake | 
     return _absent(context, text, node, reference) or _unseen(context, text, root)
 
 
-def _is_null_at_least(context: CheckContext, text: Text, reference: Reference) -> bool:
+def _is_null_at_least(context: CheckContext, text: TemplateText, reference: Reference) -> bool:
     """Whether explicit mode grants it as optional: then it is null where there is nothing."""
     if context.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
         return False
@@ -122,7 +123,7 @@ def _is_null_at_least(context: CheckContext, text: Text, reference: Reference) -
     return False
 
 
-def _inside(context: CheckContext, text: Text, root: str, group: str) -> Mistake:
+def _inside(context: CheckContext, text: TemplateText, root: str, group: str) -> Mistake:
     """A member of a group has no slot of its own; nobody but its group finds it."""
     home = context.flow.outermost(root)
     own = text.node is not None and text.node.name == root
@@ -139,7 +140,7 @@ def _inside(context: CheckContext, text: Text, root: str, group: str) -> Mistake
     return error(text.template.place, message, path=text.field, hint=hint)
 
 
-def _no_field(text: Text, node: Node, reference: Reference) -> Mistake:
+def _no_field(text: TemplateText, node: Node, reference: Reference) -> Mistake:
     asked = reference.path[1]
     slot = "outputs" if node.type in GROUPS else "output"
     if asked in ("output", "outputs"):
@@ -150,7 +151,7 @@ def _no_field(text: Text, node: Node, reference: Reference) -> Mistake:
     return say(text.template.place, f"`{node.name}` has no `{asked}`", path=text.field, hint=hint)
 
 
-def _absent(context: CheckContext, text: Text, node: Node, reference: Reference) -> Mistake | None:
+def _absent(context: CheckContext, text: TemplateText, node: Node, reference: Reference) -> Mistake | None:
     """What may not be there on every path."""
     what = reference.path[1] if len(reference.path) > 1 else "output"
     shown = ".".join(reference.path[:2])
@@ -172,18 +173,20 @@ def _absent(context: CheckContext, text: Text, node: Node, reference: Reference)
     return _maybe_member(context, text, node, reference)
 
 
-def _is_sure(context: CheckContext, text: Text, node: Node, how: str) -> bool:
+def _is_sure(context: CheckContext, text: TemplateText, node: Node, how: str) -> bool:
     if node.name == text.home:
         return text.moment != "start" and how in ("start", text.moment)
     assert how in ("start", "success", "failure")
     return context.flow.is_sure(node.name, how, text.home, text.moment)
 
 
-def _maybe(text: Text, shown: str, why: str) -> Mistake:
+def _maybe(text: TemplateText, shown: str, why: str) -> Mistake:
     return warning(text.template.place, f"`{shown}` may not exist here: {why}", path=text.field, hint=GUARD)
 
 
-def _maybe_member(context: CheckContext, text: Text, node: Node, reference: Reference) -> Mistake | None:
+def _maybe_member(
+    context: CheckContext, text: TemplateText, node: Node, reference: Reference
+) -> Mistake | None:
     spec = node.spec
     if not isinstance(spec, ParallelSpec) or len(reference.path) < 3 or reference.path[1] != "outputs":
         return None
@@ -200,7 +203,7 @@ def _maybe_member(context: CheckContext, text: Text, node: Node, reference: Refe
     return None
 
 
-def _unseen(context: CheckContext, text: Text, root: str) -> Mistake | None:
+def _unseen(context: CheckContext, text: TemplateText, root: str) -> Mistake | None:
     """What the context mode hides. Routes and the workflow's output see everything."""
     mode = context.plan.context_mode
     if mode == "accumulate" or text.node is None or text.moment != "start":

@@ -30,7 +30,7 @@ _ERROR_ROUTE = frozenset({"output", "error"})
 _HOOK = frozenset({"error", "result"})
 
 
-class Text(NamedTuple):
+class TemplateText(NamedTuple):
     """One template in its place."""
 
     template: Template
@@ -49,42 +49,42 @@ class Text(NamedTuple):
     """Whether it may be rendered at any point of a run, so that nothing is sure."""
 
 
-def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> Iterator[Text]:
+def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> Iterator[TemplateText]:
     """The templates of `node` itself and of its routes; those of a group's members are their own."""
     for field, template in _of_spec(node):
-        yield Text(template, f"{path}.{field}", node, home, names=names)
+        yield TemplateText(template, f"{path}.{field}", node, home, names=names)
     if isinstance(node.spec, ParallelSpec):
         for index, member in enumerate(node.spec.members):
             if member.when is not None:
                 field = f"{path}.agents[{index}].when"
-                yield Text(member.when, field, node, home, names=names, is_condition=True)
+                yield TemplateText(member.when, field, node, home, names=names, is_condition=True)
     for index, route in enumerate(node.routes):
         moment: Moment = "success" if route.on_error is None else "failure"
         seen = names | (_ROUTE if route.on_error is None else _ERROR_ROUTE)
         at = f"{path}.routes[{index}]"
         if route.when is not None:
-            yield Text(route.when, f"{at}.when", node, home, moment, seen, is_condition=True)
+            yield TemplateText(route.when, f"{at}.when", node, home, moment, seen, is_condition=True)
         if route.halt is not None:
-            yield Text(route.halt, f"{at}.halt.message", node, home, moment, seen)
+            yield TemplateText(route.halt, f"{at}.halt.message", node, home, moment, seen)
         if route.output:
             for field, template in walk(route.output, f"{at}.output"):
-                yield Text(template, field, node, home, moment, seen)
+                yield TemplateText(template, field, node, home, moment, seen)
 
 
-def texts_of_workflow(plan: Plan) -> Iterator[Text]:
+def texts_of_workflow(plan: Plan) -> Iterator[TemplateText]:
     """The templates that belong to no node: outputs, hooks, instructions."""
     for field, template in walk(plan.output, "output"):
-        yield Text(template, field, None, None)
+        yield TemplateText(template, field, None, None)
     for name, template in plan.hooks.items():
-        yield Text(
+        yield TemplateText(
             template, f"workflow.hooks.{name}", None, None, names=_HOOK, is_anywhere=name != "on_complete"
         )
     for index, template in enumerate(plan.instructions):
-        yield Text(template, f"workflow.instructions[{index}]", None, None, is_anywhere=True)
+        yield TemplateText(template, f"workflow.instructions[{index}]", None, None, is_anywhere=True)
     for field, template in walk(plan.metadata, "workflow.metadata"):
-        yield Text(template, field, None, None, is_anywhere=True)
+        yield TemplateText(template, field, None, None, is_anywhere=True)
     for field, template in walk(plan.runtime, "workflow.runtime"):
-        yield Text(template, field, None, None, is_anywhere=True)
+        yield TemplateText(template, field, None, None, is_anywhere=True)
 
 
 def loop_names(spec: ForEachSpec) -> frozenset[str]:

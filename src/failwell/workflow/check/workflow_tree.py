@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
-from failwell.files.mistakes import Mistake, Problems
-from failwell.workflow.check.context import error
-from failwell.workflow.check.rules import check
+from failwell.files.mistakes import Mistake, Problems, error
+from failwell.workflow.check.plan_rules import check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path
 from failwell.workflow.compile import Compiled, compile_file
 from failwell.workflow.compile.compiler import PartialPlan

@@ -9,9 +9,9 @@ from typing import Any
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, unreadable
 from failwell.files.includes import Loaded, load, load_text
+from failwell.files.item_tree import Item, Place, is_list, is_map
 from failwell.files.mistakes import Mistake
-from failwell.files.tree import Item, Place, is_list, is_map
-from failwell.files.values import Wrong
+from failwell.files.value_types import Invalid
 from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowProblems
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
@@ -54,9 +54,9 @@ def compile_file(
     """
     file = os.fspath(path)
 
-    def source(on: WorkflowProblems) -> Loaded:
+    def source(problems: WorkflowProblems) -> Loaded:
         try:
-            return load(file, on, environ, allow_outside=allow_outside)
+            return load(file, problems, environ, allow_outside=allow_outside)
         except OSError as error:
             raise unreadable(file, error) from None
         except Refused as refused:
@@ -80,8 +80,8 @@ def compile_text(
     With `held` (path → text, such as a run has recorded) includes come from there and not from disk.
     """
 
-    def source(on: WorkflowProblems) -> Loaded:
-        return load_text(text, file, on, environ or {}, allow_outside=allow_outside, held=held)
+    def source(problems: WorkflowProblems) -> Loaded:
+        return load_text(text, file, problems, environ or {}, allow_outside=allow_outside, held=held)
 
     return _compiled(source, file)
 
@@ -125,32 +125,32 @@ def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compil
 
 
 def _read(
-    source: Callable[[WorkflowProblems], Loaded], file: str, on: WorkflowProblems
+    source: Callable[[WorkflowProblems], Loaded], file: str, problems: WorkflowProblems
 ) -> tuple[Plan | None, Mapping[str, tuple[str, str]], frozenset[Place]]:
-    loaded = source(on)
+    loaded = source(problems)
     root = loaded.root
     if root is None:
-        if not on.found:
+        if not problems.found:
             start = Place(file=file, line=1, column=1)
-            on.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
+            problems.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
         return None, loaded.files, frozenset()
-    plan = _plan(loaded, root, file, on)
-    on.steps.clear()
+    plan = _plan(loaded, root, file, problems)
+    problems.steps.clear()
     veiled: list[Place] = []
     if any("${" in text for _, text in loaded.files.values()):
         veiled = [item.place for item in root.walk() if item.veiled]
     return plan, loaded.files, frozenset(veiled)
 
 
-def _plan(loaded: Loaded, root: Item, file: str, on: WorkflowProblems) -> Plan | None:
+def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> Plan | None:
     if is_map(root.value):
-        on.index(root)
-    got = FILE.read(root, (), on)
-    if isinstance(got, Wrong):
+        problems.index(root)
+    got = FILE.read(root, (), problems)
+    if isinstance(got, Invalid):
         got = got.rest
         if got is None:
             return None
-    nodes = _nodes(got, root, on)
+    nodes = _nodes(got, root, problems)
     head: dict[str, Any] = {"name": "", "entry_point": "", **got.get("workflow", {})}
     context: dict[str, Any] = head.get("context") or {}
     runtime: dict[str, Any] = dict(head.get("runtime") or {})
@@ -189,7 +189,7 @@ def _notifications(head: Mapping[str, Any]) -> Notifications | None:
     return Notifications(namespace="_".join(words), correlation=said.correlation, types=said.types)
 
 
-def _nodes(got: dict[str, Any], root: Item, on: WorkflowProblems) -> dict[str, Node]:
+def _nodes(values: dict[str, Any], root: Item, problems: WorkflowProblems) -> dict[str, Node]:
     """Every step and group by name; two of one name are a mistake."""
     nodes: dict[str, Node] = {}
     first: dict[str, Item] = {}
@@ -204,8 +204,8 @@ def _nodes(got: dict[str, Any], root: Item, on: WorkflowProblems) -> dict[str, N
             if name.value in first:
                 quoted = "" if name.veiled else f" `{name.value[:100]}`"
                 where = first[name.value].place
-                on.unsure.add(FLOW)
-                on.wrong(
+                problems.unsure.add(FLOW)
+                problems.wrong(
                     name,
                     ((((), section), index), "name"),
                     f"the name{quoted} is used twice",
@@ -213,9 +213,9 @@ def _nodes(got: dict[str, Any], root: Item, on: WorkflowProblems) -> dict[str, N
                     also=(where,),
                 )
             first.setdefault(name.value, name)
-        nodes |= {node.name: node for node in got.get(section, ())}
-    if not first and not on.errors:
-        on.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")
+        nodes |= {node.name: node for node in values.get(section, ())}
+    if not first and not problems.errors:
+        problems.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")
     return nodes
 
 

@@ -5,50 +5,63 @@ from typing import Any
 
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
+from failwell.files.item_tree import Item, Path, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, readable
-from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Choice, Flag, Free, Number, Schema, Text, Wrong, name_of, sort_of
+from failwell.files.value_types import (
+    INVALID,
+    Choice,
+    Flag,
+    Free,
+    Invalid,
+    Number,
+    Schema,
+    Text,
+    name_of,
+    sort_of,
+)
 from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kind_shapes import SPELLING
 from failwell.workflow.compile.output_shapes import PAYLOAD, fits, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
-from failwell.workflow.compile.steps import Step
+from failwell.workflow.compile.steps import StepShape
 from failwell.workflow.compile.template_values import Templated, Verbatim
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
-def _input(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    default = got.get("default")
-    if default is not None and not fits(default, got["type"]):
+def _input(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+    default = values.get("default")
+    if default is not None and not fits(default, values["type"]):
         where = item.value["default"]
-        message = f"`default` must be of type {got['type']}, not {sort_of(default)}"
-        on.wrong(where, (at, "default"), message, hint="change it, or change the `type`")
-    if got.get("secret") and default is not None and not item.value["default"].veiled:
+        message = f"`default` must be of type {values['type']}, not {sort_of(default)}"
+        problems.wrong(where, (path, "default"), message, hint="change it, or change the `type`")
+    if values.get("secret") and default is not None and not item.value["default"].veiled:
         where = item.value["default"]
         message = "the default of a secret stands in the file for everybody to read"
         hint = "remove it, or take it from the environment: `${NAME}`"
-        on.wrong(where, (at, "default"), message, hint=hint, severity="warning")
+        problems.wrong(where, (path, "default"), message, hint=hint, severity="warning")
     return Input(
-        name=at[1],
-        type=got["type"],
-        required=got.get("required", True),
+        name=path[1],
+        type=values["type"],
+        required=values.get("required", True),
         default=default,
-        has_default="default" in got,
-        description=got.get("description", ""),
-        secret=got.get("secret", False),
+        has_default="default" in values,
+        description=values.get("description", ""),
+        secret=values.get("secret", False),
         place=item.place,
     )
 
 
-def _rescued_input(got: dict[str, Any], item: Item, at: Path) -> Input:
+def _rescued_input(values: dict[str, Any], item: Item, path: Path) -> Input:
     """An input whose name is known; whatever else is wrong with it, it may be referred to."""
-    secret = got.get("secret") is True
-    return Input(name=at[1], type=got.get("type", "string"), required=False, secret=secret, place=item.place)
+    secret = values.get("secret") is True
+    return Input(
+        name=path[1], type=values.get("type", "string"), required=False, secret=secret, place=item.place
+    )
 
 
 INPUT = Shape(
@@ -70,14 +83,14 @@ INPUT = Shape(
 )
 
 
-def _limits(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    mode = {"audit": "warn", "enforce": "fail"}.get(got.get("budget_mode", ""))
+def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    mode = {"audit": "warn", "enforce": "fail"}.get(values.get("budget_mode", ""))
     given = {
-        key: got[key]
+        key: values[key]
         for key in ("max_iterations", "timeout_seconds", "budget_usd", "max_parallel", "park_after_seconds")
-        if key in got
+        if key in values
     }
-    return Limits(**given, on_exceed=got.get("on_exceed", mode or "warn"))
+    return Limits(**given, on_exceed=values.get("on_exceed", mode or "warn"))
 
 
 LIMITS = Shape(
@@ -119,16 +132,16 @@ HOOKS = Shape(
 _EMPTY = {**object_schema({}), "additionalProperties": False}
 
 
-def _notification_type(got: dict[str, Any], _item: Item, at: Path, _on: Problems) -> Any:
-    payload: Mapping[str, Any] = got.get("payload") or _EMPTY
-    return NotificationType(name=at[1], version=got["version"], payload=payload)
+def _notification_type(values: dict[str, Any], _item: Item, path: Path, _on: Problems) -> Any:
+    payload: Mapping[str, Any] = values.get("payload") or _EMPTY
+    return NotificationType(name=path[1], version=values["version"], payload=payload)
 
 
-def _notifications(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _notifications(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     return Notifications(
-        namespace=got.get("namespace", ""),
-        correlation=got.get("correlation", ()),
-        types=got.get("types") or {},
+        namespace=values.get("namespace", ""),
+        correlation=values.get("correlation", ()),
+        types=values.get("types") or {},
     )
 
 
@@ -185,9 +198,12 @@ WORKFLOW = Shape(
 )
 
 
-def _kind(got: dict[str, Any], item: Item, at: Path, _on: Problems) -> Any:
+def _kind(values: dict[str, Any], item: Item, path: Path, _on: Problems) -> Any:
     return DeclaredKind(
-        name=at[1], category=Category(got["category"]), summary=got.get("summary", ""), place=item.place
+        name=path[1],
+        category=Category(values["category"]),
+        summary=values.get("summary", ""),
+        place=item.place,
     )
 
 
@@ -204,25 +220,29 @@ _KIND = Shape(
 class Kinds:
     """Name → what an author's own kind means."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         if not is_map(item.value):
-            on.wrong(item, at, f"{name_of(at)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING)
-            return WRONG
+            problems.wrong(
+                item, path, f"{name_of(path)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING
+            )
+            return INVALID
         made: dict[str, Any] = {}
-        errors = on.errors
+        errors = problems.errors
         for name, child in item.value.items():
-            path = (at, name)
+            inner_path = (path, name)
             if not is_kind(name):
-                on.add(f"`{name[:100]}` is not a kind", item.key_place(name), path, hint=SPELLING)
+                problems.add(f"`{name[:100]}` is not a kind", item.key_place(name), inner_path, hint=SPELLING)
             elif is_owned(name):
                 message = f"the kind `{name}` belongs to the runtime"
-                on.add(message, item.key_place(name), path, hint="do not declare it; just route on it")
+                problems.add(
+                    message, item.key_place(name), inner_path, hint="do not declare it; just route on it"
+                )
             else:
-                made[name] = _KIND.read(child, path, on)
-        if on.errors == errors:
+                made[name] = _KIND.read(child, inner_path, problems)
+        if problems.errors == errors:
             return made
-        on.unsure.add(KINDS)
-        return Wrong(readable(made))
+        problems.unsure.add(KINDS)
+        return Invalid(readable(made))
 
     def schema(self) -> Schema:
         owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
@@ -234,7 +254,7 @@ FILE = Shape(
     "a workflow file",
     {
         "workflow": Key(WORKFLOW, "the workflow as a whole", required=True, topics=(FLOW, INPUTS)),
-        "agents": Key(Many(Step()), "the steps", topics=(FLOW, NAMES)),
+        "agents": Key(Many(StepShape()), "the steps", topics=(FLOW, NAMES)),
         "parallel": Key(Many(PARALLEL), "groups of different steps side by side", topics=(FLOW, NAMES)),
         "for_each": Key(
             Many(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)

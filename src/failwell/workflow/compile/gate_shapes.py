@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Many, Shape
-from failwell.files.tree import Item, Path
-from failwell.files.values import Choice, Duration, Flag, Text
+from failwell.files.value_types import Choice, Duration, Flag, Text
 from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.template_values import Templated
 from failwell.workflow.plan import END, GateSpec, Option, Question, QuestionsSpec, Template
@@ -15,19 +15,19 @@ REJECTIONS = ("reject", "rejected", "deny", "denied", "no")
 """Values that `on_reject: fail` means unless `reject_values` names others."""
 
 
-def _option(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _option(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     return Option(
-        label=got["label"],
-        value=got["value"],
-        route=got["route"],
-        prompt_for=got.get("prompt_for"),
-        multiline=got.get("multiline", False),
+        label=values["label"],
+        value=values["value"],
+        route=values["route"],
+        prompt_for=values.get("prompt_for"),
+        multiline=values.get("multiline", False),
     )
 
 
-def _rescued_option(got: dict[str, Any], _item: Item, _at: Path) -> Option:
-    label = got.get("label") or Template(text="")
-    return Option(label=label, value=got.get("value", ""), route=got.get("route", END))
+def _rescued_option(values: dict[str, Any], _item: Item, _at: Path) -> Option:
+    label = values.get("label") or Template(text="")
+    return Option(label=label, value=values.get("value", ""), route=values.get("route", END))
 
 
 OPTION = Shape(
@@ -53,41 +53,45 @@ GATE: dict[str, Key] = {
 }
 
 
-def gate(got: Mapping[str, Any]) -> GateSpec:
+def gate(values: Mapping[str, Any]) -> GateSpec:
     """What a gate asks."""
     reject: tuple[str, ...] = ()
-    if got.get("on_reject") == "fail":
-        values = [option.value for option in got["options"]]
-        reject = got.get("reject_values") or tuple(value for value in values if value in REJECTIONS)
+    if values.get("on_reject") == "fail":
+        option_values = [option.value for option in values["options"]]
+        reject = values.get("reject_values") or tuple(value for value in option_values if value in REJECTIONS)
     return GateSpec(
-        prompt=got["prompt"],
-        options=got["options"],
-        assignee=got.get("assignee"),
-        timeout=got.get("timeout_seconds"),
-        timeout_option=got.get("timeout_option"),
+        prompt=values["prompt"],
+        options=values["options"],
+        assignee=values.get("assignee"),
+        timeout=values.get("timeout_seconds"),
+        timeout_option=values.get("timeout_option"),
         reject=reject,
     )
 
 
-def check_gate(got: Mapping[str, Any], item: Item, at: Path, on: Problems) -> None:
+def check_gate(values: Mapping[str, Any], item: Item, path: Path, problems: Problems) -> None:
     """Whether the values that a gate names are among its options."""
-    values = [option.value for option in got["options"]]
+    option_values = [option.value for option in values["options"]]
     known = _known(item)
     seen: set[str] = set()
-    for index, value in enumerate(values):
+    for index, value in enumerate(option_values):
         if value in seen:
             where = item.value["options"].value[index].value["value"]
-            path = (((at, "options"), index), "value")
-            on.wrong(where, path, "two options have the same value", hint="give each its own")
+            inner_path = (((path, "options"), index), "value")
+            problems.wrong(where, inner_path, "two options have the same value", hint="give each its own")
         seen.add(value)
-    if "timeout_option" in got:
-        if got["timeout_option"] not in seen:
+    if "timeout_option" in values:
+        if values["timeout_option"] not in seen:
             where = item.value["timeout_option"]
-            on.wrong(where, (at, "timeout_option"), "`timeout_option` is not among the options", hint=known)
-        if "timeout_seconds" not in got:
+            problems.wrong(
+                where, (path, "timeout_option"), "`timeout_option` is not among the options", hint=known
+            )
+        if "timeout_seconds" not in values:
             where = item.value["timeout_option"]
-            on.wrong(where, (at, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it")
-    _check_rejections(got, seen, item, at, on)
+            problems.wrong(
+                where, (path, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it"
+            )
+    _check_rejections(values, seen, item, path, problems)
 
 
 def _known(item: Item) -> str:
@@ -96,32 +100,40 @@ def _known(item: Item) -> str:
     return f"the values are {', '.join(one.value if not one.veiled else '…' for one in held)}"
 
 
-def _check_rejections(got: Mapping[str, Any], seen: set[str], item: Item, at: Path, on: Problems) -> None:
+def _check_rejections(
+    values: Mapping[str, Any], seen: set[str], item: Item, path: Path, problems: Problems
+) -> None:
     known = _known(item)
-    for index, value in enumerate(got.get("reject_values", ())):
+    for index, value in enumerate(values.get("reject_values", ())):
         if value not in seen:
             where = item.value["reject_values"].value[index]
-            on.wrong(where, ((at, "reject_values"), index), "this is not among the options", hint=known)
-    fails = got.get("on_reject") == "fail"
-    if fails and "reject_values" not in got and not seen & set(REJECTIONS):
+            problems.wrong(
+                where, ((path, "reject_values"), index), "this is not among the options", hint=known
+            )
+    fails = values.get("on_reject") == "fail"
+    if fails and "reject_values" not in values and not seen & set(REJECTIONS):
         where = item.value["on_reject"]
         hint = f"name them under `reject_values`; {known}"
-        on.wrong(where, (at, "on_reject"), "no option of this gate is known as a rejection", hint=hint)
-    if "reject_values" in got and not fails:
+        problems.wrong(
+            where, (path, "on_reject"), "no option of this gate is known as a rejection", hint=hint
+        )
+    if "reject_values" in values and not fails:
         where = item.value["reject_values"]
-        on.wrong(where, (at, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it")
+        problems.wrong(
+            where, (path, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it"
+        )
 
 
-def _question(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not got.get("choices") and got.get("allow_free_text") is False:
+def _question(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+    if not values.get("choices") and values.get("allow_free_text") is False:
         where = item.value["allow_free_text"]
         message = "a question without `choices` cannot be answered without free text"
-        on.wrong(where, (at, "allow_free_text"), message, hint="add `choices`, or allow free text")
-    return got
+        problems.wrong(where, (path, "allow_free_text"), message, hint="add `choices`, or allow free text")
+    return values
 
 
-def _rescued_question(got: dict[str, Any], _item: Item, _at: Path) -> dict[str, Any]:
-    return {"text": Template(text=""), **got}
+def _rescued_question(values: dict[str, Any], _item: Item, _at: Path) -> dict[str, Any]:
+    return {"text": Template(text=""), **values}
 
 
 QUESTION = Shape(
@@ -156,7 +168,7 @@ QUESTIONS: dict[str, Key] = {
 }
 
 
-def questions(got: Mapping[str, Any]) -> QuestionsSpec:
+def questions(values: Mapping[str, Any]) -> QuestionsSpec:
     """What a `questions` step asks."""
     made = [
         Question(
@@ -169,30 +181,30 @@ def questions(got: Mapping[str, Any]) -> QuestionsSpec:
             allow_free_text=one.get("allow_free_text", True),
             multiline=one.get("multiline", True),
         )
-        for number, one in enumerate(got.get("questions", ()), 1)
+        for number, one in enumerate(values.get("questions", ()), 1)
     ]
     return QuestionsSpec(
         questions=tuple(made),
-        source=got.get("source"),
-        abort_route=(got.get("abort_route") or "$end") if got.get("allow_abort") else None,
-        prompt=got.get("prompt"),
-        allow_back=got.get("allow_back", True),
-        allow_skip=got.get("allow_skip", True),
-        allow_skip_all=got.get("allow_skip_all", True),
+        source=values.get("source"),
+        abort_route=(values.get("abort_route") or "$end") if values.get("allow_abort") else None,
+        prompt=values.get("prompt"),
+        allow_back=values.get("allow_back", True),
+        allow_skip=values.get("allow_skip", True),
+        allow_skip_all=values.get("allow_skip_all", True),
     )
 
 
-def check_questions(got: Mapping[str, Any], item: Item, at: Path, on: Problems) -> None:
+def check_questions(values: Mapping[str, Any], item: Item, path: Path, problems: Problems) -> None:
     """Whether each answer has a name of its own, and leaving leads somewhere only where one may leave."""
-    if "abort_route" in got and not got.get("allow_abort"):
+    if "abort_route" in values and not values.get("allow_abort"):
         where = item.value["abort_route"]
-        on.wrong(where, (at, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
-        on.unsure.add(FLOW)
+        problems.wrong(where, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
+        problems.unsure.add(FLOW)
     seen: set[str] = set()
-    for index, one in enumerate(got.get("questions", ())):
+    for index, one in enumerate(values.get("questions", ())):
         name = one.get("id") or f"q{index + 1}"
         if name in seen:
             where = item.value["questions"].value[index]
-            path = ((at, "questions"), index)
-            on.wrong(where, path, "two questions have the same id", hint="give each its own")
+            inner_path = ((path, "questions"), index)
+            problems.wrong(where, inner_path, "two questions have the same id", hint="give each its own")
         seen.add(name)

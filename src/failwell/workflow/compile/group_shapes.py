@@ -3,20 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from failwell.files.item_tree import Item, Path, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Either, Key, Made, Many, Shape, is_right, readable
-from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Choice, Number, Schema, Text, Wrong, name_of, nearest, sort_of
+from failwell.files.suggestions import nearest
+from failwell.files.value_types import INVALID, Choice, Invalid, Number, Schema, Text, name_of, sort_of
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.route_shapes import ROUTES
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
 from failwell.workflow.compile.step_keys import NAME
-from failwell.workflow.compile.steps import Step, incomplete, node, rescued, type_of, unreadable
+from failwell.workflow.compile.steps import StepShape, incomplete, node, rescued, type_of, unreadable
 from failwell.workflow.compile.template_values import Templated
 from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Spec
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
-_STEP = Step()
+_STEP = StepShape()
 MOST_NESTED = 20
 """Groups that name each other as bodies."""
 
@@ -32,12 +33,12 @@ _GROUP: dict[str, Key] = {
 }
 
 
-def _member(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return Member(name=got["name"], when=got.get("when"))
+def _member(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return Member(name=values["name"], when=values.get("when"))
 
 
-def _rescued_member(got: dict[str, Any], _item: Item, _at: Path) -> Any:
-    return Member(name=got["name"], when=got.get("when")) if "name" in got else None
+def _rescued_member(values: dict[str, Any], _item: Item, _at: Path) -> Any:
+    return Member(name=values["name"], when=values.get("when")) if "name" in values else None
 
 
 MEMBER = Either(
@@ -55,25 +56,25 @@ MEMBER = Either(
 )
 
 
-def _members(members: tuple[Member, ...], item: Item, at: Path, on: Problems) -> Any:
+def _members(members: tuple[Member, ...], item: Item, path: Path, problems: Problems) -> Any:
     seen: dict[str, Item] = {}
     for index, (child, member) in enumerate(zip(item.value, members, strict=True)):
         if member.name in seen:
             message = f"`{member.name}` is a member twice" if not child.veiled else "a step is a member twice"
-            on.wrong(child, (at, index), message, hint="keep one", also=(seen[member.name].place,))
+            problems.wrong(child, (path, index), message, hint="keep one", also=(seen[member.name].place,))
         seen.setdefault(member.name, child)
     return members
 
 
-def _parallel(got: Mapping[str, Any]) -> ParallelSpec:
+def _parallel(values: Mapping[str, Any]) -> ParallelSpec:
     return ParallelSpec(
-        members=got["agents"],
-        failure_mode=got.get("failure_mode", "fail_fast"),
-        max_concurrent=got.get("max_concurrent"),
+        members=values["agents"],
+        failure_mode=values.get("failure_mode", "fail_fast"),
+        max_concurrent=values.get("max_concurrent"),
     )
 
 
-class Group(Shape):
+class GroupShape(Shape):
     """A group, read as a `Node`."""
 
     def __init__(
@@ -83,25 +84,25 @@ class Group(Shape):
         self.kind = kind
         self.build = build
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        errors = on.errors
-        got = self.values(item, at, on)
-        if isinstance(got, Wrong):
-            on.unsure.update((FLOW, NAMES))
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        errors = problems.errors
+        got = self.values(item, path, problems)
+        if isinstance(got, Invalid):
+            problems.unsure.update((FLOW, NAMES))
             return got
         if is_right(got):
-            made = node(self.kind, got, self.build(got), item, at, on)
-            return made if on.errors == errors else incomplete(made, on)
-        if isinstance(got.get("agents"), Wrong):
-            on.unsure.add(FLOW)
+            made = node(self.kind, got, self.build(got), item, path, problems)
+            return made if problems.errors == errors else incomplete(made, problems)
+        if isinstance(got.get("agents"), Invalid):
+            problems.unsure.add(FLOW)
         values = readable(got)
         # Without the name of the item or the step, nothing inside of a loop can be checked.
         if self.kind == "for_each" and not {"as", "agent"} <= values.keys():
-            return unreadable(item, on)
-        return rescued(self.kind, got, self.build, item, at, on)
+            return unreadable(item, problems)
+        return rescued(self.kind, got, self.build, item, path, problems)
 
 
-PARALLEL = Group(
+PARALLEL = GroupShape(
     "parallel",
     _GROUP
     | {
@@ -117,78 +118,84 @@ PARALLEL = Group(
 class Body:
     """The step of a `for_each`: written in place, or the name of one that stands elsewhere."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is str and value:
-            return self._named(item, at, on)
+            return self._named(item, path, problems)
         if not is_map(value):
-            message = f"{name_of(at)} must be a step or the name of one, not {sort_of(value)}"
-            on.wrong(item, at, message, hint="write the step's keys under it")
-            return WRONG
-        kind = type_of(item, at, on, ("parallel", "for_each"))
+            message = f"{name_of(path)} must be a step or the name of one, not {sort_of(value)}"
+            problems.wrong(item, path, message, hint="write the step's keys under it")
+            return INVALID
+        kind = type_of(item, path, problems, ("parallel", "for_each"))
         if kind in PEOPLE:
-            return self._people(kind, item.value["type"], (at, "type"), on)
+            return self._people(kind, item.value["type"], (path, "type"), problems)
         if kind == "for_each":
-            return FOR_EACH.read(item, at, on)
-        return PARALLEL.read(item, at, on) if kind == "parallel" else _STEP.read(item, at, on)
+            return FOR_EACH.read(item, path, problems)
+        return PARALLEL.read(item, path, problems) if kind == "parallel" else _STEP.read(item, path, problems)
 
-    def _named(self, item: Item, at: Path, on: Problems) -> Any:
+    def _named(self, item: Item, path: Path, problems: Problems) -> Any:
         """The step of that name, read where it stands."""
-        assert isinstance(on, WorkflowProblems)
+        assert isinstance(problems, WorkflowProblems)
         name = item.value
         quoted = "" if item.veiled else f" `{name[:100]}`"
-        if len(on.within) >= MOST_NESTED:
-            on.wrong(item, at, f"more than {MOST_NESTED} groups run each other", hint="use a sub-workflow")
-            return WRONG
-        if name in on.within:
-            on.wrong(item, at, f"the group{quoted} runs itself for each item", hint="name another step")
-            return WRONG
-        section, found = on.steps.get(name, ("", item))
+        if len(problems.within) >= MOST_NESTED:
+            problems.wrong(
+                item, path, f"more than {MOST_NESTED} groups run each other", hint="use a sub-workflow"
+            )
+            return INVALID
+        if name in problems.within:
+            problems.wrong(
+                item, path, f"the group{quoted} runs itself for each item", hint="name another step"
+            )
+            return INVALID
+        section, found = problems.steps.get(name, ("", item))
         if not section:
-            near = "" if item.veiled else nearest(name, on.plain_names)
+            near = "" if item.veiled else nearest(name, problems.plain_names)
             hint = f"did you mean `{near}`?" if near else "add it under `agents`, or write its keys here"
-            on.wrong(item, at, f"there is no step{quoted}", hint=hint)
-            return WRONG
-        on.within.append(name)
+            problems.wrong(item, path, f"there is no step{quoted}", hint=hint)
+            return INVALID
+        problems.within.append(name)
         try:
-            made = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(found, at, on)
+            made = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(
+                found, path, problems
+            )
         finally:
-            on.within.pop()
-        body = made.rest if isinstance(made, Wrong) else made
+            problems.within.pop()
+        body = made.rest if isinstance(made, Invalid) else made
         if body is not None and body.type in PEOPLE:
-            return self._people(body.type, item, at, on)
+            return self._people(body.type, item, path, problems)
         return made
 
-    def _people(self, kind: str, item: Item, at: Path, on: Problems) -> Any:
+    def _people(self, kind: str, item: Item, path: Path, problems: Problems) -> Any:
         hint = "ask before or after the group; several people would be asked at once"
-        on.wrong(item, at, f"a {kind} step cannot run for each item", hint=hint)
-        return WRONG
+        problems.wrong(item, path, f"a {kind} step cannot run for each item", hint=hint)
+        return INVALID
 
     def schema(self) -> Schema:
         inner = [{"$ref": f"#/$defs/{name}"} for name in ("step", "parallel", "for_each")]
         return {"anyOf": [{"type": "string", "minLength": 1}, *inner]}
 
 
-def _variable(value: str, item: Item, at: Path, on: Problems) -> Any:
+def _variable(value: str, item: Item, path: Path, problems: Problems) -> Any:
     if value.isascii() and value.isidentifier() and value not in _VARIABLES_TAKEN:
         return value
     hint = f"choose a word of letters, digits and `_`, other than {', '.join(_VARIABLES_TAKEN)}"
-    on.wrong(item, at, "`as` must be a name that templates can use and that is not taken", hint=hint)
-    return WRONG
+    problems.wrong(item, path, "`as` must be a name that templates can use and that is not taken", hint=hint)
+    return INVALID
 
 
-def _for_each(got: Mapping[str, Any]) -> ForEachSpec:
+def _for_each(values: Mapping[str, Any]) -> ForEachSpec:
     return ForEachSpec(
-        source=got["source"],
-        variable=got["as"],
-        body=got["agent"],
-        failure_mode=got.get("failure_mode", "fail_fast"),
-        max_concurrent=got.get("max_concurrent", 10),
-        key_by=got.get("key_by"),
+        source=values["source"],
+        variable=values["as"],
+        body=values["agent"],
+        failure_mode=values.get("failure_mode", "fail_fast"),
+        max_concurrent=values.get("max_concurrent", 10),
+        key_by=values.get("key_by"),
     )
 
 
-FOR_EACH = Group(
+FOR_EACH = GroupShape(
     "for_each",
     _GROUP
     | {

@@ -14,10 +14,10 @@ from failwell.fault.registry import (
     kinds,
     near_kinds,
 )
+from failwell.files.item_tree import Item, Path, is_list, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Shape
-from failwell.files.tree import Item, Path, is_list, is_map
-from failwell.files.values import WRONG, Choice, Schema, Text, Wrong, name_of, shown, sort_of
+from failwell.files.value_types import INVALID, Choice, Invalid, Schema, Text, name_of, shown, sort_of
 from failwell.workflow.compile.step_index import WorkflowProblems
 
 SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
@@ -32,27 +32,29 @@ class KindName:
         self.own = own
         """Whether only kinds of the author's own are meant, not those of the runtime."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is not str:
-            on.wrong(item, at, f"{name_of(at)} must name kinds, not {sort_of(value)}", hint=SPELLING)
+            problems.wrong(
+                item, path, f"{name_of(path)} must name kinds, not {sort_of(value)}", hint=SPELLING
+            )
         elif not is_kind(value):
             quoted = f"`{shown(item)}`" if shown(item) else "the value"
             hint = "write `on_error: true` to catch every kind" if value == "*" else SPELLING
             if value == "*" and self.own:
                 hint = "leave `raises` out if any kind may be raised"
-            on.wrong(item, at, f"{quoted} in {name_of(at)} is not a kind", hint=hint)
+            problems.wrong(item, path, f"{quoted} in {name_of(path)} is not a kind", hint=hint)
         elif self.own and is_owned(value):
             prefix = next(prefix for prefix in OWNED_PREFIXES if value.startswith(prefix))
-            on.wrong(
+            problems.wrong(
                 item,
-                at,
+                path,
                 f"the kind `{shown(item)}` belongs to the runtime (`{prefix}…`)",
                 hint="do not declare it; just route on it",
             )
         else:
             return value
-        return WRONG
+        return INVALID
 
     def schema(self) -> Schema:
         if not self.own:
@@ -69,25 +71,29 @@ def _axis(axis: type[StrEnum]) -> Many:
     return Many(word, least=1, single=True)
 
 
-def _prefix(value: str, item: Item, at: Path, on: Problems) -> Any:
+def _prefix(value: str, item: Item, path: Path, problems: Problems) -> Any:
     whole = value if value.endswith(".") else f"{value}."
     if is_kind(f"{whole}x"):
         return whole
-    on.wrong(item, at, "`prefix` must be the beginning of kinds, up to a dot", hint="such as `external.git.`")
-    return WRONG
+    problems.wrong(
+        item, path, "`prefix` must be the beginning of kinds, up to a dot", hint="such as `external.git.`"
+    )
+    return INVALID
 
 
-def _selector(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    if not got:
+def _selector(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+    if not values:
         if all(said.value is None for said in item.value.values()):
-            on.wrong(item, at, "`on_error` must not be empty", hint="write `true` to catch every kind")
-        return WRONG
+            problems.wrong(
+                item, path, "`on_error` must not be empty", hint="write `true` to catch every kind"
+            )
+        return INVALID
     return Match(
-        kinds=frozenset(got.get("kind", ())),
-        prefixes=got.get("prefix", ()),
-        categories=frozenset(got.get("category", ())),
-        certainties=frozenset(got.get("certainty", ())),
-        blames=frozenset(got.get("blame", ())),
+        kinds=frozenset(values.get("kind", ())),
+        prefixes=values.get("prefix", ()),
+        categories=frozenset(values.get("category", ())),
+        certainties=frozenset(values.get("certainty", ())),
+        blames=frozenset(values.get("blame", ())),
     )
 
 
@@ -108,27 +114,27 @@ _KINDS = Many(KindName(), least=1, distinct=True, hint="write `true` to catch ev
 class OnError:
     """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Match`."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if value is True:
             return _ANY
         if value is False:
             hint = "omit the field for a route of success; write `true` to catch every kind"
-            on.wrong(item, at, "`on_error: false` means nothing", hint=hint)
+            problems.wrong(item, path, "`on_error: false` means nothing", hint=hint)
         elif value == "":
-            on.wrong(item, at, "`on_error` must not be empty", hint="name a kind, or write `true`")
+            problems.wrong(item, path, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
-            one = _ONE.read(item, at, on)
-            return WRONG if isinstance(one, Wrong) else Match(kinds=frozenset({one}))
+            one = _ONE.read(item, path, problems)
+            return INVALID if isinstance(one, Invalid) else Match(kinds=frozenset({one}))
         elif is_list(value):
-            several = _KINDS.read(item, at, on)
-            return WRONG if isinstance(several, Wrong) else Match(kinds=frozenset(several))
+            several = _KINDS.read(item, path, problems)
+            return INVALID if isinstance(several, Invalid) else Match(kinds=frozenset(several))
         elif is_map(value):
-            return _BY_AXES.read(item, at, on)
+            return _BY_AXES.read(item, path, problems)
         else:
             hint = "name a kind or a list of kinds, or write `true` to catch every kind"
-            on.wrong(item, at, f"`on_error` cannot be {sort_of(value)}", hint=hint)
-        return WRONG
+            problems.wrong(item, path, f"`on_error` cannot be {sort_of(value)}", hint=hint)
+        return INVALID
 
     def schema(self) -> Schema:
         return {"anyOf": [{"const": True}, _ONE.schema(), _KINDS.schema(), _BY_AXES.schema()]}
@@ -149,44 +155,48 @@ _WORDS = ("provider_error", "timeout")
 class RetryOn:
     """One entry of `retry_on`: a kind, a category, or one of two words for groups of kinds."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is not str:
-            on.wrong(item, at, f"`retry_on` must name kinds or categories, not {sort_of(value)}")
+            problems.wrong(item, path, f"`retry_on` must name kinds or categories, not {sort_of(value)}")
         elif value in _WORDS:
             return _group(value)
         elif value in Category.__members__.values():
             if Category(value) in REPEATABLE:
                 return (value,)
-            self._never(item, at, on, value)
+            self._never(item, path, problems, value)
         elif not is_kind(value):
             quoted = f"`{shown(item)}`" if shown(item) else "the value"
             words = ", ".join(sorted(REPEATABLE))
             hint = f"name a kind, one of the categories {words}, or one of {', '.join(_WORDS)}"
-            on.wrong(item, at, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
+            problems.wrong(item, path, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
         else:
             known = find_kind(value)
-            declared = on.declared.get(value) if isinstance(on, WorkflowProblems) else None
+            declared = problems.declared.get(value) if isinstance(problems, WorkflowProblems) else None
             category = declared if known is None else known.category
             if category is None and is_owned(value):
-                self._no_such(item, at, on)
+                self._no_such(item, path, problems)
             elif category is None or category in REPEATABLE:
                 return (value,)
             else:
-                self._never(item, at, on, category)
-        return WRONG
+                self._never(item, path, problems, category)
+        return INVALID
 
-    def _no_such(self, item: Item, at: Path, on: Problems) -> None:
+    def _no_such(self, item: Item, path: Path, problems: Problems) -> None:
         quoted = f"`{shown(item)}`" if shown(item) else "the entry"
-        near = "" if item.veiled or on.is_full else ", ".join(f"`{name}`" for name in near_kinds(item.value))
+        near = (
+            ""
+            if item.veiled or problems.is_full
+            else ", ".join(f"`{name}`" for name in near_kinds(item.value))
+        )
         hint = f"near it are {near}" if near else "`failwell kinds` lists them"
-        on.wrong(item, at, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
+        problems.wrong(item, path, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
 
-    def _never(self, item: Item, at: Path, on: Problems, category: str) -> None:
+    def _never(self, item: Item, path: Path, problems: Problems, category: str) -> None:
         quoted = f"`{shown(item)}`" if shown(item) else "the entry"
-        on.wrong(
+        problems.wrong(
             item,
-            at,
+            path,
             f"{quoted} in `retry_on` is never repeated: failures that are {category} need a change first",
             hint="remove it; to run the step again after a change, use an error route",
         )

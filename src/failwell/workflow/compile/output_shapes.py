@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
-from failwell.files.tree import Item, Path
-from failwell.files.values import WRONG, Choice, Flag, Free, Number, Text, sort_of
+from failwell.files.value_types import INVALID, Choice, Flag, Free, Number, Text, sort_of
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object")
 _ONLY = {
@@ -18,14 +18,14 @@ _ONLY = {
 """Keys that belong to some types only."""
 
 
-def _pattern(value: str, item: Item, at: Path, on: Problems) -> Any:
+def _pattern(value: str, item: Item, path: Path, problems: Problems) -> Any:
     try:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        on.wrong(
-            item, at, "`pattern` is not a regular expression", hint="" if item.veiled else str(error)[:100]
+        problems.wrong(
+            item, path, "`pattern` is not a regular expression", hint="" if item.veiled else str(error)[:100]
         )
-        return WRONG
+        return INVALID
     return value
 
 
@@ -46,29 +46,31 @@ def fits(value: object, kind: str) -> bool:
             return isinstance(value, Mapping)
 
 
-def _field(got: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
-    kind = got["type"]
+def _field(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+    kind = values["type"]
     for key, kinds in _ONLY.items():
-        if key in got and kind not in kinds:
-            on.add(
+        if key in values and kind not in kinds:
+            problems.add(
                 f"`{key}` belongs to a field of type {' or '.join(kinds)}, not {kind}",
                 item.key_place(key),
-                (at, key),
+                (path, key),
                 hint="remove it, or change the `type`",
             )
     for low, high in (("minimum", "maximum"), ("minLength", "maxLength")):
-        if low in got and high in got and got[low] > got[high]:
-            on.add(f"`{low}` is larger than `{high}`", item.key_place(low), (at, low), hint="swap them")
-    _enum(got, kind, item, at, on)
-    return got
+        if low in values and high in values and values[low] > values[high]:
+            problems.add(
+                f"`{low}` is larger than `{high}`", item.key_place(low), (path, low), hint="swap them"
+            )
+    _enum(values, kind, item, path, problems)
+    return values
 
 
-def _enum(got: dict[str, Any], kind: str, item: Item, at: Path, on: Problems) -> None:
-    for index, one in enumerate(got.get("enum", ())):
+def _enum(values: dict[str, Any], kind: str, item: Item, path: Path, problems: Problems) -> None:
+    for index, one in enumerate(values.get("enum", ())):
         if not fits(one, kind):
-            on.wrong(
+            problems.wrong(
                 item.value["enum"].value[index],
-                ((at, "enum"), index),
+                ((path, "enum"), index),
                 f"`enum` must hold values of type {kind}, not {sort_of(one)}",
                 hint="use `nullable: true` to allow null" if one is None else "",
             )
@@ -123,12 +125,12 @@ def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _output(fields: dict[str, Any], item: Item, at: Path, on: Problems) -> Any:
+def _output(fields: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
     for name, field in fields.items():
         if field.get("required") is False:
-            on.wrong(
+            problems.wrong(
                 item.value[name].value["required"],
-                ((at, name), "required"),
+                ((path, name), "required"),
                 "a field at the top of `output` cannot be optional",
                 hint="remove `required: false`, or use `nullable: true`; optional fields live inside objects",
             )

@@ -4,10 +4,10 @@ from typing import Any
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
-from failwell.files.tree import Item, Path
-from failwell.files.values import WRONG, Choice, Flag, Number, Text
+from failwell.files.value_types import INVALID, Choice, Flag, Number, Text
 from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
 from failwell.workflow.compile.step_index import FLOW
 from failwell.workflow.compile.template_values import Templated, TemplatedJson
@@ -20,14 +20,14 @@ VALUES = Named(TemplatedJson())
 """Name → a template, or JSON whose texts are templates."""
 
 
-def _again(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _again(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     return route_retry(
-        most=got.get("max", 3),
+        most=values.get("max", 3),
         backoff=Backoff(
-            curve=got.get("backoff", "exponential"),
-            first=float(got.get("initial_seconds", 5)),
+            curve=values.get("backoff", "exponential"),
+            first=float(values.get("initial_seconds", 5)),
             longest=LONGEST_WAIT,
-            jitter=float(got.get("jitter", 0.25)),
+            jitter=float(values.get("jitter", 0.25)),
         ),
     )
 
@@ -46,8 +46,8 @@ AGAIN = Shape(
 )
 
 
-def _halt(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
-    return got["message"]
+def _halt(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+    return values["message"]
 
 
 HALT = Shape(
@@ -58,47 +58,49 @@ HALT = Shape(
 )
 
 
-def _propagate(value: bool, item: Item, at: Path, on: Problems) -> Any:
+def _propagate(value: bool, item: Item, path: Path, problems: Problems) -> Any:
     if value:
         return True
-    on.wrong(item, at, "`propagate: false` means nothing", hint="leave it out, and say what to do instead")
-    return WRONG
+    problems.wrong(
+        item, path, "`propagate: false` means nothing", hint="leave it out, and say what to do instead"
+    )
+    return INVALID
 
 
-def _check_route(got: dict[str, Any], item: Item, at: Path, on: Problems) -> None:
-    if "on_error" not in got:
+def _check_route(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> None:
+    if "on_error" not in values:
         for action in ("retry", "propagate"):
-            if action in got:
-                on.add(
+            if action in values:
+                problems.add(
                     f"`{action}` needs a failure: a route without `on_error` is taken on success",
                     item.key_place(action),
-                    (at, action),
+                    (path, action),
                     hint="add `on_error: true` or the kinds that are meant, or use `to`",
                 )
 
 
-def _route(got: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Route:
+def _route(values: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Route:
     return Route(
-        on_error=got.get("on_error"),
-        when=got.get("when"),
-        to=got.get("to"),
-        retry=got.get("retry"),
-        halt=got.get("halt"),
-        propagate=got.get("propagate", False),
-        output=got.get("output") or {},
+        on_error=values.get("on_error"),
+        when=values.get("when"),
+        to=values.get("to"),
+        retry=values.get("retry"),
+        halt=values.get("halt"),
+        propagate=values.get("propagate", False),
+        output=values.get("output") or {},
         place=item.place,
     )
 
 
-def _rescued_route(got: dict[str, Any], item: Item, at: Path) -> Route:
+def _rescued_route(values: dict[str, Any], item: Item, path: Path) -> Route:
     """A route with the parts that could be read; an unreadable condition or selector still narrows it."""
     written = item.value
-    got = {key: value for key, value in got.items() if value is not None}
+    values = {key: value for key, value in values.items() if value is not None}
     if written.get("on_error") is not None:
-        got.setdefault("on_error", Match())
+        values.setdefault("on_error", Match())
     if written.get("when") is not None:
-        got.setdefault("when", Template(text="true"))
-    return _route(got, item, at, Problems())
+        values.setdefault("when", Template(text="true"))
+    return _route(values, item, path, Problems())
 
 
 ROUTE = Shape(
@@ -125,15 +127,15 @@ ROUTE = Shape(
 ROUTES = Many(Ref("route", lambda: ROUTE))
 
 
-def _retry(got: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _retry(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     return node_retry(
-        max_attempts=got.get("max_attempts", 3),
+        max_attempts=values.get("max_attempts", 3),
         backoff=Backoff(
-            curve=got.get("backoff", "exponential"),
-            first=float(got.get("delay_seconds", 1)),
+            curve=values.get("backoff", "exponential"),
+            first=float(values.get("delay_seconds", 1)),
             longest=LONGEST_WAIT,
         ),
-        retry_on=got.get("retry_on"),
+        retry_on=values.get("retry_on"),
     )
 
 

@@ -1,8 +1,8 @@
 """What is known while a workflow file is read: its mistakes, its steps by name, and what they leave unknown."""
 
 from failwell.fault.axes import Category
+from failwell.files.item_tree import Item, is_list, is_map
 from failwell.files.mistakes import Problems
-from failwell.files.tree import Item, is_list, is_map
 
 _CATEGORIES = frozenset(Category)
 SECTIONS = ("agents", "parallel", "for_each")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.files.shapes import Key, Many, Named
-from failwell.files.values import Choice, Duration, Flag, Number, Text
+from failwell.files.value_types import Choice, Duration, Flag, Number, Text
 from failwell.workflow.compile.agent_settings import AGENT
 from failwell.workflow.compile.gate_shapes import GATE, QUESTIONS, gate, questions
 from failwell.workflow.compile.kind_shapes import RAISES

@@ -19,75 +19,79 @@ from failwell.workflow.plan import (
 Build = Callable[[Mapping[str, Any]], Spec]
 
 
-def agent_spec(got: Mapping[str, Any]) -> Spec:
+def agent_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of an agent step."""
-    settings = {key: got[key] for key in AGENT if key in got}
+    settings = {key: values[key] for key in AGENT if key in values}
     return AgentSpec(
-        prompt=got.get("prompt"),
-        system_prompt=got.get("system_prompt"),
-        model=got.get("model"),
-        timeout=got.get("timeout_seconds"),
+        prompt=values.get("prompt"),
+        system_prompt=values.get("system_prompt"),
+        model=values.get("model"),
+        timeout=values.get("timeout_seconds"),
         settings=settings,
     )
 
 
-def script_spec(got: Mapping[str, Any]) -> Spec:
+def script_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a script step."""
     return ScriptSpec(
-        command=got["command"],
-        args=got.get("args", ()),
-        env=got.get("env") or {},
-        env_from=got.get("env_from") or {},
-        working_dir=got.get("working_dir"),
-        stdin=got.get("stdin"),
-        timeout=got.get("timeout"),
-        output_limit=got.get("output_limit"),
+        command=values["command"],
+        args=values.get("args", ()),
+        env=values.get("env") or {},
+        env_from=values.get("env_from") or {},
+        working_dir=values.get("working_dir"),
+        stdin=values.get("stdin"),
+        timeout=values.get("timeout"),
+        output_limit=values.get("output_limit"),
     )
 
 
-def job_spec(got: Mapping[str, Any]) -> Spec:
+def job_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a job step."""
     return CallSpec(
-        target=got["job"], arguments=got.get("arguments") or {}, timeout=got.get("timeout_seconds")
+        target=values["job"], arguments=values.get("arguments") or {}, timeout=values.get("timeout_seconds")
     )
 
 
-def tool_spec(got: Mapping[str, Any]) -> Spec:
+def tool_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a tool step."""
     return CallSpec(
-        target=got["tool"],
-        arguments=got.get("arguments") or {},
-        timeout=got.get("timeout_seconds", got.get("timeout")),
-        settings={"server": got["server"]} if "server" in got else {},
+        target=values["tool"],
+        arguments=values.get("arguments") or {},
+        timeout=values.get("timeout_seconds", values.get("timeout")),
+        settings={"server": values["server"]} if "server" in values else {},
     )
 
 
-def set_spec(got: Mapping[str, Any]) -> Spec:
+def set_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a set step."""
     return SetSpec(
-        value=got.get("value"), values=got.get("values"), output_type=got.get("output_type", "auto")
+        value=values.get("value"), values=values.get("values"), output_type=values.get("output_type", "auto")
     )
 
 
-def wait_spec(got: Mapping[str, Any]) -> Spec:
+def wait_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a wait step."""
-    return WaitSpec(duration=got["duration"], reason=got.get("reason"))
+    return WaitSpec(duration=values["duration"], reason=values.get("reason"))
 
 
-def notification_spec(got: Mapping[str, Any]) -> Spec:
+def notification_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a notification step."""
-    return NotificationSpec(emit=got.get("emit") or got["notification"], payload=got.get("payload") or {})
+    return NotificationSpec(
+        emit=values.get("emit") or values["notification"], payload=values.get("payload") or {}
+    )
 
 
-def terminate_spec(got: Mapping[str, Any]) -> Spec:
+def terminate_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a terminate step."""
     return TerminateSpec(
-        status=got["status"], reason=got["reason"], output_template=got.get("output_template")
+        status=values["status"], reason=values["reason"], output_template=values.get("output_template")
     )
 
 
-def workflow_spec(got: Mapping[str, Any]) -> Spec:
+def workflow_spec(values: Mapping[str, Any]) -> Spec:
     """The spec of a workflow step."""
     return WorkflowSpec(
-        path=got["workflow"], input_mapping=got.get("input_mapping"), max_depth=got.get("max_depth", 10)
+        path=values["workflow"],
+        input_mapping=values.get("input_mapping"),
+        max_depth=values.get("max_depth", 10),
     )

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from failwell.files.item_tree import Item, Path, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Shape, is_right, readable
-from failwell.files.tree import Item, Path, is_map
-from failwell.files.values import WRONG, Schema, Wrong, nearest, sort_of
+from failwell.files.suggestions import nearest
+from failwell.files.value_types import INVALID, Invalid, Schema, sort_of
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
 from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, TAKEN
@@ -49,29 +50,29 @@ SHAPES: dict[str, Shape] = {kind: _shape(kind) for kind in KEYS}
 _CHECKS = {"human_gate": check_gate, "questions": check_questions}
 
 
-class Step:
+class StepShape:
     """One entry of `agents`, read as a `Node`."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         if not is_map(item.value):
-            on.wrong(
-                item, at, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
+            problems.wrong(
+                item, path, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
             )
-            on.unsure.update((FLOW, NAMES))
-            return WRONG
-        errors = on.errors
-        kind = type_of(item, at, on)
+            problems.unsure.update((FLOW, NAMES))
+            return INVALID
+        errors = problems.errors
+        kind = type_of(item, path, problems)
         shape = SHAPES.get(kind)
         if shape is None:
-            return unreadable(item, on)
-        got = shape.values(item, at, on)
+            return unreadable(item, problems)
+        got = shape.values(item, path, problems)
         if is_right(got):
             more = _CHECKS.get(kind)
             if more is not None:
-                more(got, item, at, on)
-            made = node(kind, got, KEYS[kind][0](got), item, at, on)
-            return made if on.errors == errors else incomplete(made, on)
-        return rescued(kind, got, KEYS[kind][0], item, at, on)
+                more(got, item, path, problems)
+            made = node(kind, got, KEYS[kind][0](got), item, path, problems)
+            return made if problems.errors == errors else incomplete(made, problems)
+        return rescued(kind, got, KEYS[kind][0], item, path, problems)
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/step"}
@@ -85,42 +86,42 @@ def name_of_step(item: Item) -> str:
 
 def rescued(
     kind: str,
-    got: Mapping[str, Any],
+    values: Mapping[str, Any],
     build: Callable[[Mapping[str, Any]], Spec],
     item: Item,
-    at: Path,
-    on: Problems,
-) -> Wrong:
+    path: Path,
+    problems: Problems,
+) -> Invalid:
     """The step as far as it could be read, so that its templates and routes are checked in the same pass."""
     name = name_of_step(item)
-    if isinstance(got.get("name"), Wrong):
-        on.unsure.update((FLOW, NAMES))
+    if isinstance(values.get("name"), Invalid):
+        problems.unsure.update((FLOW, NAMES))
     if not name:
-        return WRONG
-    values = BLANKS | readable(got) | {"name": name}
-    return incomplete(node(kind, values, build(values), item, at, on), on)
+        return INVALID
+    readable_values = BLANKS | readable(values) | {"name": name}
+    return incomplete(node(kind, readable_values, build(readable_values), item, path, problems), problems)
 
 
-def incomplete(made: Node, on: Problems) -> Wrong:
+def incomplete(made: Node, problems: Problems) -> Invalid:
     """A node with a mistake in it."""
-    if isinstance(on, WorkflowProblems):
-        on.incomplete.add(made.name)
-    return Wrong(made)
+    if isinstance(problems, WorkflowProblems):
+        problems.incomplete.add(made.name)
+    return Invalid(made)
 
 
-def unreadable(item: Item, on: Problems) -> Wrong:
+def unreadable(item: Item, problems: Problems) -> Invalid:
     """A step of which nothing but the name is known."""
-    on.unsure.add(FLOW)
+    problems.unsure.add(FLOW)
     name = name_of_step(item)
     if not name:
-        on.unsure.add(NAMES)
-        return WRONG
-    if isinstance(on, WorkflowProblems):
-        on.unreadable.add(name)
-    return Wrong(Node(name=name, type="agent", spec=AgentSpec(), place=item.place))
+        problems.unsure.add(NAMES)
+        return INVALID
+    if isinstance(problems, WorkflowProblems):
+        problems.unreadable.add(name)
+    return Invalid(Node(name=name, type="agent", spec=AgentSpec(), place=item.place))
 
 
-def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> str:
+def type_of(item: Item, path: Path, problems: Problems, also: tuple[str, ...] = ()) -> str:
     """The type of a step; nothing after a mistake."""
     written: Item | None = item.value.get("type")
     if written is None or written.value is None:
@@ -128,8 +129,8 @@ def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> s
     kind = written.value
     if type(kind) is str and (kind in KEYS or kind in also):
         return kind
-    if on.is_full:
-        on.left_out += 1
+    if problems.is_full:
+        problems.left_out += 1
         return ""
     if type(kind) is str and kind in ("parallel", "for_each"):
         hint = f"put it under the top-level key `{kind}`"
@@ -137,48 +138,52 @@ def type_of(item: Item, at: Path, on: Problems, also: tuple[str, ...] = ()) -> s
         near = nearest(str(kind), KEYS) if not written.veiled else ""
         hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(KEYS)}"
     quoted = "" if written.veiled else f" `{str(kind)[:60]}`" if type(kind) is str else ""
-    on.wrong(written, (at, "type"), f"there is no step of type{quoted}", hint=hint)
+    problems.wrong(written, (path, "type"), f"there is no step of type{quoted}", hint=hint)
     return ""
 
 
-def node(kind: str, got: Mapping[str, Any], spec: Spec, item: Item, at: Path, on: Problems) -> Any:
+def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Path, problems: Problems) -> Any:
     """The node that a step becomes."""
-    name = got["name"]
+    name = values["name"]
     if name in TAKEN:
         hint = "templates see something else under it; choose another"
-        on.wrong(item.value["name"], (at, "name"), f"the name `{name}` is taken", hint=hint)
-    routes = got.get("routes", ())
+        problems.wrong(item.value["name"], (path, "name"), f"the name `{name}` is taken", hint=hint)
+    routes = values.get("routes", ())
     if kind == "human_gate":
-        routes = _gate_routes(routes, item, at, on)
+        routes = _gate_routes(routes, item, path, problems)
     return Node(
         name=name,
         type="tool" if kind == "mcp" else kind,  # type: ignore[arg-type]
         spec=spec,
-        description=got.get("description", ""),
-        input=got.get("input", ()),
-        raises=got.get("raises"),
+        description=values.get("description", ""),
+        input=values.get("input", ()),
+        raises=values.get("raises"),
         routes=routes,
-        retry=got.get("retry"),
-        output=got.get("output"),
-        idempotent=got.get("idempotent", False),
-        estimate_usd=got.get("estimate_usd"),
+        retry=values.get("retry"),
+        output=values.get("output"),
+        idempotent=values.get("idempotent", False),
+        estimate_usd=values.get("estimate_usd"),
         place=item.place,
     )
 
 
-def _gate_routes(routes: tuple[Any, ...], item: Item, at: Path, on: Problems) -> tuple[Any, ...]:
+def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, problems: Problems) -> tuple[Any, ...]:
     """The error routes of a gate; it leaves by its options, so the others are never taken."""
     kept: list[Any] = []
     written = item.value["routes"].value if routes else ()
     for index, route in enumerate(routes):
         # Where a route could not be read, those behind it stand at another index.
         where = next((one for one in written if one.place == route.place), item)
-        path = ((at, "routes"), index)
+        inner_path = ((path, "routes"), index)
         if route.on_error is None:
             hint = "remove it; the ways out of a gate are the `route`s of its options"
-            on.wrong(where, path, "a gate never takes a route of success", hint=hint, severity="warning")
+            problems.wrong(
+                where, inner_path, "a gate never takes a route of success", hint=hint, severity="warning"
+            )
             continue
         if route.retry is not None:
-            on.wrong(where, path, "a gate cannot be retried", hint="route to it again with `to` instead")
+            problems.wrong(
+                where, inner_path, "a gate cannot be retried", hint="route to it again with `to` instead"
+            )
         kept.append(route)
     return tuple(kept)

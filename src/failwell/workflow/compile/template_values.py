@@ -2,9 +2,20 @@
 
 from typing import Any, cast
 
+from failwell.files.item_tree import Item, Path, Place, is_list, is_map
 from failwell.files.mistakes import Problems
-from failwell.files.tree import Item, Path, Place, is_list, is_map
-from failwell.files.values import WRONG, Choice, Duration, Free, Schema, Type, Wrong, name_of, quotes, sort_of
+from failwell.files.value_types import (
+    INVALID,
+    Choice,
+    Duration,
+    Free,
+    Invalid,
+    Schema,
+    Type,
+    name_of,
+    quotes,
+    sort_of,
+)
 from failwell.workflow.plan import Template
 
 
@@ -35,15 +46,17 @@ class Templated:
     def __init__(self, *, empty: bool = False) -> None:
         self.empty = empty
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is str and (value or self.empty):
             return template_of(item)
         if value == "":
-            on.wrong(item, at, f"{name_of(at)} must not be empty")
+            problems.wrong(item, path, f"{name_of(path)} must not be empty")
         else:
-            on.wrong(item, at, f"{name_of(at)} must be text, not {sort_of(value)}", hint=quotes(value))
-        return WRONG
+            problems.wrong(
+                item, path, f"{name_of(path)} must be text, not {sort_of(value)}", hint=quotes(value)
+            )
+        return INVALID
 
     def schema(self) -> Schema:
         return {"type": "string"} if self.empty else {"type": "string", "minLength": 1}
@@ -52,11 +65,11 @@ class Templated:
 class TemplatedChoice(Choice):
     """One of a closed set of words, or a template that gives one of them."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is str and ("{{" in value or "{%" in value):
             return template_of(item)
-        return super().read(item, at, on)
+        return super().read(item, path, problems)
 
     def schema(self) -> Schema:
         words, variable = super().schema()["anyOf"]
@@ -66,8 +79,8 @@ class TemplatedChoice(Choice):
 class TemplatedJson(Free):
     """Any JSON value; its texts are templates."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        del at, on  # every value is allowed
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        del path, problems  # every value is allowed
         return templates_in(item)
 
 
@@ -76,10 +89,10 @@ class TemplatedDuration(Duration):
 
     further_patterns = (r"\{\{",)
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         if type(item.value) is str and "{{" in item.value:
             return template_of(item)
-        return super().read(item, at, on)
+        return super().read(item, path, problems)
 
 
 class Verbatim:
@@ -89,9 +102,9 @@ class Verbatim:
         self.of = of
         self.templated = templated
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        value = self.of.read(item, at, on)
-        return WRONG if isinstance(value, Wrong) else self._keep(value, item)
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        value = self.of.read(item, path, problems)
+        return INVALID if isinstance(value, Invalid) else self._keep(value, item)
 
     def _keep(self, value: Any, item: Item) -> Any:
         if is_map(value):

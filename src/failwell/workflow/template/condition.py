@@ -7,11 +7,11 @@ names flattened one level, and over the dotted ones too.
 from functools import lru_cache
 
 from failwell.workflow.plan import Template
-from failwell.workflow.template.environment import Condition, Engine, condition
-from failwell.workflow.template.errors import TemplateMistake
+from failwell.workflow.template.engine import Condition, Engine, condition
 from failwell.workflow.template.fast_path import quick_truth
 from failwell.workflow.template.lookup import FlatNames, Names
 from failwell.workflow.template.render import Parts, fault, is_rendered, render
+from failwell.workflow.template.template_errors import TemplateMistake
 
 _FALSE = frozenset({"false", "0", "no", ""})
 _ENGINE = Engine()

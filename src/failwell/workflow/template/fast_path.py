@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, cast
 
-from failwell.workflow.template.environment import FUEL, hides_names, new_environment
+from failwell.workflow.template.data_views import view
+from failwell.workflow.template.engine import FUEL, hides_names, new_environment
 from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, begin
-from failwell.workflow.template.views import view
 
 _LONGEST = 300
 _REMEMBERED = 4096

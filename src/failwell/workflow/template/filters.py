@@ -10,9 +10,9 @@ from collections.abc import Callable
 from string import Formatter
 from typing import Any, cast
 
-from failwell.workflow.template.errors import Sort, TemplateMistake
+from failwell.workflow.template.data_views import behind, is_view, unwrapped, view
 from failwell.workflow.template.memory_budget import LARGEST, take, taken
-from failwell.workflow.template.views import behind, is_view, unwrapped, view
+from failwell.workflow.template.template_errors import Sort, TemplateMistake
 
 LARGEST_KEPT = 8 * LARGEST
 """Characters of all texts in one value that is given a name."""

@@ -7,7 +7,7 @@ Python, which is every value that is written and every filter that can grow a te
 from threading import local
 from time import monotonic
 
-from failwell.workflow.template.errors import Sort, TemplateMistake
+from failwell.workflow.template.template_errors import Sort, TemplateMistake
 
 LARGEST = 4 * 1024 * 1024
 """Characters of one text, and of all that comes out."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from failwell.workflow.plan import Template
-from failwell.workflow.template.errors import TemplateMistake
+from failwell.workflow.template.template_errors import TemplateMistake
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from failwell.fault.base import Fault
-from failwell.files.tree import Place
+from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template, Value
-from failwell.workflow.template.environment import Engine
-from failwell.workflow.template.errors import LIMITS, TIMEOUTS, Sort, TemplateMistake
+from failwell.workflow.template.engine import Engine
 from failwell.workflow.template.fast_path import quick_text
 from failwell.workflow.template.lookup import Names
+from failwell.workflow.template.template_errors import LIMITS, TIMEOUTS, Sort, TemplateMistake
 
 _LARGEST_PART = 1_000_000
 

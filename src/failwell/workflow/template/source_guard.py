@@ -9,8 +9,8 @@ bound; and a filter written in Python is told undefined from null.
 from itertools import pairwise
 from typing import NamedTuple
 
-from failwell.workflow.template.errors import Sort, TemplateMistake
 from failwell.workflow.template.filters import METHODS
+from failwell.workflow.template.template_errors import Sort, TemplateMistake
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
 MOST_OPERATORS = 300

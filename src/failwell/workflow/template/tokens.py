@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.workflow.template.errors import Sort, TemplateMistake
+from failwell.workflow.template.template_errors import Sort, TemplateMistake
 
 Token = tuple[str, Any, int, int, int]
 

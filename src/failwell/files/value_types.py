@@ -5,17 +5,17 @@ environment variable is text; where a number or a truth value is wanted it is re
 """
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.scalars import NotJson, meaning
-from failwell.files.tree import Item, Path
+from failwell.files.suggestions import nearest
 
 Schema = dict[str, Any]
 
 
-class Wrong:
+class Invalid:
     """The result of reading a value that has a mistake. `rest` is the part that could be read, `None` if none could."""
 
     __slots__ = ("rest",)
@@ -24,10 +24,10 @@ class Wrong:
         self.rest = rest
 
     def __repr__(self) -> str:
-        return f"Wrong({self.rest!r})"
+        return f"Invalid({self.rest!r})"
 
 
-WRONG: Final = Wrong()
+INVALID: Final = Invalid()
 VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$\{"}
 """A text that an environment variable stands in, where something else is wanted."""
 
@@ -35,8 +35,8 @@ VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$\{"}
 class Type(Protocol):
     """What a value may be."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        """The value, or a `Wrong` after a mistake was put on the list."""
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        """The value, or a `Invalid` after a mistake was put on the list."""
         ...
 
     def schema(self) -> Schema:
@@ -79,21 +79,13 @@ def shown(item: Item) -> str:
     return text if len(text) <= 60 and text.isprintable() else ""
 
 
-def name_of(at: Path) -> str:
+def name_of(path: Path) -> str:
     """The nearest name in a path, as messages quote it."""
-    while at:
-        at, step = at
+    while path:
+        path, step = path
         if isinstance(step, str):
             return f"`{step[:60]}`"
     return "the file"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is spelled most like `word`, or nothing."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word[:60], list(known), n=1, cutoff=0.6)
-    return near[0] if near else ""
 
 
 def quotes(value: object) -> str:
@@ -112,18 +104,20 @@ class Text:
         self.empty = empty
         self.hint = hint
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is not str:
-            on.wrong(item, at, f"{name_of(at)} must be text, not {sort_of(value)}", hint=quotes(value))
+            problems.wrong(
+                item, path, f"{name_of(path)} must be text, not {sort_of(value)}", hint=quotes(value)
+            )
         elif not value and not self.empty:
-            on.wrong(item, at, f"{name_of(at)} must not be empty")
+            problems.wrong(item, path, f"{name_of(path)} must not be empty")
         elif self.pattern is not None and self.pattern.fullmatch(value) is None:
             quoted = f", not `{shown(item)}`" if shown(item) else ""
-            on.wrong(item, at, f"{name_of(at)} must be {self.must}{quoted}", hint=self.hint)
+            problems.wrong(item, path, f"{name_of(path)} must be {self.must}{quoted}", hint=self.hint)
         else:
             return value
-        return WRONG
+        return INVALID
 
     def schema(self) -> Schema:
         made: Schema = {"type": "string"}
@@ -150,7 +144,7 @@ class Number:
         self.above = above
         self.whole = whole
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = unquoted(item)
         # A truth value is an int to Python, so it is refused by its type before anything is compared.
         if type(value) is int or (type(value) is float and not self.whole):
@@ -161,8 +155,8 @@ class Number:
             what = sort_of(value)
         hint = "write the number without quotes" if type(value) is str and not item.veiled else ""
         given = "" if what in ("between", "in range") else f", not {what}"
-        on.wrong(item, at, f"{name_of(at)} must be {self._words()}{given}", hint=hint)
-        return WRONG
+        problems.wrong(item, path, f"{name_of(path)} must be {self._words()}{given}", hint=hint)
+        return INVALID
 
     def _fits(self, value: float) -> bool:
         return (
@@ -193,15 +187,15 @@ class Number:
 class Flag:
     """`true` or `false`."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = unquoted(item)
         if type(value) is bool:
             return value
         hint = (
             "write `true` or `false`" if type(value) is not str else "write `true` or `false`, without quotes"
         )
-        on.wrong(item, at, f"{name_of(at)} must be true or false, not {sort_of(value)}", hint=hint)
-        return WRONG
+        problems.wrong(item, path, f"{name_of(path)} must be true or false, not {sort_of(value)}", hint=hint)
+        return INVALID
 
     def schema(self) -> Schema:
         return {"anyOf": [{"type": "boolean"}, VARIABLE]}
@@ -213,18 +207,18 @@ class Choice:
     def __init__(self, *words: str) -> None:
         self.words = words
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = item.value
         if type(value) is str and value in self.words:
             return value
-        near = "" if item.veiled or on.is_full or type(value) is not str else nearest(value, self.words)
-        on.wrong(
+        near = "" if item.veiled or problems.is_full or type(value) is not str else nearest(value, self.words)
+        problems.wrong(
             item,
-            at,
-            f"{name_of(at)} must be one of {', '.join(self.words)}",
+            path,
+            f"{name_of(path)} must be one of {', '.join(self.words)}",
             hint=f"did you mean `{near}`?" if near else "",
         )
-        return WRONG
+        return INVALID
 
     def schema(self) -> Schema:
         return {"anyOf": [{"enum": list(self.words)}, VARIABLE]}
@@ -233,8 +227,8 @@ class Choice:
 class Free:
     """Any JSON value."""
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
-        del at, on  # every value is allowed
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+        del path, problems  # every value is allowed
         return item.plain()
 
     def schema(self) -> Schema:
@@ -256,7 +250,7 @@ class Duration:
     def __init__(self, *, most: float | None = LONGEST) -> None:
         self.most = most
 
-    def read(self, item: Item, at: Path, on: Problems) -> Any:
+    def read(self, item: Item, path: Path, problems: Problems) -> Any:
         value = unquoted(item)
         seconds: float | None = None
         # A truth value is a number to Python; it is no duration.
@@ -265,16 +259,18 @@ class Duration:
         elif type(value) is str and (found := _SPELLED.fullmatch(value.strip())):
             seconds = float(found[1]) * _UNITS[found[2] or "s"]
         if seconds is None:
-            on.wrong(item, at, f"{name_of(at)} must be a duration, not {sort_of(value)}", hint=_HINT)
+            problems.wrong(
+                item, path, f"{name_of(path)} must be a duration, not {sort_of(value)}", hint=_HINT
+            )
         elif seconds <= 0:
-            on.wrong(item, at, f"{name_of(at)} must be longer than nothing", hint=_HINT)
+            problems.wrong(item, path, f"{name_of(path)} must be longer than nothing", hint=_HINT)
         elif self.most is not None and seconds > self.most:
-            on.wrong(
-                item, at, f"{name_of(at)} must be at most 24 hours", hint="use `limits` for the whole run"
+            problems.wrong(
+                item, path, f"{name_of(path)} must be at most 24 hours", hint="use `limits` for the whole run"
             )
         else:
             return seconds
-        return WRONG
+        return INVALID
 
     def schema(self) -> Schema:
         number: Schema = {"type": "number", "exclusiveMinimum": 0}
@@ -282,17 +278,3 @@ class Duration:
             number["maximum"] = self.most
         texts = [f"^\\s*{_SPELLED.pattern}\\s*$", r"\$\{", *self.further_patterns]
         return {"anyOf": [number, {"type": "string", "pattern": "|".join(f"(?:{one})" for one in texts)}]}
-
-
-def unknown_word(word: str, known: Iterable[str], words: str = "is not known") -> str:
-    """What is wrong with a word that is none of those that are known, with the one that was probably meant."""
-    near = nearest(word, known)
-    return f"{words}; did you mean `{near}`?" if near else words
-
-
-def not_one_of(value: object, known: Iterable[str]) -> str:
-    """What is wrong with a value that must be one of several words."""
-    names = list(known)
-    near = nearest(value, names) if isinstance(value, str) else ""
-    meant = f"; did you mean `{near}`?" if near else ""
-    return f"must be {', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`, not {value!r}{meant}"

@@ -8,13 +8,13 @@ from operator import is_
 from threading import Lock
 from typing import Any, NamedTuple
 
-from failwell.workflow.template.errors import Sort, TemplateMistake
+from failwell.workflow.template.data_views import is_view, unwrapped, view
 from failwell.workflow.template.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.template.lookup import MISSING, Names
 from failwell.workflow.template.memory_budget import LARGEST, begin, take, taken
 from failwell.workflow.template.source_guard import Source, guarded, guarded_expression
+from failwell.workflow.template.template_errors import Sort, TemplateMistake
 from failwell.workflow.template.tokens import named_in, template_tokens
-from failwell.workflow.template.views import is_view, unwrapped, view
 
 FUEL = 2_000_000
 """Instructions of one rendering, where it cannot write much with each."""

@@ -4,30 +4,14 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from failwell.files.mistakes import Mistake
-from failwell.files.tree import Place
+from failwell.files.suggestions import Near
 from failwell.workflow.check.control_flow import Flow
 from failwell.workflow.check.raisable_kinds import Raisable, Universe
-from failwell.workflow.check.template_texts import Text, loop_names, texts_of_node, texts_of_workflow
+from failwell.workflow.check.template_texts import TemplateText, loop_names, texts_of_node, texts_of_workflow
 from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.plan import ForEachSpec, Member, Node, ParallelSpec, Plan
 from failwell.workflow.template.references import Reference, references, simple_references
 from failwell.workflow.template.render import syntax_mistake
-
-
-def error(
-    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
-) -> Mistake:
-    """A mistake that keeps the workflow from running."""
-    return Mistake(message=message, place=place, path=path, hint=hint, also=() if also is None else (also,))
-
-
-def warning(
-    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
-) -> Mistake:
-    """Something that will probably not do what was meant."""
-    further = () if also is None else (also,)
-    return Mistake(message=message, place=place, path=path, hint=hint, also=further, severity="warning")
 
 
 class Placed(NamedTuple):
@@ -45,7 +29,7 @@ class Placed(NamedTuple):
 class Use(NamedTuple):
     """A template and the references in it."""
 
-    text: Text
+    text: TemplateText
     references: Collection[Reference]
 
 
@@ -126,7 +110,7 @@ class CheckContext:
         return [Use(text, found) for text in self.texts if (found := self._read(text)[0])]
 
     @cached_property
-    def texts(self) -> list[Text]:
+    def texts(self) -> list[TemplateText]:
         """Every text that the engine reads as a template or a condition."""
         found = [
             text
@@ -141,11 +125,11 @@ class CheckContext:
         """The names of the items of all loops."""
         return frozenset(spec.variable for spec in self._loops.values())
 
-    def syntax_mistake(self, text: Text) -> str | None:
+    def syntax_mistake(self, text: TemplateText) -> str | None:
         """What keeps a text from being read, in words without a piece of it."""
         return self._read(text)[1]
 
-    def _read(self, text: Text) -> tuple[Collection[Reference], str | None]:
+    def _read(self, text: TemplateText) -> tuple[Collection[Reference], str | None]:
         """What a text refers to, and what is wrong with it. Each text is read once."""
         template, condition = text.template, text.is_condition
         key = (template.text, template.folder, condition)
@@ -198,39 +182,3 @@ class CheckContext:
                 found.setdefault(at.name, at.spec)
                 at = at.spec.body
         return found
-
-
-class Near:
-    """Finds the name that was probably meant.
-
-    It stops after a while: searching for every mistake of a file that is full of them would take time
-    that grows with its square.
-    """
-
-    def __init__(self, most: int = 40) -> None:
-        self._left = most
-        self._known: dict[tuple[str, str], str | None] = {}
-
-    def __call__(self, name: str, valid: Collection[str], what: str) -> str | None:
-        """The one of `valid` that is spelled most like `name`; `what` says which names `valid` holds."""
-        key = (name, what)
-        if key not in self._known:
-            if self._left <= 0:
-                return None
-            self._left -= 1
-            from difflib import get_close_matches
-
-            # Names of another length are never close, and leaving them out is most of the work.
-            likely = [one for one in valid if abs(len(one) - len(name)) <= max(2, len(name) // 2)]
-            found = get_close_matches(name, likely[:2000], n=1, cutoff=0.6)
-            self._known[key] = found[0] if found else None
-        return self._known[key]
-
-
-def choices(near: str | None, valid: Collection[str], otherwise: str) -> str:
-    """The hint for a name that does not exist: the near one, else the few there are, else `otherwise`."""
-    if near is not None:
-        return f"did you mean `{near}`?"
-    if 0 < len(valid) <= 8:
-        return f"write one of {', '.join(f'`{name}`' for name in valid)}"
-    return otherwise

@@ -5,7 +5,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.context import CheckContext
+from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.check.declared_references import declared
 from failwell.workflow.check.error_routes import routes
 from failwell.workflow.check.group_rules import groups
