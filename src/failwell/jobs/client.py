@@ -42,7 +42,7 @@ class Desk:
         now = time()
         job = Job(id=JobId(new_job_id()), request=request, state=JobState.PENDING, submitted_at=moment(now))
         done = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
-        self.store.ring()
+        self.store.wake_host()
         if job.id not in done.twins:
             return replace(job, key=done.keys[job.id])
         before = self.find(done.twins[job.id])

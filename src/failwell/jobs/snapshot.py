@@ -10,13 +10,13 @@ from pathlib import Path
 from time import time
 from typing import Any, cast
 
+from failwell.fault.base import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Station
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.store import JobStore
 from failwell.journal.event import to_json
-from failwell.runtime.suppress import suppress
 
 _MOST_WAITING = 50
 
@@ -100,13 +100,14 @@ def _worker(station: Station, book: Book, stations: Mapping[str, Station]) -> di
 
 def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
     """Put a picture where others find it. That it cannot be put there is no reason to stop working."""
-    from failwell.fault.base import Fault
-
-    with suppress(OSError, Fault, reason="the next picture comes in a second"):
+    try:
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
             out.write(to_json(draw()))
         os.replace(draft, file)
+    except (OSError, Fault):
+        # The next picture comes in a second.
+        return
 
 
 def read_picture(folder: Path) -> dict[str, Any] | None:

@@ -12,7 +12,6 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from signal import Signals
 from typing import IO, Any, Literal, cast
 from uuid import uuid4
 
@@ -31,16 +30,6 @@ class Ending:
     oom_kills: int | None = None
     """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
     other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
-
-    @property
-    def signal(self) -> str | None:
-        """The signal that ended it."""
-        if self.code is None or self.code >= 0:
-            return None
-        try:
-            return Signals(-self.code).name
-        except ValueError:
-            return f"signal {-self.code}"
 
 
 def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
@@ -277,14 +266,18 @@ class WorkerProcess:
     async def _connect(
         self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
     ) -> None:
-        for end, channel in ((line, self._line), (leash, self._leash)):
+        outputs = ((out, Lines(self._heard_out)), (err, Lines(self._heard_err)))
+        for end in (line, leash):
             end.setblocking(False)  # noqa: FBT003  (the socket's own way)
-            made, _ = await self._loop.create_unix_connection(lambda made=channel: made, sock=end)
-            self._transports.append(made)
-        for pipe, lines in ((out, Lines(self._heard_out)), (err, Lines(self._heard_err))):
-            made, _ = await self._loop.connect_read_pipe(lambda made=lines: made, pipe)
-            self._transports.append(made)
-            self._outputs.append((pipe, lines))
+        made = await asyncio.gather(
+            *(
+                self._loop.create_unix_connection(lambda channel=channel: channel, sock=end)
+                for end, channel in ((line, self._line), (leash, self._leash))
+            ),
+            *(self._loop.connect_read_pipe(lambda lines=lines: lines, pipe) for pipe, lines in outputs),
+        )
+        self._transports += [transport for transport, _protocol in made]
+        self._outputs += outputs
 
     def _heard_out(self, line: str) -> None:
         self._on_output("stdout", line)

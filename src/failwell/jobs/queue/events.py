@@ -11,7 +11,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from failwell.jobs.store.rows import drop
-from failwell.journal.event import Event
+from failwell.journal.event import JOB_TERMINAL, Event
 
 ROOM = 16
 """Items that may wait to be taken; the worker waits with further ones."""
@@ -101,7 +101,7 @@ class Subscription:
             self.dropped += 1
         else:
             self._waiting.append(event)
-        self._is_over = self._is_over or (self._job is not None and event.is_final)
+        self._is_over = self._is_over or (self._job is not None and event.type in JOB_TERMINAL)
         self._wake.set()
 
     def __aiter__(self) -> Self:
@@ -131,7 +131,7 @@ class Subscription:
             return None
         event = self._pages.popleft()
         self.cursor = event.seq
-        self._is_over = self._is_over or (self._job is not None and event.is_final)
+        self._is_over = self._is_over or (self._job is not None and event.type in JOB_TERMINAL)
         return event
 
     def end(self) -> None:

@@ -83,6 +83,7 @@ class SqliteJobs:
         self._log = EventLog(self._database, "job_events", "seq", job="job")
         self._followers = Waker(self.folder)
         self._host = Waker(self.folder / HOST)
+        self.wake_host: Callable[[], object] = self._host.wake
 
     # -------------------------------------------------------------- writing
 
@@ -95,16 +96,43 @@ class SqliteJobs:
     ) -> Committed:
         with self._database.transaction() as connection:
             new = [job for job in jobs if job[_KEY] is None]
-            twins = self._twins(connection, new) if any(job[_ONCE] is not None for job in new) else {}
-            keys = self._insert(connection, [job for job in new if job[_ID] not in twins]) if new else {}
             moved = [job for job in jobs if job[_KEY] is not None]
+            twins: dict[str, str] = {}
+            if any(job[_ONCE] is not None for job in new):
+                twins = self._twins(connection, new)
+                new = [job for job in new if job[_ID] not in twins]
+            keys: dict[str, int] = {}
+            if new:
+                first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
+                keys = {job[_ID]: first + index for index, job in enumerate(new)}
+                connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
             if moved:
                 connection.executemany(
                     _MOVE, [(*job[4:6], *job[7:16], *job[17:19], job[_KEY]) for job in moved]
                 )
-            self._count(connection, [job for job in jobs if job[_ID] not in twins])
-            known = {job[_ID]: job[_KEY] for job in moved} | keys
-            last = self._append(connection, [one for one in events if one.job not in twins], known)
+            change: Counter[str] = Counter(job[_STATE] for job in (*new, *moved))
+            change.subtract(job[_WAS] for job in (*new, *moved) if job[_WAS] is not None)
+            connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
+            known: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
+            facts = [one for one in events if one.job not in twins]
+            for job in {one.job for one in facts if one.job not in known}:
+                held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
+                known[job] = None if held is None else held[0]
+            last = self._log.last() or 0
+            if facts:
+                self._log.append(
+                    [
+                        (
+                            last + number,
+                            one.type,
+                            one.at,
+                            to_json(one.data) if one.data else "{}",
+                            known[one.job],
+                        )
+                        for number, one in enumerate(facts, 1)
+                    ]
+                )
+                last += len(facts)
             if profiles:
                 connection.executemany(_PROFILE, [_profile(one) for one in profiles])
             if granted:
@@ -125,38 +153,6 @@ class SqliteJobs:
             if twin != job[_ID]:
                 found[job[_ID]] = twin
         return found
-
-    def _insert(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, int]:
-        first = 1 + (connection.execute("SELECT max(key) FROM jobs").fetchone()[0] or 0)
-        keys = {job[_ID]: first + index for index, job in enumerate(new)}
-        connection.executemany(_INSERT, [(keys[job[_ID]], *job[_ID:]) for job in new])
-        return keys
-
-    def _count(self, connection: sqlite3.Connection, jobs: Sequence[Values]) -> None:
-        change: Counter[str] = Counter(job[_STATE] for job in jobs)
-        change.subtract(job[_WAS] for job in jobs if job[_WAS] is not None)
-        moved = [(number, state) for state, number in change.items() if number]
-        if moved:
-            connection.executemany(_COUNT, moved)
-
-    def _append(
-        self, connection: sqlite3.Connection, events: Sequence[Event], known: dict[str, int | None]
-    ) -> int:
-        last = self._log.last() or 0
-        if not events:
-            return last
-        strange = {one.job for one in events if one.job not in known}
-        for job in strange:
-            held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
-            known[job] = None if held is None else held[0]
-        first = last + 1
-        self._log.append(
-            [
-                (first + i, one.type, one.at, to_json(one.data) if one.data else "{}", known[one.job])
-                for i, one in enumerate(events)
-            ]
-        )
-        return last + len(events)
 
     def wish(self, job: str, wish: str, at: float) -> None:
         with self._database.transaction() as connection:
@@ -311,9 +307,6 @@ class SqliteJobs:
 
     def is_hosted(self) -> bool:
         return is_held(self.folder)
-
-    def ring(self) -> None:
-        self._host.wake()
 
     def door(self) -> Watch:
         return Watch(self.folder / HOST)

@@ -204,9 +204,8 @@ class JobStore(Protocol):
         """Whether a living process runs the jobs."""
         ...
 
-    def ring(self) -> None:
-        """Wake the process that runs the jobs. Never raises."""
-        ...
+    wake_host: Callable[[], object]
+    """Wake the process that runs the jobs. Never raises."""
 
     def door(self) -> Watch:
         """Where that process listens."""

@@ -1,6 +1,7 @@
 """How a process ended → what that means. By signal, exit code, the kernel's counters and last words."""
 
 import asyncio
+from signal import Signals
 from typing import TypeVar
 
 from failwell.adapters.vendors.process import read_exit
@@ -35,7 +36,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         error.details = {
             key: value
             for key, value in (
-                ("signal", ending.signal), ("oom_kills", ending.oom_kills), ("stderr_tail", _tail(ending))
+                ("signal", signal_of(ending)), ("oom_kills", ending.oom_kills), ("stderr_tail", _tail(ending))
             )
             if value not in (None, "")
         }  # fmt: skip
@@ -44,7 +45,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
         message=f"the worker of capability {capability!r} {how(ending)} during the call",
         capability_name=capability,
         exit_code=ending.code,
-        signal=ending.signal,
+        signal=signal_of(ending),
         stderr_tail=_tail(ending),
     )
 
@@ -65,6 +66,16 @@ def failed_start(capability: str, ending: Ending) -> CapabilityError:
     )
 
 
+def signal_of(ending: Ending) -> str | None:
+    """The signal that ended it, by name."""
+    if ending.code is None or ending.code >= 0:
+        return None
+    try:
+        return Signals(-ending.code).name
+    except ValueError:
+        return f"signal {-ending.code}"
+
+
 def _tail(ending: Ending) -> str:
     """Its last lines of stderr."""
     return "\n".join([line for line in ending.stderr if not any(own in line for own in _OURS)][-_TAIL:])
@@ -74,14 +85,14 @@ def how(ending: Ending) -> str:
     """In words: ended by a signal, or with a code."""
     if ending.code is None:
         return "vanished"
-    if ending.signal is not None:
+    if signal_of(ending) is not None:
         why = read_exit(ending.code).message or ""
-        return f"was ended by {ending.signal}" + (" (it crashed)" if "crashed" in why else "")
+        return f"was ended by {signal_of(ending)}" + (" (it crashed)" if "crashed" in why else "")
     return f"exited with code {ending.code}"
 
 
 def _is_for_memory(ending: Ending) -> bool:
-    if ending.signal == "SIGKILL" or ending.code == _KILLED_BELOW:
+    if signal_of(ending) == "SIGKILL" or ending.code == _KILLED_BELOW:
         return True
     if ending.code not in _COULD_BE_MEMORY:
         return False

@@ -26,6 +26,7 @@ def host(
     until: "Callable[[Runtime], Awaitable[Any]]",
     lanes: int = 4,
     limits: "Limits | None" = None,
+    respawn: bool = True,
 ) -> Exit:
     """Run the jobs of the store until `until` is done or a signal arrives, and return the exit code.
 
@@ -37,18 +38,26 @@ def host(
     from failwell.apps.cli.warning_lines import warnings_as_lines
 
     with warnings_as_lines():
-        return run(_host(args, until, lanes, limits))
+        return run(_host(args, until, lanes, limits, respawn=respawn))
 
 
 async def _host(
-    args: Namespace, until: "Callable[[Runtime], Awaitable[Any]]", lanes: int, limits: "Limits | None"
+    args: Namespace,
+    until: "Callable[[Runtime], Awaitable[Any]]",
+    lanes: int,
+    limits: "Limits | None",
+    *,
+    respawn: bool,
 ) -> Exit:
     import asyncio
 
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.runtime import DRAIN, Runtime
+    from failwell.jobs.worker.worker import Supervision
 
-    jobs = Runtime(state_folder_of(args), lanes=lanes, limits=limits or NO_LIMITS)
+    # Where one job is waited for, a worker that died is started again only if that job is tried again.
+    supervision = Supervision(respawn=respawn)
+    jobs = Runtime(state_folder_of(args), lanes=lanes, limits=limits or NO_LIMITS, supervision=supervision)
     stop = asyncio.Event()
     received: list[str] = []
 

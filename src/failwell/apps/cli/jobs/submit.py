@@ -180,7 +180,7 @@ def _run_until_end(args: Namespace, queue: "Desk", job: str) -> Exit:
                 reasons.show(event.type, event.data)
             continue
         try:
-            code = host(args, until=until)
+            code = host(args, until=until, respawn=False)
         except HostElsewhere:
             # Another process holds the host lock.
             continue
@@ -282,7 +282,7 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
                 print_text(item if isinstance(item, str) and not is_json else kept_result(item))
 
     try:
-        return host(args, until=until)
+        return host(args, until=until, respawn=False)
     except HostElsewhere as elsewhere:
         who = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
         raise usage_error(
