@@ -115,3 +115,14 @@ def test_stop_closes_a_run_whose_process_died(tmp_path: Path, capsys: pytest.Cap
     assert said == "run r1 has ended: failed\n"
     with closing(SqliteStore(tmp_path)) as store:
         assert [event.type for event in store.read("r1")][-1] == "run:failed"
+
+
+def test_secret_inputs_are_part_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = {"token": {"secret": True, "ref": "workflow.input.token"}, "day": "today"}
+    with closing(SqliteStore(tmp_path)) as store:
+        store.create("r1", at=1.0, facts=[("run:started", 1.0, {"inputs": inputs})])
+
+    shown = json.loads(ask(capsys, tmp_path, "runs", "show", "r1", "--json"))
+
+    assert shown["resume"] == "failwell resume r1 -i token=VALUE"
+    assert [step["command"] for step in shown["next"]] == [shown["resume"]]

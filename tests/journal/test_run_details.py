@@ -117,3 +117,10 @@ def test_facts_of_other_versions_are_passed_over() -> None:
 
     assert list(details.nodes) == [""]
     assert details.end is None
+
+
+def test_inputs_that_are_not_recorded_are_named() -> None:
+    secret = {"secret": True, "ref": "workflow.input.token"}
+    details = run_details(events(("run:started", {"inputs": {"token": secret, "day": "today"}})))
+
+    assert details.secret_inputs == ["token"]

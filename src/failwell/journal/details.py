@@ -49,6 +49,11 @@ class RunDetails:
     end: Event | None = None
 
     @property
+    def secret_inputs(self) -> list[str]:
+        """The names of inputs whose values are not recorded, so that a resume needs them again."""
+        return [name for name, value in (self.inputs or {}).items() if _mapping(value).get("secret") is True]
+
+    @property
     def failure(self) -> Mapping[str, Any] | None:
         """The failure that ended it."""
         return None if self.end is None else _mapping(self.end.data.get("failure")) or None

@@ -1,7 +1,7 @@
 """`failwell runs`: list, cancel and prune recorded runs, and find the one that is meant."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -125,9 +125,16 @@ def summary(run: "Run") -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, "", {})}
 
 
-def resume_command(run: "Run") -> str | None:
+def resume_command(run: "Run", secrets: Sequence[str] = ()) -> str | None:
     """The command that resumes a run whose process died; one that has no event yet is run again instead."""
-    return f"failwell resume {run.id}" if run.status == "interrupted" and run.events else None
+    if run.status != "interrupted" or not run.events:
+        return None
+    return f"failwell resume {run.id}{secret_options(secrets)}"
+
+
+def secret_options(names: Sequence[str]) -> str:
+    """The options that give secret inputs again, which are not recorded."""
+    return "".join(f" -i {name}=VALUE" for name in names)
 
 
 def _row(run: "Run") -> tuple[str, ...]:

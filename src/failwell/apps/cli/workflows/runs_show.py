@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.apps.cli.records import add_name, add_store
-from failwell.apps.cli.workflows.runs import find_run, journal, resume_command
+from failwell.apps.cli.workflows.runs import find_run, journal, resume_command, secret_options
 from failwell.fault.registry import find_kind
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run_show(args: Namespace) -> int:
 
 def next_steps(run: "Run", seen: "RunDetails") -> list[dict[str, str]]:
     """The commands that make sense now, each with its reason."""
-    resume = {"command": f"failwell resume {run.id}"}
+    resume = {"command": f"failwell resume {run.id}{secret_options(seen.secret_inputs)}"}
     if run.status == "running":
         return [
             {"command": f"failwell runs tail {run.id}", "why": "follow it"},
@@ -88,6 +88,7 @@ def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
     end = None if seen.end is None else seen.end.data
     told: dict[str, Any] = {
         **summary(run),
+        "resume": resume_command(run, seen.secret_inputs),
         "inputs": seen.inputs,
         "continues": seen.continues,
         "resumed": seen.resumed,
@@ -141,7 +142,7 @@ def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
         ("kind", run.kind or ""),
         ("message", run.message or ""),
         ("errors file", seen.errors_file or ""),
-        ("resume", resume_command(run) or ""),
+        ("resume", resume_command(run, seen.secret_inputs) or ""),
     ]
     return [(label, value) for label, value in told if value]
 
