@@ -68,14 +68,14 @@ def main(target: Target, arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--atheris", action="store_true", help="let atheris choose; it takes the options after --"
     )
-    asked, rest = parser.parse_known_args(arguments)
-    if asked.input is not None:
-        target(bytes.fromhex(asked.input))
+    args, rest = parser.parse_known_args(arguments)
+    if args.input is not None:
+        target(bytes.fromhex(args.input))
         print("passed")
         return 0
-    if asked.atheris:
-        return _guided(target, [one for one in rest if one != "--"], asked.seconds)
-    ran = try_many(target, runs=asked.runs, seed=asked.seed, seconds=asked.seconds)
+    if args.atheris:
+        return _guided(target, [one for one in rest if one != "--"], args.seconds)
+    ran = try_many(target, runs=args.runs, seed=args.seed, seconds=args.seconds)
     print(
         f"{ran.inputs:,} inputs in {ran.seconds:.1f} s ({ran.inputs / max(ran.seconds, 0.001):,.0f} a second), "
         f"slowest {ran.slowest * 1000:.0f} ms, no finding"

@@ -76,9 +76,11 @@ MODULES = {
 
 KEPT = {
     "CHANGELOG.md": (r"\bquiet_client\b", r"\bPurses?\b"),
+    "src/failwell/__init__.py": (r"\bquiet_client\b",),
+    "src/failwell/runtime/__init__.py": (r"\bPurses?\b",),
     "tools/vocabulary.py": tuple(PHRASES),
 }
-"""Where a phrase may occur: where the old name is announced, and here."""
+"""Where a phrase may occur: where an old name is announced or still works with a warning, and here."""
 
 PLACES = (
     "src",
