@@ -111,7 +111,7 @@ def _by_name(facts: Facts, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], in
         return _named(codes, facts.names)
     if facts.in_stream and status < 400:
         status = _named(codes, facts.names).status or status
-    return _named(codes, _telling(facts.names)).rules, status
+    return _named(codes, _specific_names(facts.names)).rules, status
 
 
 def _otherwise(facts: Facts, status: int | None) -> Rule:
@@ -150,7 +150,7 @@ def _implied(names: tuple[str, ...]) -> int | None:
 
 
 @lru_cache(maxsize=_MOST_NAMED)
-def _telling(names: tuple[str, ...]) -> tuple[str, ...]:
+def _specific_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """The class names that say more than the status does; most only repeat it."""
     return tuple(name for name in names if name not in IMPLIED_STATUS)
 

@@ -118,7 +118,7 @@ def said_in(body: object) -> tuple[dict[str, None], str]:
     texts: list[str] = []
     ids: list[str] = []
     for holder in objects_of(body):
-        code_keys, message_keys = _telling(tuple([key for key in holder if key in _TELLING]))
+        code_keys, message_keys = _code_and_message_keys(tuple([key for key in holder if key in _TELLING]))
         for key in code_keys:
             value = holder[key]
             if type(value) is not str:
@@ -144,7 +144,7 @@ def said_in(body: object) -> tuple[dict[str, None], str]:
 
 
 @lru_cache(maxsize=256)
-def _telling(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _code_and_message_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Those of an object's keys that hold a code, and those that hold a sentence, each in their order.
 
     The same few keys come again in every failure of a service, so they are put in order once.

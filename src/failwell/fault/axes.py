@@ -34,7 +34,7 @@ class Category(StrEnum):
     domain: Domain
     repeat: Repeat
     resubmit: bool
-    """Whether a person may hand in the same work again and hope."""
+    """Whether a person may submit the same work again."""
     status: int
     """HTTP status when the kind does not set its own."""
     job: JobCategory

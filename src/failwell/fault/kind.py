@@ -25,7 +25,7 @@ class Kind:
     policy: str = "none"
     """Name of the retry policy that applies unless somebody says otherwise."""
     resubmit: bool
-    """Whether a person may usefully hand in the same work again."""
+    """Whether it makes sense for a person to submit the same work again."""
     model_keys: tuple[str, ...] = ()
     """Keys of `details` that a model may see."""
     owned: bool = False

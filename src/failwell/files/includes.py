@@ -21,7 +21,7 @@ _YAML = (".yaml", ".yml", ".json")
 
 @frozen
 class Loaded:
-    """What was read, mistakes included in the list that was handed in."""
+    """What was read; mistakes are in the caller's list."""
 
     root: Item | None
     files: Mapping[str, tuple[str, str]]

@@ -10,7 +10,7 @@ __all__ = ["retry_on"]
 def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:
     """`False` for what must not be repeated, the exact wait where one was told, else `True`.
 
-    A told wait that is too long to sleep is a `False`: put the work aside instead. stamina asks about
+    A server-requested delay that is too long to sleep is a `False`: put the work aside instead. stamina asks about
     cancels and interrupts too, which are not repeated.
 
     Args:

@@ -44,9 +44,9 @@ def retry_policy(schedule: Schedule | str = "server") -> Any:
 def to_application_error(error: BaseException, *, idempotent: bool | None = None) -> Any:
     """Temporal's `ApplicationError` for `error`: its kind as the type, its report in the details.
 
-    It is final unless the report allows a repeat, and comes back no sooner than the provider said. One of
-    Temporal's own application errors is handed back as it is. Let a cancel through instead of handing it
-    in: Temporal has its own way of telling one.
+    It is non-retryable unless the report allows a retry, and carries the delay that the provider requested. One of
+    Temporal's own application errors is returned as it is. Do not pass a cancel: let it through, since
+    Temporal has its own way of reporting one.
 
     Args:
         error: What was raised.

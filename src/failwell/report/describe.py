@@ -218,9 +218,9 @@ def finished_report(error: BaseException) -> ErrorReport | None:
     return carried if isinstance(carried, ErrorReport) else None
 
 
-def _policy(asked: TracebackPolicy | str) -> TracebackPolicy:
+def _policy(name: TracebackPolicy | str) -> TracebackPolicy:
     try:
-        return TracebackPolicy(asked)
+        return TracebackPolicy(name)
     except (TypeError, ValueError):
         # A typing mistake must cost neither the classification nor a secret.
         return TracebackPolicy.STRICT

@@ -1,7 +1,7 @@
 """The job world's summary of a failure: a coarse projection of a report.
 
-Four categories instead of twelve, and `retriable` in the sense of that world: whether handing in
-the same job again can make sense. Whether the runtime repeats it by itself is the report's
+Four categories instead of twelve, and `retriable` in the sense of that world: whether submitting
+the same job again can make sense. Whether the runtime retries it by itself is the report's
 `retryable`.
 """
 

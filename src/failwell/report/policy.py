@@ -33,11 +33,11 @@ class TracebackPolicy(StrEnum):
 
 def default_policy() -> TracebackPolicy:
     """The policy that the environment asks for; `strict` when it asks for none or for nonsense."""
-    asked = variable(_RAW_NAME)
-    if not asked:
+    value = variable(_RAW_NAME)
+    if not value:
         return TracebackPolicy.STRICT
     try:
-        return TracebackPolicy(asked.strip().lower())
+        return TracebackPolicy(value.strip().lower())
     except ValueError:
         # A typing mistake in the environment must not make reports say more than the default does.
         return TracebackPolicy.STRICT

@@ -159,7 +159,7 @@ class ErrorReport:
 
     @property
     def resubmit(self) -> bool:
-        """Whether a person may usefully hand in the same work again."""
+        """Whether it makes sense for a person to submit the same work again."""
         known = find_kind(self.kind)
         return self.category.resubmit if known is None else known.resubmit
 

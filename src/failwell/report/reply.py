@@ -78,10 +78,10 @@ def _from_json(text: str) -> SavedReply:
         raise Validation(
             kind="validation.shape_invalid", message="the reply is not valid JSON", **_place(error)
         ) from error
-    asked = saved.get("status", saved.get("status_code"))
-    if isinstance(asked, str) and len(asked) == 3 and asked.isdecimal():
-        asked = int(asked)
-    if not isinstance(asked, int) or not 100 <= asked <= 599:
+    status = saved.get("status", saved.get("status_code"))
+    if isinstance(status, str) and len(status) == 3 and status.isdecimal():
+        status = int(status)
+    if not isinstance(status, int) or not 100 <= status <= 599:
         raise Validation(
             kind="validation.shape_invalid",
             message="a saved reply needs a `status` between 100 and 599",
@@ -92,7 +92,7 @@ def _from_json(text: str) -> SavedReply:
         from json import dumps
 
         body = dumps(body)
-    return SavedReply(asked, _json_headers(saved.get("headers")), body)
+    return SavedReply(status, _json_headers(saved.get("headers")), body)
 
 
 def _place(error: Exception) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class Entry(Generic[_R_co]):
         return [] if self.capabilities is None else sorted(set(needs) - self.capabilities)
 
     def policy(self, limit: float = IN_PROCESS_LIMIT) -> Policy:
-        """The entry's own attempts and waits as a policy; a told wait beyond `limit` is not slept."""
+        """The entry's own attempts and waits as a policy; a requested delay beyond `limit` is not slept."""
         schedule = Schedule(max_attempts=self.attempts, backoff=self.backoff)
         rule = Rule(match=Match(), schedule=schedule, name=f"entry {self.provider}/{self.model}")
         return Policy(rules=(rule,), in_process_limit=limit)
