@@ -290,7 +290,7 @@ class Limits:
     max_parallel: int | None = None
     """How many leaves may run at once in the whole run."""
     park_after_seconds: float = 60.0
-    """A told wait beyond this is parked instead of waited out."""
+    """A longer requested delay parks the run instead of being waited out."""
 
 
 @frozen

@@ -141,14 +141,14 @@ def _inside(context: CheckContext, text: TemplateText, root: str, group: str) ->
 
 
 def _no_field(text: TemplateText, node: Node, reference: Reference) -> Mistake:
-    asked = reference.path[1]
+    field = reference.path[1]
     slot = "outputs" if node.type in GROUPS else "output"
-    if asked in ("output", "outputs"):
+    if field in ("output", "outputs"):
         hint = f"write `{node.name}.{slot}`"
     else:
         hint = f"write `{'.'.join([node.name, slot, *reference.path[1:]])}`"
     say = warning if reference.guarded else error
-    return say(text.template.place, f"`{node.name}` has no `{asked}`", path=text.field, hint=hint)
+    return say(text.template.place, f"`{node.name}` has no `{field}`", path=text.field, hint=hint)
 
 
 def _absent(context: CheckContext, text: TemplateText, node: Node, reference: Reference) -> Mistake | None:

@@ -106,7 +106,9 @@ LIMITS = Shape(
             Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"
         ),
         "max_parallel": Key(Number(1, 1_000, whole=True), "how many steps run at once in the whole run"),
-        "park_after_seconds": Key(Number(0), "a longer told wait is parked instead of waited out"),
+        "park_after_seconds": Key(
+            Number(0), "a longer requested delay parks the run instead of being waited out"
+        ),
     },
     at_most=(("on_exceed", "budget_mode"),),
     make=_limits,

@@ -340,22 +340,22 @@ def _pull(layers: list[list[_Place]]) -> None:
         # At last both sides are looked at, so that what pulls up and what pulls down agree.
         both = turn >= rounds // 2
         for layer in layers if down else reversed(layers):
-            _shift(layer, [_wish(place, above=down or both, below=both or not down) for place in layer])
+            _shift(layer, [_target(place, above=down or both, below=both or not down) for place in layer])
 
 
-def _wish(place: _Place, *, above: bool, below: bool) -> float:
+def _target(place: _Place, *, above: bool, below: bool) -> float:
     near = [*(place.above if above else ()), *(place.below if below else ())]
     weight = sum(pull for _, pull in near)
     return sum(pull * one.x for one, pull in near) / weight if weight else place.x
 
 
-def _shift(layer: Sequence[_Place], wishes: list[float]) -> None:
-    """Bring everything as near to its wish as the order allows: least squares, by merging what collides."""
+def _shift(layer: Sequence[_Place], targets: list[float]) -> None:
+    """Bring everything as near to its target as the order allows: least squares, by merging what collides."""
     # Blocks of things that touch: how many, their weight, and where their left side wants to be.
     blocks: list[tuple[int, float, float]] = []
     offset = 0.0
-    for place, wish in zip(layer, wishes, strict=True):
-        count, weight, want = 1, place.weight, wish - place.anchor - offset
+    for place, target in zip(layer, targets, strict=True):
+        count, weight, want = 1, place.weight, target - place.anchor - offset
         while blocks and blocks[-1][2] >= want:
             others, heavier, wanted = blocks.pop()
             want = (want * weight + wanted * heavier) / (weight + heavier)

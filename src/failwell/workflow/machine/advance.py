@@ -1,8 +1,8 @@
 """`Machine.advance(state, event)`: the one way in which a run moves.
 
 Pure: the state that came in is as it was, and the same state and event give the same answer, in
-this process or another. A turn first takes the event in, then goes on with what is owed until
-there is nothing left to do without the world, or until it has found enough to be written down.
+this process or another. A turn first applies the event, then continues with pending work until
+nothing is left to do without the outside, or until it has enough to be written down.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Facts → state. What a fact means is said here and nowhere else.
 
 Folding needs no plan and no engine: everything that a decision came to lies in the fact. So a run
-can be taken up from its journal alone, and by a later version of its file.
+can be resumed from its journal alone, and by a later version of its file.
 """
 
 from collections.abc import Callable, Iterable
@@ -237,7 +237,7 @@ def _gate_paused(state: State, _at: float, data: Data) -> None:
 
 
 def _gate_answered(state: State, _at: float, data: Data) -> None:
-    """Somebody decided while nobody drove the run; it is acted on when the run is taken up."""
+    """An answer that arrived while no process drove the run; it takes effect when the run is resumed."""
     task = state.tasks[data["path"]]
     state.tasks[task.path] = task.but(asked={**(task.asked or {}), "answer": data})
 

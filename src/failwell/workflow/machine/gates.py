@@ -43,7 +43,7 @@ def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None
     """Open a list of questions."""
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
-    asked = (
+    questions = (
         [_question(one, names) for one in spec.questions]
         if spec.source is None
         else _from(spec.source, names)
@@ -51,7 +51,7 @@ def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None
     data: dict[str, Any] = {
         "type": "questions",
         "prompt": node.description if spec.prompt is None else render(spec.prompt, names),
-        "questions": asked,
+        "questions": questions,
         "options": [],
     }
     if spec.abort_route is not None:
@@ -79,11 +79,11 @@ def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
             message=f"the questions' source, `{source}`, is not a list",
             details={"source": source},
         )
-    asked: list[dict[str, Any]] = []
+    questions: list[dict[str, Any]] = []
     for number, one in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         given: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        asked.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **given})
-    return asked
+        questions.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **given})
+    return questions
 
 
 def _open(turn: Turn, task: Task, data: dict[str, Any]) -> None:
@@ -153,12 +153,12 @@ def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> No
 
 
 def _questions_answered(
-    turn: Turn, task: Task, node: Node, asked: Mapping[str, Any], event: Answered
+    turn: Turn, task: Task, node: Node, gate_data: Mapping[str, Any], event: Answered
 ) -> None:
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
     given = _named(event.payload)
-    questions: list[dict[str, Any]] = asked.get("questions", [])
+    questions: list[dict[str, Any]] = gate_data.get("questions", [])
     defaults = {one["id"]: one["default"] for one in questions if one.get("default") is not None}
     answers = defaults | {
         name: said for name, said in given.items() if said is not None or name not in defaults

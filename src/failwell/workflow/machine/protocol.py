@@ -24,7 +24,7 @@ class Begin:
     jitter: float = 0.5
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     continues: Mapping[str, Any] | None = None
-    """The ended run that this one goes on with: its `run` and `seq`."""
+    """The ended run that this one continues: its `run` and `seq`."""
 
 
 @frozen
@@ -113,7 +113,7 @@ class Cancel:
 
 @frozen
 class Tick:
-    """Go on with what is owed."""
+    """Continue with pending work."""
 
     at: float
     jitter: float = 0.5

@@ -248,7 +248,7 @@ class State:
         """How many facts were folded."""
         self.started = 0.0
         self.begun = 0.0
-        """When this process took the run up."""
+        """When this process started or resumed the run."""
         self.at = 0.0
         self.active = 0.0
         """Seconds worked on before `begun`; what the run's time limit counts."""

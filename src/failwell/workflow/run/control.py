@@ -1,4 +1,4 @@
-"""The door to a run that is going on: another process of its owner can answer its gates or stop it.
+"""Control of a running workflow: another process of its owner can answer its gates or stop it.
 
 A socket in the run's private folder, one JSON object a line each way. If nobody listens there, the
 run is not being driven, and what there is to say goes into the journal instead.
@@ -53,7 +53,7 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
 
 
 def say(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Say something to a run that is going on; `None` if nobody drives it."""
+    """Send a request to a running workflow; `None` if no process drives it."""
     knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     knock.settimeout(_PATIENCE)
     try:
@@ -115,27 +115,29 @@ def refusal(
     if gate not in gates:
         known = ", ".join(f"`{name}`" for name in gates) or "none"
         return f"no gate `{gate}` is open; open ones: {known}"
-    asked = gates[gate]
-    if "answer" in asked:
-        return f"gate `{gate}` was answered by {asked['answer']['decided_by'] or 'somebody'} already"
-    values = answers_of(asked)
+    gate_data = gates[gate]
+    if "answer" in gate_data:
+        return f"gate `{gate}` was answered by {gate_data['answer']['decided_by'] or 'somebody'} already"
+    values = answers_of(gate_data)
     if decision not in values:
         return f"`{decision}` is not an answer of gate `{gate}`; write {' or '.join(f'`{one}`' for one in values)}"
     return (
-        _unanswered(asked, payload) if asked.get("type") == "questions" and decision == "answered" else None
+        _unanswered(gate_data, payload)
+        if gate_data.get("type") == "questions" and decision == "answered"
+        else None
     )
 
 
-def answers_of(asked: Mapping[str, Any]) -> list[str]:
+def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
     """The values with which a gate can be answered."""
-    if asked.get("type") == "questions":
-        return ["answered", "aborted"] if asked.get("can_abort") else ["answered"]
-    return [option["value"] for option in asked.get("options", ())]
+    if gate_data.get("type") == "questions":
+        return ["answered", "aborted"] if gate_data.get("can_abort") else ["answered"]
+    return [option["value"] for option in gate_data.get("options", ())]
 
 
-def _unanswered(asked: Mapping[str, Any], payload: Any) -> str | None:
+def _unanswered(gate_data: Mapping[str, Any], payload: Any) -> str | None:
     given: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    for one in asked.get("questions", ()):
+    for one in gate_data.get("questions", ()):
         said = given.get(one["id"], one.get("default"))
         if said is None:
             if one.get("required"):

@@ -203,8 +203,8 @@ class Driver:
                 self._ended = self._outcome()
 
     def _rest(self, gates: tuple[str, ...], until: float | None) -> None:
-        asked = any(gate in self._questions for gate in gates)
-        if not self.world.stays and not asked and not self._queue:
+        at_terminal = any(gate in self._questions for gate in gates)
+        if not self.world.stays and not at_terminal and not self._queue:
             self._ended = Ended(status="waiting", state=self.state, gates=gates, blocked_until=until)
 
     def _outcome(self) -> Ended:

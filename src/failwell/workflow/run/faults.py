@@ -1,4 +1,4 @@
-"""Why a run does not start, or is not taken up again. Nothing has happened when one of these is raised."""
+"""Why a run does not start, or is not resumed. Nothing has happened when one of these is raised."""
 
 from typing import Any
 
@@ -43,4 +43,4 @@ class NothingToResume(Fault, kind="session.no_snapshot"):
 
     def summary(self) -> str:
         """Why there is nothing to do."""
-        return f"run `{self.run}` is {self.status}; there is nothing to go on with"
+        return f"run `{self.run}` is {self.status}; there is nothing to resume"

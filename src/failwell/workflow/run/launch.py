@@ -1,4 +1,4 @@
-"""Starts runs, and takes them up again: from a file's path or a run's name to how it ended.
+"""Starts and resumes runs: from a file's path or a run's id to how it ended.
 
 `run` refuses exactly what `validate` refuses. What a run needs to go on lies in its journal; the
 files it was made from are compared with those on disk before a step of it runs again.
@@ -99,7 +99,7 @@ async def resume(
     limits: Mapping[str, Any] | None = None,
     by: str = "",
 ) -> Ended:
-    """Take a run up where it was left. One that ended badly is gone on with by a new run.
+    """Resume a run where it was left. One that failed or was cancelled is continued by a new run.
 
     Raises:
         NothingToResume: it ended well.

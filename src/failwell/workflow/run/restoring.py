@@ -65,12 +65,12 @@ def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -
 
 
 def refused_changes(run: str, changed: list[str]) -> FileChanged:
-    """The refusal to go on with files that have changed."""
+    """The refusal to resume with files that have changed."""
     return FileChanged(
         run=run,
         changed=changed,
         user_action=UserAction(
             ActionKind.CHANGE_INPUT,
-            f"put the files back, or run `failwell resume {run} --accept-changes` to go on with the new ones",
+            f"put the files back, or run `failwell resume {run} --accept-changes` to resume with the new ones",
         ),
     )

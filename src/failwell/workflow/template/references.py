@@ -87,9 +87,9 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
         return frozenset()
     own = _GIVEN.union(*(_own(tag) for tag in tags))
     found = [one for tag in tags for one in _paths(tag)]
-    asked = {path for path, _, is_asked in found if is_asked}
+    tested = {path for path, _, is_tested in found if is_tested}
     return frozenset(
-        Reference(path, guarded or any(path[:n] in asked for n in range(1, len(path) + 1)))
+        Reference(path, guarded or any(path[:n] in tested for n in range(1, len(path) + 1)))
         for path, guarded, _ in found
         if path[0] not in own
     )
@@ -143,8 +143,8 @@ def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
         path, at = _path(tag, at)
         if not path:
             continue
-        asked = _is_asked(tag, at)
-        yield path, asked or _has_default(tag, at), asked
+        is_tested = _is_tested(tag, at)
+        yield path, is_tested or _has_default(tag, at), is_tested
 
 
 def _starts(tag: list[Token], at: int) -> bool:
@@ -180,7 +180,7 @@ def _path(tag: list[Token], at: int) -> tuple[tuple[str, ...], int]:
             return tuple(path), at
 
 
-def _is_asked(tag: list[Token], at: int) -> bool:
+def _is_tested(tag: list[Token], at: int) -> bool:
     words = [token[1] for token in tag[at : at + 3]]
     return words[:2] in (["is", "defined"], ["is", "undefined"]) or words in (
         ["is", "not", "defined"],
