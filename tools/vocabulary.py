@@ -36,7 +36,7 @@ NAMES = {
     **dict.fromkeys(("luck",), "jitter"),
     **dict.fromkeys(("Wishes", "wishes"), "explicit parameters"),
     **dict.fromkeys(
-        ("Desk", "Shelf", "Station", "Heeding"),
+        ("QueueClient", "CapabilityRegistry", "Station", "ConfigWatcher"),
         "QueueClient, CapabilityRegistry, CowMap, Instance, ConfigWatcher",
     ),
     **dict.fromkeys(("Ward", "Conductor"), "RunProcesses, RunCommand"),
@@ -46,8 +46,8 @@ NAMES = {
 
 DEFINITIONS = {
     "here": "platform",
-    "unsayable": "unserializable",
-    "mistaken": "…",
+    "unserializable": "unserializable",
+    "invalid_config": "…",
     "telling": "…",
     "doorway": "adapter",
 }
@@ -61,15 +61,15 @@ _TEST_WORDS = {
     "luck",
     "shelf",
     "desk",
-    "Desk",
-    "Shelf",
+    "QueueClient",
+    "CapabilityRegistry",
     "Station",
     "Ward",
 }
 """Words that are in no name of a test."""
 
 MODULES = {
-    "said", "ask", "given", "words", "desk", "shelf", "station", "heeding", "here", "unsayable", "mistaken", "telling",
+    "said", "ask", "given", "words", "desk", "shelf", "station", "heeding", "here", "unserializable", "invalid_config", "telling",
     "purse", "ward", "conducting",
 }  # fmt: skip
 """Names that no module has."""

@@ -50,7 +50,7 @@ async def main() -> int:
         directory=str(HERE),
     )
     with tempfile.TemporaryDirectory() as folder:
-        async with Runtime(Path(folder) / "state", shelf=Path(folder) / "shelf") as jobs:
+        async with Runtime(Path(folder) / "state", registry=Path(folder) / "registry") as jobs:
             watching = asyncio.create_task(watch(jobs.events(live=False)))
             for name, gib in (("small", small), ("first", large), ("second", large)):
                 jobs.register(manifest, instance=name, config={"gib": gib})

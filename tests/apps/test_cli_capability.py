@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.jobs.platform import here
+from failwell.jobs.platform import this_machine
 from tests.apps.running import Done, failwell
 
 MANIFEST = """
@@ -403,7 +403,7 @@ def test_what_nobody_could_call_cannot_be_loaded(home: Path, target: str) -> Non
 def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -> None:
     (home / "far.toml").write_text(
         'name = "far"\nobject = "greeting:Greeter"\n[resources]\nplatforms = ["linux-arm64", "win-arm64"]\n'
-        if here().platform != "linux-arm64"
+        if this_machine().platform != "linux-arm64"
         else 'name = "far"\nobject = "greeting:Greeter"\n[resources]\nplatforms = ["linux-x64"]\n'
     )
 
@@ -414,13 +414,13 @@ def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -
     job = failwell("jobs", "submit", "far", "name=x", "--wait", "--store", str(home / "state"), "--json")
 
     assert checked.error["kind"] == job.error["kind"] == "tool.unavailable"
-    assert f"this machine is `{here().platform}`" in checked.error["message"]
+    assert f"this machine is `{this_machine().platform}`" in checked.error["message"]
     assert "correct `[resources]` in its manifest" in checked.error["hint"]
     assert (new.code, "warning: it cannot run here: it runs on" in new.out) == (0, True)
     assert "(not here)" in listed.out
-    assert [f"this machine is `{here().platform}`" in one for one in as_json.data[0]["missing_here"]] == [
-        True
-    ]
+    assert [
+        f"this machine is `{this_machine().platform}`" in one for one in as_json.data[0]["missing_here"]
+    ] == [True]
 
 
 def test_a_misspelt_accelerator_is_answered_with_the_nearest(home: Path) -> None:

@@ -379,11 +379,11 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     new: list[str] = []
     longest = 0.0
     with closing(SqliteJobs(place.state)) as store:
-        from failwell.jobs.client import Desk
+        from failwell.jobs.client import QueueClient
         from failwell.jobs.job import JobRequest
-        from failwell.jobs.registry import Shelf
+        from failwell.jobs.registry import CapabilityRegistry
 
-        desk = Desk(store, Shelf(place.state))
+        desk = QueueClient(store, CapabilityRegistry(place.state))
         while pruning.poll() is None:
             began = time.monotonic()
             new.append(desk.submit(JobRequest(instance="echo", arguments={"value": len(new)})).id)

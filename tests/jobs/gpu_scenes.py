@@ -95,7 +95,7 @@ def a_model(name: str, kind: str = "Model", **fields: Any) -> Manifest:
 @asynccontextmanager
 async def a_runtime(folder: Path, **wishes: Any) -> AsyncGenerator[Runtime]:
     """A runtime as it is shipped; if the block fails, everything that was seen is printed."""
-    async with Runtime(folder / "state", shelf=folder / "shelf", **wishes) as jobs:
+    async with Runtime(folder / "state", registry=folder / "registry", **wishes) as jobs:
         try:
             yield jobs
         except BaseException:

@@ -1,5 +1,5 @@
 # ruff: noqa: T201
-"""A host in a process of its own, to be killed: hands in jobs, runs them, and says how far it is."""
+"""A host in a process of its own, to be killed: submit jobs, runs them, and says how far it is."""
 
 import asyncio
 import sys

@@ -12,7 +12,7 @@ from typing import Any
 from failwell.jobs.job import Job
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import Machine
+from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import job_values
@@ -34,7 +34,7 @@ class OutsideWorld:
         self.disk: Pool | None = PLENTY
         self.looks = 0
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         self.looks += 1
         pools: list[Pool] = []
         processes: dict[tuple[int, int], float] = {}
@@ -47,7 +47,7 @@ class OutsideWorld:
                 used += held
                 processes[index, int(file.name)] = held
             pools.append(Pool(self.total, self.total - used))
-        return Machine(ram=self.ram, disk=self.disk, gpus=tuple(pools), gpu_processes=processes)
+        return MachineMemory(ram=self.ram, disk=self.disk, gpus=tuple(pools), gpu_processes=processes)
 
     def close(self) -> None:
         return None
@@ -87,7 +87,7 @@ async def a_runtime(
     rules = wishes.pop("rules", None) or Rules(lanes=wishes.pop("lanes", 4), rescan=0.05, calm=0.05)
     runtime = Runtime(
         folder / "state",
-        shelf=folder / "shelf",
+        registry=folder / "registry",
         probe=world or OutsideWorld(),
         rules=rules,
         supervision=Supervision(pulse=0.05),

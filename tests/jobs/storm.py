@@ -78,7 +78,7 @@ class Storm:
         before, processes = asyncio.all_tasks(), set(descendants(os.getpid()))
         async with Runtime(
             self._folder / "state",
-            shelf=self._folder / "shelf",
+            registry=self._folder / "registry",
             probe=OutsideWorld(self._gpu),
             rules=Rules(lanes=4, rescan=0.05, calm=0.05, starving=0.5, policy=SOON),
             supervision=Supervision(pulse=0.05, cooldown=0.3),

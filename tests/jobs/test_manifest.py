@@ -1,4 +1,4 @@
-"""Manifests, ids of instances, and the shelf that keeps what is registered."""
+"""Manifests, ids of instances, and the registry that keeps what is registered."""
 
 import json
 import stat
@@ -13,7 +13,7 @@ from failwell.capability import CapabilityConfigError, CapabilityInputError, Cap
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.manifest import Resources, Variable, check_instance, is_brief, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.schema_language import TYPES
 from failwell.jobs.worker.startup import drift
 
@@ -171,124 +171,124 @@ def test_code_that_is_not_what_the_manifest_says_is_told() -> None:
     assert drift(made, {"version": "1", "schema": {"type": "object"}}) == []
 
 
-# ------------------------------------------------------------------ the shelf
+# ------------------------------------------------------------------ the registry
 
 
 def test_what_is_added_is_there_for_the_next_who_looks(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
 
-    Shelf(tmp_path / "state").add(a_file(source))
+    CapabilityRegistry(tmp_path / "state").add(a_file(source))
 
-    other = Shelf(tmp_path / "state")
+    other = CapabilityRegistry(tmp_path / "state")
     assert other.names() == ["transcribe"]
     assert other.manifest("transcribe") == read_manifest(source / "manifest.toml")
 
 
 def test_a_second_of_the_same_name_must_be_meant(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
+    registry = CapabilityRegistry(tmp_path / "state")
     file = a_file(tmp_path)
-    shelf.add(file)
+    registry.add(file)
 
     with pytest.raises(CapabilityInputError, match="already registered"):
-        shelf.add(file)
+        registry.add(file)
 
-    assert shelf.add(file, replace=True).name == "transcribe"
+    assert registry.add(file, replace=True).name == "transcribe"
 
 
 def test_what_is_not_registered_is_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(CapabilityNotLoadedError):
-        Shelf(tmp_path).manifest("../secrets")
+        CapabilityRegistry(tmp_path).manifest("../secrets")
 
 
 @pytest.mark.acceptance("cjm-substrate 40")
 def test_a_switch_is_kept_and_says_whether_it_changed_anything(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
 
-    changes = [shelf.set_enabled("transcribe", on) for on in (False, False, True, False)]
+    changes = [registry.set_enabled("transcribe", on) for on in (False, False, True, False)]
 
     assert changes == [True, False, True, True]
-    assert not Shelf(tmp_path / "state").is_enabled("transcribe")
-    assert Shelf(tmp_path / "state").is_enabled("another")
+    assert not CapabilityRegistry(tmp_path / "state").is_enabled("transcribe")
+    assert CapabilityRegistry(tmp_path / "state").is_enabled("another")
 
 
 @pytest.mark.acceptance("cjm-substrate 57")
 def test_settings_of_an_id_that_nobody_chose_are_not_kept(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
     brief = new_instance("transcribe")
 
-    shelf.set_config(brief, {"model": "small"}, capability="transcribe")
-    shelf.set_config("second", {"model": "small"}, capability="transcribe")
+    registry.set_config(brief, {"model": "small"}, capability="transcribe")
+    registry.set_config("second", {"model": "small"}, capability="transcribe")
 
-    assert (shelf.config(brief), shelf.config("second")) == ({}, {"model": "small"})
+    assert (registry.config(brief), registry.config("second")) == ({}, {"model": "small"})
 
 
 def test_secrets_are_kept_where_only_their_owner_can_read(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
 
-    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
+    registry.set_secret("transcribe", "HF_TOKEN", "hf_123")
 
     file = tmp_path / "state" / "secrets.json"
-    assert shelf.secrets("transcribe") == {"HF_TOKEN": "hf_123"}
-    assert shelf.secret_names("transcribe") == ["HF_TOKEN"]
+    assert registry.secrets("transcribe") == {"HF_TOKEN": "hf_123"}
+    assert registry.secret_names("transcribe") == ["HF_TOKEN"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 def test_only_declared_secrets_are_taken(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
 
     with pytest.raises(CapabilityInputError) as caught:
-        shelf.set_secret("transcribe", "HF_TOKNE", "x")
+        registry.set_secret("transcribe", "HF_TOKNE", "x")
 
     assert "`HF_TOKEN`" in str(caught.value)
-    assert shelf.secret_names("transcribe") == []
+    assert registry.secret_names("transcribe") == []
 
 
 def test_what_is_removed_takes_its_settings_and_secrets_along(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
-    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
-    shelf.set_enabled("transcribe", False)
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
+    registry.set_secret("transcribe", "HF_TOKEN", "hf_123")
+    registry.set_enabled("transcribe", False)
 
-    shelf.remove("transcribe")
+    registry.remove("transcribe")
 
-    assert shelf.names() == []
+    assert registry.names() == []
     assert json.loads((tmp_path / "state" / "secrets.json").read_text()) == {}
-    assert shelf.is_enabled("transcribe")
+    assert registry.is_enabled("transcribe")
     assert list((tmp_path / "state" / "capabilities").iterdir()) == []
 
 
 def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
+    registry = CapabilityRegistry(tmp_path)
     (tmp_path / "instances.json").write_text("{")
 
     with pytest.raises(CapabilityConfigError, match=r"instances\.json"):
-        shelf.set_enabled("x", False)
+        registry.set_enabled("x", False)
 
     assert (tmp_path / "instances.json").read_text() == "{"
 
 
 WRITER = """
 import sys
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 
-shelf = Shelf(sys.argv[1])
+registry = CapabilityRegistry(sys.argv[1])
 for number in range(60):
-    shelf.set_config(f"{sys.argv[2]}_{number}", {"a": number}, capability="transcribe")
-    shelf.set_secret("transcribe", f"{sys.argv[2].upper()}_{number}", "a secret")
+    registry.set_config(f"{sys.argv[2]}_{number}", {"a": number}, capability="transcribe")
+    registry.set_secret("transcribe", f"{sys.argv[2].upper()}_{number}", "a secret")
 """
 
 
 def test_whoever_writes_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
+    registry = CapabilityRegistry(tmp_path / "state")
     names = [f"{one}_{number}" for one in ("ONE", "TWO") for number in range(60)]
     secrets = "".join(f"{name} = {{ secret = true }}\n" for name in names)
-    shelf.add(a_file(tmp_path, FULL.replace("[env]\n", f"[env]\n{secrets}")))
+    registry.add(a_file(tmp_path, FULL.replace("[env]\n", f"[env]\n{secrets}")))
 
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "state"), one])
@@ -297,15 +297,15 @@ def test_whoever_writes_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
     codes = [writer.wait(60) for writer in writers]
 
     assert codes == [0, 0]
-    assert shelf.instances("transcribe") == ["transcribe", *sorted(name.lower() for name in names)]
-    assert shelf.secret_names("transcribe") == sorted(names)
+    assert registry.instances("transcribe") == ["transcribe", *sorted(name.lower() for name in names)]
+    assert registry.secret_names("transcribe") == sorted(names)
 
 
 def test_everything_on_the_shelf_is_its_owners_alone(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.add(a_file(tmp_path))
-    shelf.set_enabled("transcribe", False)
-    shelf.set_secret("transcribe", "HF_TOKEN", "hf_123")
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.add(a_file(tmp_path))
+    registry.set_enabled("transcribe", False)
+    registry.set_secret("transcribe", "HF_TOKEN", "hf_123")
 
     files = [one for one in (tmp_path / "state").rglob("*") if one.is_file()]
 
@@ -314,10 +314,10 @@ def test_everything_on_the_shelf_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 def test_switching_to_what_it_is_already_writes_nothing(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "state")
-    shelf.set_enabled("transcribe", False)
+    registry = CapabilityRegistry(tmp_path / "state")
+    registry.set_enabled("transcribe", False)
     before = (tmp_path / "state" / "instances.json").stat().st_ino
 
-    shelf.set_enabled("transcribe", False)
+    registry.set_enabled("transcribe", False)
 
     assert (tmp_path / "state" / "instances.json").stat().st_ino == before

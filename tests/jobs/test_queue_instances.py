@@ -17,10 +17,10 @@ from failwell.fault.capability import (
     CapabilityNotLoadedError,
 )
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.worker import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
@@ -201,15 +201,15 @@ def test_ids_are_checked_and_made_up_ones_are_not_kept(tmp_path: Path) -> None:
             await jobs.configure("chosen", {"a": 3})
 
             assert re.fullmatch("worker-[0-9a-f]{6}", made)
-            assert jobs.shelf.config(made) == {}
-            assert jobs.shelf.is_enabled(made)
-            assert jobs.shelf.config("chosen") == {"a": 3}
+            assert jobs.registry.config(made) == {}
+            assert jobs.registry.is_enabled(made)
+            assert jobs.registry.config("chosen") == {"a": 3}
             with pytest.raises(CapabilityInputError):
                 jobs.add_instance("worker", "chosen")
             await jobs.enable(made)
             await jobs.worker(made).restart()
             assert await jobs.call(made, action="seen_config") == {"a": 2}
-        for file in (tmp_path / "shelf").rglob("*"):
+        for file in (tmp_path / "registry").rglob("*"):
             assert made not in f"{file}{file.read_text() if file.is_file() else ''}"
         async with a_runtime(tmp_path, a_capability()) as jobs:
             with pytest.raises(CapabilityNotLoadedError):
@@ -284,7 +284,7 @@ def test_a_lenient_runtime_warns_of_what_it_leaves_out_and_keeps_the_rest(tmp_pa
             assert (len(registering), len(configuring)) == (1, 1)
             assert registering[0].filename == __file__
             assert (first, second) == ({"model": "small"}, {"model": "large"})
-            assert jobs.shelf.config("worker") == {"model": "large"}
+            assert jobs.registry.config("worker") == {"model": "large"}
             assert refused.value.fields_invalid == ["model"]
 
     run(work())
@@ -299,11 +299,11 @@ def test_a_kept_configuration_that_is_not_allowed_any_more_fails_the_job_and_not
         schema = '[config.properties.beam]\ntype = "integer"\n' if declared else ""
         file = tmp_path / "sample.toml"
         file.write_text(f'name = "sample"\nobject = "sample:Configured"\npath = ["{SAMPLES}"]\n{schema}')
-        shelf = Shelf(tmp_path / "shelf")
-        shelf.add(file)
-        shelf.set_config("sample", {"beam": 3, "colour": "red", "size": 1})
+        registry = CapabilityRegistry(tmp_path / "registry")
+        registry.add(file)
+        registry.set_config("sample", {"beam": 3, "colour": "red", "size": 1})
         async with a_runtime(tmp_path, a_capability()) as jobs:
-            job = Desk(jobs.store, shelf).submit(JobRequest(instance="sample"))
+            job = QueueClient(jobs.store, registry).submit(JobRequest(instance="sample"))
             ended = await jobs.wait(job.id)
 
             assert ended.state is JobState.FAILED
@@ -319,7 +319,7 @@ def test_one_process_runs_the_jobs_of_a_store(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path) as _jobs:
             with pytest.raises(HostElsewhere, match="already runs the jobs"):
-                async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf"):
+                async with Runtime(tmp_path / "state", registry=tmp_path / "registry"):
                     raise AssertionError("two hosts at a time")
 
     run(work())

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.capability import CapabilityInputError
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
 from failwell.jobs.job import JobRequest, JobState, result_of
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until
 
 
 @contextmanager
-def _another_process(folder: Path) -> Generator[Desk]:
-    """What another process has: the same store and the same shelf, with `worker` on it."""
+def _another_process(folder: Path) -> Generator[QueueClient]:
+    """What another process has: the same store and the same registry, with `worker` on it."""
     file = folder / "worker.toml"
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
-    shelf = Shelf(folder / "shelf")
-    shelf.add(file, replace=True)
+    registry = CapabilityRegistry(folder / "registry")
+    registry.add(file, replace=True)
     store = SqliteJobs(folder / "state")
     try:
-        yield Desk(store, shelf)
+        yield QueueClient(store, registry)
     finally:
         store.close()
 
@@ -35,9 +35,11 @@ def test_calling_for_what_another_process_has_just_handed_in_waits_for_its_end(t
     async def work() -> None:
         go = tmp_path / "go"
         async with a_runtime(tmp_path, a_capability()) as jobs:
-            with _another_process(tmp_path) as desk:
+            with _another_process(tmp_path) as client:
                 asked = {"path": str(go), "value": "theirs"}
-                theirs = desk.submit(JobRequest(instance="worker", arguments=asked, action="until", key="k"))
+                theirs = client.submit(
+                    JobRequest(instance="worker", arguments=asked, action="until", key="k")
+                )
                 calling = asyncio.create_task(jobs.call("worker", {**asked}, action="until", key="k"))
                 await began(go)
                 with pytest.raises(NotOver):
@@ -45,7 +47,7 @@ def test_calling_for_what_another_process_has_just_handed_in_waits_for_its_end(t
                 go.touch()
 
                 assert await calling == "theirs"
-                assert desk.find(theirs.id).result == "theirs"
+                assert client.find(theirs.id).result == "theirs"
 
     run(work())
 
@@ -70,14 +72,14 @@ def test_a_key_that_belongs_to_something_else_is_refused_and_both_are_named(tmp_
             await jobs.call("worker", {"value": "theirs"}, key="over")
             jobs.pause()
             await jobs.submit("worker", {"value": 1}, key="waiting")
-            with _another_process(tmp_path) as desk:
+            with _another_process(tmp_path) as client:
                 for key in ("over", "waiting"):
                     with pytest.raises(KeyTaken, match=r"`execute` of `worker`.*`pid` of `other`"):
                         await jobs.call("other", action="pid", key=key)
                     with pytest.raises(KeyTaken, match=r"`execute` of `worker`.*`pid` of `worker`"):
                         await jobs.submit("worker", action="pid", key=key)
                     with pytest.raises(KeyTaken):
-                        desk.submit(JobRequest(instance="worker", action="pid", key=key))
+                        client.submit(JobRequest(instance="worker", action="pid", key=key))
             jobs.resume()
 
             assert await jobs.call("worker", {"value": "another"}, key="over") == "theirs"

@@ -50,7 +50,7 @@ def watched() -> Generator[Held]:
 
 def too_long(tmp_path: Path, work: Callable[[Path], Coroutine[Any, Any, Held]]) -> Held:
     """The turns that took too long each time. What we do takes as long every time; starting a program also waits
-    for a processor that takes it up, and on a busy machine that is now and then as long.
+    for a processor that runs it, and on a busy machine that is now and then as long.
     """
     found: Held = []
     for number in range(3):

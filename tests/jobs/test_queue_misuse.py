@@ -10,10 +10,10 @@ import pytest
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityInputError
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop
 from failwell.jobs.job import JobRequest
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime, open_store
 from failwell.jobs.worker.worker import FileHandle
 from failwell.report.describe import describe
@@ -79,8 +79,8 @@ def test_what_json_cannot_say_is_refused_at_the_door_and_its_place_is_named(
 ) -> None:
     file = tmp_path / "m.toml"
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
-    shelf = Shelf(tmp_path / "shelf")
-    shelf.add(file)
+    registry = CapabilityRegistry(tmp_path / "registry")
+    registry.add(file)
 
     async def work() -> tuple[Fault, int]:
         async with a_runtime(tmp_path, measured=False) as jobs:
@@ -90,7 +90,7 @@ def test_what_json_cannot_say_is_refused_at_the_door_and_its_place_is_named(
     inside, kept = run(work())
     store = open_store(tmp_path / "state")
     with pytest.raises(CapabilityInputError) as outside:
-        Desk(store, shelf).submit(JobRequest(instance="worker", arguments={"value": value}))
+        QueueClient(store, registry).submit(JobRequest(instance="worker", arguments={"value": value}))
     store.close()
 
     for fault in (inside, outside.value):
@@ -108,7 +108,7 @@ def test_emoji_and_other_whole_characters_arrive(tmp_path: Path) -> None:
 
 
 def test_registering_what_is_no_capability_names_the_argument(tmp_path: Path) -> None:
-    runtime = Runtime(tmp_path / "state", shelf=tmp_path / "shelf")
+    runtime = Runtime(tmp_path / "state", registry=tmp_path / "registry")
 
     for given, name in (
         ({"what": 5}, "what"),
@@ -124,7 +124,7 @@ def test_registering_what_is_no_capability_names_the_argument(tmp_path: Path) ->
 
 def test_a_runtime_says_that_it_is_used_within_async_with(tmp_path: Path) -> None:
     async def work() -> None:
-        runtime = Runtime(tmp_path / "state", shelf=tmp_path / "shelf", probe=OutsideWorld())
+        runtime = Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld())
         asking = (runtime.counts, runtime.stats, runtime.history, runtime.waiting, runtime.pause)
         for ask in asking:
             with pytest.raises(NotEntered):
@@ -154,7 +154,7 @@ def test_a_job_from_another_loop_is_refused_and_not_recorded(tmp_path: Path) -> 
 
 def test_what_is_registered_before_the_start_works_and_works_again_after_it(tmp_path: Path) -> None:
     async def work() -> None:
-        runtime = Runtime(tmp_path / "state", shelf=tmp_path / "shelf", probe=OutsideWorld())
+        runtime = Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld())
         runtime.register(a_manifest())
         seen = list[int]()
         for _ in range(2):

@@ -15,7 +15,7 @@ from time import monotonic
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
@@ -134,6 +134,7 @@ def counted(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     return kept, real
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("cjm-substrate 60")
 def test_ten_thousand_short_jobs_leave_memory_bounded_totals_exact_and_cost_little_each(
     tmp_path: Path,
@@ -141,7 +142,7 @@ def test_ten_thousand_short_jobs_leave_memory_bounded_totals_exact_and_cost_litt
     number = int(os.environ.get("FAILWELL_JOBS", "10000"))
 
     async def work() -> tuple[int, int, list[float], list[float]]:
-        async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf", lanes=8, history=100) as jobs:
+        async with Runtime(tmp_path / "state", registry=tmp_path / "registry", lanes=8, history=100) as jobs:
             jobs.register(a_capability("a", concurrency=4))
             jobs.register(a_capability("b", concurrency=4))
             await jobs.call("a", {"value": 0})
@@ -191,16 +192,16 @@ def resident_mb() -> float:
 def test_what_another_hands_in_right_before_us_is_taken_up_and_can_be_waited_for(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_runtime(tmp_path, a_capability()) as jobs:
-            jobs.shelf.add(_manifest(tmp_path))
-            desk = Desk(jobs.store, jobs.shelf)
+            jobs.registry.add(_manifest(tmp_path))
+            client = QueueClient(jobs.store, jobs.registry)
             for value in range(5):
                 # No turn of the loop lies between the two, so the host cannot have been woken for the first.
-                theirs = desk.submit(JobRequest(instance="worker", arguments={"value": value}))
+                theirs = client.submit(JobRequest(instance="worker", arguments={"value": value}))
                 ours = await jobs.submit("worker", {"value": -value})
 
                 assert (await jobs.wait(ours.id)).result == -value
                 assert (await jobs.wait(theirs.id, timeout=10)).result == value
-            last = desk.submit(JobRequest(instance="worker", arguments={"value": "last"}))
+            last = client.submit(JobRequest(instance="worker", arguments={"value": "last"}))
             assert (await jobs.wait(last.id, timeout=10)).result == "last"
 
     run(work())
@@ -288,7 +289,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_refuses_submits_lets_jobs_end_and_heals(tmp_path: Path, small_disk: Path) -> None:
     async def work() -> None:
         go, ballast = tmp_path / "go", small_disk / "ballast"
-        runtime = Runtime(small_disk / "state", shelf=tmp_path / "shelf")
+        runtime = Runtime(small_disk / "state", registry=tmp_path / "registry")
         async with runtime as jobs:
             jobs.register(a_capability())
             await jobs.call("worker", action="pid")

@@ -95,6 +95,7 @@ def _compare(folder: Path, number: int, times: int) -> None:
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
+@pytest.mark.slow
 def test_a_killed_host_loses_nothing_and_repeats_nothing_in_silence(tmp_path: Path) -> None:
     kill_hosts(tmp_path, int(os.environ.get("FAILWELL_KILLS", "2")))
 

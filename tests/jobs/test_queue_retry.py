@@ -12,7 +12,7 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
-from failwell.jobs.queue.retry import DEFAULT, Again, Facts, Over, next_step
+from failwell.jobs.queue.retry import DEFAULT, EndStep, Facts, RetryStep, next_step
 from failwell.jobs.queue.state import Rules
 from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
@@ -182,7 +182,7 @@ def test_a_jobs_own_number_of_attempts_allows_nothing_that_the_policy_never_repe
 
     step = next_step(DEFAULT, report, Facts(attempt=1, charged=1, most=3), 0.5)
 
-    assert isinstance(step, Over)
+    assert isinstance(step, EndStep)
 
 
 def test_who_lost_its_worker_to_a_neighbour_is_repeated_without_being_charged() -> None:
@@ -190,7 +190,7 @@ def test_who_lost_its_worker_to_a_neighbour_is_repeated_without_being_charged() 
 
     step = next_step(OFF, report, Facts(attempt=1, charged=1), 0.5)
 
-    assert step == Again(0.0, is_charged=False, why="its worker was replaced")
+    assert step == RetryStep(0.0, is_charged=False, why="its worker was replaced")
 
 
 def test_a_neighbour_that_always_kills_does_not_keep_a_job_for_ever() -> None:
@@ -198,7 +198,7 @@ def test_a_neighbour_that_always_kills_does_not_keep_a_job_for_ever() -> None:
 
     step = next_step(OFF, report, Facts(attempt=30, charged=1), 0.5)
 
-    assert isinstance(step, Over)
+    assert isinstance(step, EndStep)
 
 
 def test_a_wait_of_more_than_a_minute_is_parked_and_costs_no_attempt() -> None:
@@ -208,14 +208,14 @@ def test_a_wait_of_more_than_a_minute_is_parked_and_costs_no_attempt() -> None:
 
     step = next_step(DEFAULT, report, Facts(attempt=1, charged=1), 0.5)
 
-    assert isinstance(step, Again)
+    assert isinstance(step, RetryStep)
     assert (step.after, step.is_parked, step.is_charged) == (600.0, True, False)
 
 
 def test_no_attempt_is_made_that_would_come_after_the_deadline() -> None:
     report = describe(a_fault("worker.crashed"))
 
-    assert isinstance(next_step(DEFAULT, report, Facts(attempt=1, charged=1, left=0.01), 0.5), Over)
+    assert isinstance(next_step(DEFAULT, report, Facts(attempt=1, charged=1, left=0.01), 0.5), EndStep)
 
 
 def test_memory_that_a_limit_refuses_is_a_shortage_and_is_tried_twice(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.memory import evict as resources_evict
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import Machine
+from failwell.jobs.memory.machine import MachineMemory
 from tests.jobs.queues import OutsideWorld, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 
@@ -118,7 +118,7 @@ class Broken(OutsideWorld):
 
     is_broken = False
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         if self.is_broken:
             raise RuntimeError("nobody foresaw this")
         return super().read()

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
 from failwell.jobs.queue.state import Rules
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
@@ -19,12 +19,12 @@ from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, line
 from tests.jobs.workers import SAMPLES, run
 
 
-def _on_the_shelf(folder: Path) -> Shelf:
+def _in_the_registry(folder: Path) -> CapabilityRegistry:
     file = folder / "worker.toml"
     file.write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
-    shelf = Shelf(folder / "shelf")
-    shelf.add(file)
-    return shelf
+    registry = CapabilityRegistry(folder / "registry")
+    registry.add(file)
+    return registry
 
 
 class _Interrupted(SqliteJobs):
@@ -44,14 +44,14 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
     async def work() -> None:
         go, made = tmp_path / "go", list[str]()
         store = _Interrupted(tmp_path / "state")
-        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
+        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
 
         def meanwhile() -> None:
             asked = JobRequest(instance="worker", arguments={"path": str(go)}, action="until")
-            made.append(desk.submit(asked).id)
-            desk.cancel(made[0])
+            made.append(client.submit(asked).id)
+            client.cancel(made[0])
 
-        async with Runtime(store, shelf=tmp_path / "shelf", probe=OutsideWorld()) as jobs:
+        async with Runtime(store, registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             store.between = meanwhile
             jobs.queue.look_outside()
             ended = await jobs.wait(made[0], timeout=20)
@@ -59,25 +59,25 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
             assert ended.state is JobState.CANCELLED
             assert store.wishes() == []
         store.close()
-        desk.store.close()
+        client.store.close()
 
     run(work())
 
 
 def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> None:
     async def work() -> None:
-        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
-        job = desk.submit(JobRequest(instance="worker"))
-        desk.store.wish(job.id, "cancel", 1.0)
-        async with Runtime(tmp_path / "state", shelf=tmp_path / "shelf", probe=OutsideWorld()) as jobs:
+        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
+        job = client.submit(JobRequest(instance="worker"))
+        client.store.wish(job.id, "cancel", 1.0)
+        async with Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             jobs.pause()
             jobs.queue.look_outside()
-            assert len(desk.store.wishes()) == 1
+            assert len(client.store.wishes()) == 1
             await jobs.drained()
 
-            assert desk.store.wishes() == []
-            assert desk.find(job.id).state is JobState.CANCELLED
-        desk.store.close()
+            assert client.store.wishes() == []
+            assert client.find(job.id).state is JobState.CANCELLED
+        client.store.close()
 
     run(work())
 
@@ -138,7 +138,9 @@ def test_nothing_is_written_after_the_end_however_the_store_fared(tmp_path: Path
         go, log = tmp_path / "go", tmp_path / "log"
         store = _Counted(tmp_path / "state", log)
         rules = Rules(patience=0.05)
-        runtime = Runtime(store, shelf=tmp_path / "shelf", probe=OutsideWorld(), rules=rules, drain=0.05)
+        runtime = Runtime(
+            store, registry=tmp_path / "registry", probe=OutsideWorld(), rules=rules, drain=0.05
+        )
         async with runtime as jobs:
             jobs.register(a_capability())
             await jobs.call("worker", action="pid")
@@ -171,15 +173,15 @@ class _Counted(SqliteJobs):
 
 def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_path: Path) -> None:
     async def work() -> None:
-        desk = Desk(SqliteJobs(tmp_path / "state"), _on_the_shelf(tmp_path))
-        old = desk.submit(JobRequest(instance="worker"))
+        client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
+        old = client.submit(JobRequest(instance="worker"))
         ended = [
             replace(old, key=None, id=JobId(f"x{number}"), state=JobState.COMPLETED, completed_at=moment(1.0))
             for number in range(3)
         ]
-        desk.store.commit([job_values(job, None) for job in ended])
+        client.store.commit([job_values(job, None) for job in ended])
         store = _Asked(tmp_path / "state")
-        async with Runtime(store, shelf=tmp_path / "nothing", probe=OutsideWorld()) as jobs:
+        async with Runtime(store, registry=tmp_path / "nothing", probe=OutsideWorld()) as jobs:
             for _ in range(3):
                 jobs.queue.look_outside()
 
@@ -187,7 +189,7 @@ def test_an_old_job_that_cannot_start_does_not_have_the_history_read_again(tmp_p
             assert set(store.asked[1:]) == {4}
             assert jobs.job(old.id).state is JobState.PENDING
         store.close()
-        desk.store.close()
+        client.store.close()
 
     run(work())
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from failwell.fault.capability import CapabilityConfigError
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, types
@@ -21,19 +21,21 @@ _STRICTER = f'{_SCHEMA}[config.properties.mode]\ntype = "string"\n'.replace(
 )
 
 
-def _on_the_shelf(folder: Path, name: str, more: str = "", *, replace: bool = False) -> Shelf:
+def _in_the_registry(folder: Path, name: str, more: str = "", *, replace: bool = False) -> CapabilityRegistry:
     file = folder / f"{name}.toml"
     file.write_text(f'name = "{name}"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n{more}')
-    shelf = Shelf(folder / "shelf")
-    shelf.add(file, replace=replace)
-    return shelf
+    registry = CapabilityRegistry(folder / "registry")
+    registry.add(file, replace=replace)
+    return registry
 
 
 def _handed_in(folder: Path, instance: str) -> Job:
-    """A job that another process handed in, while nothing was wrong."""
+    """A job that another process submitted, while nothing was wrong."""
     store = SqliteJobs(folder / "state")
     try:
-        return Desk(store, Shelf(folder / "shelf")).submit(JobRequest(instance=instance))
+        return QueueClient(store, CapabilityRegistry(folder / "registry")).submit(
+            JobRequest(instance=instance)
+        )
     finally:
         store.close()
 
@@ -49,10 +51,10 @@ def test_a_job_whose_kept_configuration_is_not_valid_any_more_fails_and_names_th
     tmp_path: Path,
 ) -> None:
     async def work() -> None:
-        shelf = _on_the_shelf(tmp_path, "picky", _SCHEMA)
-        shelf.set_config("picky", {"size": 3})
+        registry = _in_the_registry(tmp_path, "picky", _SCHEMA)
+        registry.set_config("picky", {"size": 3})
         bad = _handed_in(tmp_path, "picky")
-        _on_the_shelf(tmp_path, "picky", _STRICTER, replace=True)
+        _in_the_registry(tmp_path, "picky", _STRICTER, replace=True)
         heard = _listened_to()
         async with a_runtime(tmp_path, a_capability()) as jobs:
             failed = await jobs.wait(bad.id, timeout=20)
@@ -88,12 +90,12 @@ def test_a_job_whose_files_cannot_be_read_waits_with_the_reason_and_others_go_on
     tmp_path: Path, file: str, words: str
 ) -> None:
     async def work() -> None:
-        _on_the_shelf(tmp_path, "plain")
+        _in_the_registry(tmp_path, "plain")
         stuck = _handed_in(tmp_path, "plain")
-        broken = tmp_path / "shelf" / file
+        broken = tmp_path / "registry" / file
         before = broken.read_text() if broken.exists() else "{}"
         heard = _listened_to()
-        runtime = Runtime(tmp_path / "state", shelf=tmp_path / "shelf", probe=OutsideWorld())
+        runtime = Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld())
         async with runtime as jobs:
             jobs.register(a_capability())
             broken.write_text(words)

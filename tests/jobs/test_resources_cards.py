@@ -8,23 +8,23 @@ import pytest
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest, Resources, Variable
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import Machine
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.memory.machine import MachineMemory
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from tests.jobs.queues import OutsideWorld, a_gpu, a_model, a_runtime
 from tests.jobs.workers import run
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-TWO = Machine(gpus=(Pool(10.0, 5.0), Pool(20.0, 5.0)), gpu_ids=("GPU-aa11", "GPU-ab22"))
+TWO = MachineMemory(gpus=(Pool(10.0, 5.0), Pool(20.0, 5.0)), gpu_ids=("GPU-aa11", "GPU-ab22"))
 
 
 class TwoCards(OutsideWorld):
     """Two cards, of which the second is the one that workers write into."""
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         seen = super().read()
-        return Machine(
+        return MachineMemory(
             ram=seen.ram,
             disk=seen.disk,
             gpus=(Pool(80_000.0, 80_000.0), *seen.gpus),
@@ -52,7 +52,7 @@ def test_a_worker_is_put_down_to_the_card_that_it_sees(
     told = () if own is None else (Variable(name=VISIBLE, value=own),)
     manifest = Manifest(name="m", object="m:M", resources=Resources(gpu=True), env=told)
 
-    station = Station(manifest, SupervisedWorker(manifest), {}, host=host)
+    station = Instance(manifest, SupervisedWorker(manifest), {}, host=host)
 
     assert TWO.card(station.card) == card
     assert worker_environment(manifest, host, {}).get(VISIBLE, "0").partition(",")[0] in (

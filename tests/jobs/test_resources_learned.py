@@ -8,7 +8,7 @@ import pytest
 
 from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import Machine
+from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.memory.system import since, written
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, learned
 from tests.jobs.workers import run, until
@@ -91,7 +91,7 @@ class SlowToLook(OutsideWorld):
         self.quick = threading.Event()
         self.quick.set()
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         self.quick.wait()
         return super().read()
 

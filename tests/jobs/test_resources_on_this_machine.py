@@ -33,6 +33,9 @@ from tests.jobs.queues import (
 )
 from tests.jobs.workers import SAMPLES, run, until
 
+pytestmark = pytest.mark.slow
+"""Real memory is taken and given back, which takes its time."""
+
 BOUND = 3.0
 """Seconds within which room that somebody else made is noticed: the queue looks once a second."""
 
@@ -46,7 +49,7 @@ async def a_shipped_runtime(
     folder: Path, *, state: Path | None = None, **wishes: Any
 ) -> AsyncGenerator[Runtime]:
     """A runtime as anybody makes one, with nothing replaced."""
-    async with Runtime(state or folder / "state", shelf=folder / "shelf", **wishes) as jobs:
+    async with Runtime(state or folder / "state", registry=folder / "registry", **wishes) as jobs:
         yield jobs
 
 

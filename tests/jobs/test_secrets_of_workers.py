@@ -54,8 +54,8 @@ def test_a_secret_is_in_no_progress_and_no_line() -> None:
 
 
 def test_a_secret_is_neither_in_the_hosts_picture_nor_in_a_row(tmp_path: Path) -> None:
-    (tmp_path / "shelf").mkdir()
-    (tmp_path / "shelf" / "secrets.json").write_text(f'{{"odd": {{"ITS_WORD": "{SECRET}"}}}}')
+    (tmp_path / "registry").mkdir()
+    (tmp_path / "registry" / "secrets.json").write_text(f'{{"odd": {{"ITS_WORD": "{SECRET}"}}}}')
     go = tmp_path / "go"
     manifest = Manifest(name="odd", object="odd:Odd", env=_variables(installed=True), path=(SAMPLES,))
 

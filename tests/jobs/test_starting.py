@@ -44,6 +44,7 @@ def test_callers_that_come_at_once_share_one_start() -> None:
     assert run(work()) == (list(range(8)), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.acceptance("cjm-substrate 25")
 def test_an_import_of_eight_seconds_is_waited_for() -> None:
     # By the real clock: a limit on the start that somebody adds one day must not go unseen.
@@ -184,6 +185,7 @@ def test_an_initialize_that_shows_progress_may_take_twice_the_silence_that_is_al
     assert beats[0].message.startswith("loading")
 
 
+@pytest.mark.slow
 def test_an_initialize_that_lets_no_other_thread_run_is_seen_to_work() -> None:
     async def work() -> Any:
         async with a_worker(config={"holding": 100_000_000}, stall_after=1.0) as (worker, _):

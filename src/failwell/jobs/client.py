@@ -1,6 +1,6 @@
-"""Handing in jobs and asking after them from a process that does not run them.
+"""Submitting jobs and asking after them from a process that does not run them.
 
-What is handed in is on record at once. If a host is alive it is woken and takes it up; if none is, the
+What is submitted is on record at once. If a host is alive it is woken and runs it; if none is, the
 job waits for the next one.
 """
 
@@ -11,33 +11,33 @@ from time import time
 from failwell.fault.capability import CapabilityDisabledError
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
 from failwell.jobs.job import Job, JobId, JobRequest, JobState, new_job_id
-from failwell.jobs.platform import check_here
-from failwell.jobs.registry import Shelf
+from failwell.jobs.platform import check_platform
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.request import check_request
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.store import JobStore
 from failwell.journal.event import Event
 
 
-class Desk:
+class QueueClient:
     """The jobs of a store, seen from outside of its host."""
 
-    def __init__(self, store: JobStore, shelf: Shelf) -> None:
+    def __init__(self, store: JobStore, registry: CapabilityRegistry) -> None:
         self.store = store
-        self.shelf = shelf
+        self.registry = registry
 
     def submit(self, request: JobRequest) -> Job:
-        """Hand in a job.
+        """Submit a job.
 
         Raises:
             CapabilityNotLoadedError: nothing of that name is registered.
             CapabilityDisabledError: it is switched off.
-            NotHere: this machine is not one that it can run on.
+            UnsupportedPlatform: this machine is not one that it can run on.
         """
         check_request(request)
-        manifest = self.shelf.manifest(self.shelf.capability(request.instance))
-        check_here(manifest)
-        if not self.shelf.is_enabled(request.instance):
+        manifest = self.registry.manifest(self.registry.capability(request.instance))
+        check_platform(manifest)
+        if not self.registry.is_enabled(request.instance):
             raise CapabilityDisabledError(request.instance)
         now = time()
         job = Job(id=JobId(new_job_id()), request=request, state=JobState.PENDING, submitted_at=moment(now))
@@ -50,7 +50,7 @@ class Desk:
         return before
 
     def again(self, job: str) -> Job:
-        """Hand in the same work as a new job."""
+        """Submit the same work as a new job."""
         before = self.find(job)
         control = {**before.request.control, "resubmitted": before.id}
         return self.submit(replace(before.request, key=None, deadline=None, control=control))

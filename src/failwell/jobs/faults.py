@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from failwell.jobs.job import JobRequest
 
 
-def mistaken(
+def invalid_config(
     what: str, wrong: Sequence[tuple[str, str]], *, config_class_name: str = ""
 ) -> CapabilityConfigError:
     """The error that says of `what` every field that is wrong, and what is wrong with it."""
@@ -91,7 +91,7 @@ class HostElsewhere(Session, kind="session.locked"):
     def summary(self) -> str:
         who = "another process" if self.pid is None else f"process {self.pid}"
         where = "" if self.host is None else f" on {self.host}"
-        return f"{who}{where} already runs the jobs of this store; hand yours in there, or give another `--store DIR`"
+        return f"{who}{where} already runs the jobs of this store; submit yours there, or give another `--store DIR`"
 
 
 class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):
@@ -159,15 +159,15 @@ class QueueClosed(Validation, kind="validation.input_invalid"):
     """Work was handed to a queue that has stopped or is stopping."""
 
     def summary(self) -> str:
-        return "the queue is stopping and takes no more work; start it again and hand it in then"
+        return "the queue is stopping and takes no more work; start it again and submit it then"
 
 
 class OtherLoop(Validation, kind="validation.input_invalid"):
-    """Work was handed in from another event loop than the queue's own."""
+    """Work was submitted from another event loop than the queue's own."""
 
     def summary(self) -> str:
         return (
-            "a queue takes work on the event loop that it was started on; hand it in there, from another"
+            "a queue takes work on the event loop that it was started on; submit it there, from another"
             " thread with `asyncio.run_coroutine_threadsafe`"
         )
 

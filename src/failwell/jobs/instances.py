@@ -1,4 +1,4 @@
-"""The instances that a runtime knows: registered by its program, or found on the shelf when they are named."""
+"""The instances that a runtime knows: registered by its program, or found in the registry when they are named."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -9,16 +9,16 @@ from failwell.fault.capability import CapabilityConfigError, CapabilityInputErro
 from failwell.jobs.faults import NotEntered, NotReadable
 from failwell.jobs.manifest import Manifest, check_instance, manifest_of
 from failwell.jobs.manifest_file import read_manifest
-from failwell.jobs.platform import check_here
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.platform import check_platform
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.registry import Kept, Shelf
+from failwell.jobs.registry import CapabilityRegistry, RegistryContent
 from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
 from failwell.jobs.worker.worker import WorkerEvent
 from failwell.runtime.suppress import suppress
 
 
-class News(NamedTuple):
+class ConfigChange(NamedTuple):
     """What is new for one instance; `None` where nothing is."""
 
     is_enabled: bool | None = None
@@ -27,25 +27,25 @@ class News(NamedTuple):
     secrets: Mapping[str, str] | None = None
 
 
-NOTHING_NEW = News()
+NO_CHANGE = ConfigChange()
 
 
-class Heeding:
-    """Looks at the shelf again and again, which costs two looks at a file where nothing was changed."""
+class ConfigWatcher:
+    """Looks at the registry again and again, which costs two looks at a file where nothing was changed."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, registry: CapabilityRegistry) -> None:
+        self._registry = registry
         self._stamp: object = None
-        self._before = self._known = Kept({}, {})
+        self._before = self._known = RegistryContent({}, {})
         self.look()
 
     def look(self) -> bool:
         """Whether something was changed since the last look. `news` then tells what."""
-        stamp = self._shelf.stamp()
+        stamp = self._registry.stamp()
         if stamp == self._stamp:
             return False
         try:
-            found = self._shelf.kept()
+            found = self._registry.kept()
         except CapabilityConfigError:
             # Somebody is mending it by hand; the next change of the file is the next look.
             self._stamp = stamp
@@ -53,7 +53,7 @@ class Heeding:
         self._before, self._known, self._stamp = self._known, found, stamp
         return True
 
-    def news(self, instance: str, capability: str, asked: Mapping[str, Any]) -> News:
+    def news(self, instance: str, capability: str, asked: Mapping[str, Any]) -> ConfigChange:
         """What the last look found for an instance that was asked to run with these settings."""
         before, now = self._before.instances.get(instance, {}), self._known.instances.get(instance, {})
         was_on, is_on = (one.get("enabled", True) is not False for one in (before, now))
@@ -63,14 +63,14 @@ class Heeding:
             left = {key: value for key, value in asked.items() if key in new or key not in old}
             config = {**left, **{key: value for key, value in new.items() if old.get(key, new) != value}}
         held, hold = (one.secrets.get(capability, {}) for one in (self._before, self._known))
-        return News(
+        return ConfigChange(
             is_enabled=is_on if is_on is not was_on else None,
             config=config,
             secrets=hold if held != hold else None,
         )
 
 
-async def renew(station: Station, secrets: Mapping[str, str]) -> None:
+async def renew(station: Instance, secrets: Mapping[str, str]) -> None:
     """Have whatever is not begun yet done by a process that knows these secrets."""
     worker = station.worker
     if not isinstance(worker, SupervisedWorker) or not worker.give_secrets(secrets):
@@ -86,23 +86,23 @@ async def renew(station: Station, secrets: Mapping[str, str]) -> None:
 
 What = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
 """A manifest, the path of one, a class or a function."""
-Heard = Callable[[Station, WorkerEvent], None]
+Heard = Callable[[Instance, WorkerEvent], None]
 
 
 class Instances:
     """What is registered outlives one stay in `async with`; the workers do not."""
 
-    def __init__(self, shelf: Shelf, care: Supervision | None) -> None:
-        self.shelf = shelf
-        self.stations: dict[str, Station] = {}
+    def __init__(self, registry: CapabilityRegistry, care: Supervision | None) -> None:
+        self.registry = registry
+        self.stations: dict[str, Instance] = {}
         self._care = care
         self._manifests: dict[str, Manifest] = {}
         self._found: set[str] = set()
-        """Those from the shelf; the next stay finds them anew."""
+        """Those from the registry; the next stay finds them anew."""
         self._unloaded: set[str] = set()
         self._leave: dict[str, Callable[[], None]] = {}
         self._queue: Queue | None = None
-        self._heeding: Heeding | None = None
+        self._watcher: ConfigWatcher | None = None
         self._heard: Heard | None = None
         self._results: str | None = None
 
@@ -116,9 +116,9 @@ class Instances:
         self._leave.clear()
         self._found.clear()
         for one in known:
-            secrets = self.shelf.secrets(one.manifest.name)
+            secrets = self.registry.secrets(one.manifest.name)
             self._add(self._make(one.manifest, one.instance, one.asked, secrets, check=False))
-        self._heeding = Heeding(self.shelf)
+        self._watcher = ConfigWatcher(self.registry)
 
     def serve(self, queue: Queue) -> None:
         """From now on jobs are done."""
@@ -128,7 +128,7 @@ class Instances:
         """Listen to nobody any more."""
         for leave in self._leave.values():
             leave()
-        self._queue = self._heard = self._results = self._heeding = None
+        self._queue = self._heard = self._results = self._watcher = None
 
     @property
     def queue(self) -> Queue:
@@ -148,7 +148,7 @@ class Instances:
     ) -> str:
         """See `Runtime.register`."""
         manifest = _manifest(what, fields)
-        check_here(manifest)
+        check_platform(manifest)
         if instance is not None and not _is(str, instance):
             raise _unfit("instance", instance, "a text")
         _check_config(config)
@@ -158,8 +158,8 @@ class Instances:
                 f"an instance `{name}` is registered already; give this one another id",
                 fields_invalid=["instance"],
             )
-        kept = self.shelf.config(name)
-        station = self._make(manifest, name, {**kept, **(config or {})}, self.shelf.secrets(manifest.name))
+        kept = self.registry.config(name)
+        station = self._make(manifest, name, {**kept, **(config or {})}, self.registry.secrets(manifest.name))
         self._manifests.setdefault(manifest.name, manifest)
         self._unloaded.discard(name)
         self._add(station)
@@ -171,10 +171,10 @@ class Instances:
         Raises:
             CapabilityNotLoadedError: it is not known.
         """
-        return self._manifests.get(capability) or self.shelf.manifest(capability)
+        return self._manifests.get(capability) or self.registry.manifest(capability)
 
-    def find(self, instance: str, *, check: bool = True) -> Station | None:
-        """An instance that was registered on the shelf, taken from there the first time it is named.
+    def find(self, instance: str, *, check: bool = True) -> Instance | None:
+        """An instance that was registered in the registry, taken from there the first time it is named.
 
         Raises:
             NotReadable: what is kept of it cannot be read. Somebody may mend that.
@@ -183,9 +183,9 @@ class Instances:
         if instance in self._unloaded:
             return None
         try:
-            capability = self.shelf.capability(instance)
+            capability = self.registry.capability(instance)
             manifest = self.manifest(capability)
-            config, secrets = self.shelf.config(instance), self.shelf.secrets(manifest.name)
+            config, secrets = self.registry.config(instance), self.registry.secrets(manifest.name)
         except CapabilityNotLoadedError:
             return None
         except CapabilityConfigError as error:
@@ -198,7 +198,7 @@ class Instances:
         self._add(station)
         return station
 
-    def station(self, instance: str) -> Station:
+    def station(self, instance: str) -> Instance:
         """Where the jobs of an instance are done, also if its configuration is the very thing to be mended.
 
         Raises:
@@ -218,7 +218,7 @@ class Instances:
         secrets: Mapping[str, str],
         *,
         check: bool = True,
-    ) -> Station:
+    ) -> Instance:
         worker = SupervisedWorker(
             manifest,
             instance=instance,
@@ -230,9 +230,9 @@ class Instances:
         if check and manifest.config is not None:
             worker.settle()
         host = os.environ if self._care is None else self._care.environment
-        return Station(manifest, worker, config, is_enabled=self.shelf.is_enabled(instance), host=host)
+        return Instance(manifest, worker, config, is_enabled=self.registry.is_enabled(instance), host=host)
 
-    def _add(self, station: Station) -> None:
+    def _add(self, station: Instance) -> None:
         heard = self._heard
         self.stations[station.instance] = station
         if heard is not None:
@@ -266,7 +266,7 @@ class Instances:
         if station.is_enabled:
             return False
         station.is_enabled, station.hook_is_due = True, False
-        self.shelf.set_enabled(instance, on=True, capability=station.manifest.name)
+        self.registry.set_enabled(instance, on=True, capability=station.manifest.name)
         await self.queue.fire_hook(station, on=True)
         self.queue.look_outside()
         return True
@@ -277,7 +277,7 @@ class Instances:
         if not station.is_enabled:
             return False
         station.is_enabled = False
-        self.shelf.set_enabled(instance, on=False, capability=station.manifest.name)
+        self.registry.set_enabled(instance, on=False, capability=station.manifest.name)
         if station.entries:
             station.hook_is_due = True
         else:
@@ -290,18 +290,18 @@ class Instances:
         station = self.station(instance)
         taken = await station.worker.reconfigure(config)
         station.configure(taken)
-        self.shelf.set_config(instance, taken, capability=station.manifest.name)
+        self.registry.set_config(instance, taken, capability=station.manifest.name)
 
-    def heed(self) -> None:
-        """Let what somebody else changed on the shelf hold for whatever is not begun yet."""
-        if self._heeding is None or not self._heeding.look():
+    def apply_changes(self) -> None:
+        """Let what somebody else changed in the registry hold for whatever is not begun yet."""
+        if self._watcher is None or not self._watcher.look():
             return
         for station in list(self.stations.values()):
-            news = self._heeding.news(station.instance, station.manifest.name, station.asked)
-            if news != NOTHING_NEW:
+            news = self._watcher.news(station.instance, station.manifest.name, station.asked)
+            if news != NO_CHANGE:
                 self.queue.spawn(self._take(station, news))
 
-    async def _take(self, station: Station, news: News) -> None:
+    async def _take(self, station: Instance, news: ConfigChange) -> None:
         if news.is_enabled is not None:
             await (self.enable if news.is_enabled else self.disable)(station.instance)
         if news.config is not None and news.config != station.asked:

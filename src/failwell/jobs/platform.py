@@ -15,7 +15,7 @@ from failwell.fault.capability import CapabilityFatalError
 from failwell.fault.facts import UserAction
 from failwell.fault.frozen import frozen
 from failwell.files.suggestions import not_one_of
-from failwell.jobs.faults import mistaken
+from failwell.jobs.faults import invalid_config
 
 if TYPE_CHECKING:
     from failwell.jobs.manifest import Manifest
@@ -65,7 +65,7 @@ _NVIDIA = ("nvidia[0-9]*", "nvhost-gpu", "dxg")
 """Device files of NVIDIA's driver: on servers, on boards, and below Windows."""
 
 
-class NotHere(CapabilityFatalError, kind="tool.unavailable"):
+class UnsupportedPlatform(CapabilityFatalError, kind="tool.unavailable"):
     """The machine is not one that the capability can run on."""
 
     capability_name: str = ""
@@ -73,7 +73,7 @@ class NotHere(CapabilityFatalError, kind="tool.unavailable"):
 
 
 @frozen
-class Place:
+class HostPlatform:
     """A machine, as far as capabilities care."""
 
     platform: str
@@ -104,16 +104,16 @@ class Place:
 
 
 @cache
-def here() -> Place:
+def this_machine() -> HostPlatform:
     """This machine. It is looked at once."""
     return place(platform.system(), platform.machine(), Path("/dev"))
 
 
-def place(system: str, machine: str, devices: Path) -> Place:
+def place(system: str, machine: str, devices: Path) -> HostPlatform:
     """The machine of which this is known; `devices` is where Linux has its device files."""
     name = platform_name(system, machine)
     is_linux = system.lower() == "linux"
-    return Place(
+    return HostPlatform(
         platform=name,
         accelerators={
             "cuda": _has_cuda(system.lower(), devices),
@@ -123,22 +123,22 @@ def place(system: str, machine: str, devices: Path) -> Place:
     )
 
 
-def check_here(manifest: "Manifest") -> None:
+def check_platform(manifest: "Manifest") -> None:
     """Refuse a capability that cannot run on this machine.
 
     Raises:
         CapabilityConfigError: it asks for something that does not exist anywhere.
-        NotHere: what it asks for is not here.
+        UnsupportedPlatform: what it asks for is not here.
     """
     needs = manifest.resources
     if not needs.platforms and not needs.accelerators:
         return
     wrong = wrong_needs(needs)
     if wrong:
-        raise mistaken(f"the manifest of {manifest.name!r} is not valid", wrong)
-    missing = here().missing(needs)
+        raise invalid_config(f"the manifest of {manifest.name!r} is not valid", wrong)
+    missing = this_machine().missing(needs)
     if missing:
-        raise NotHere(
+        raise UnsupportedPlatform(
             message=f"capability {manifest.name!r} cannot run here: {'; '.join(missing)}",
             capability_name=manifest.name,
             missing=tuple(missing),

@@ -29,14 +29,14 @@ from failwell.journal.lock import exclusive
 LOCK = "shelf.lock"
 
 
-class Kept(NamedTuple):
+class RegistryContent(NamedTuple):
     """What is kept beside the manifests, at one moment."""
 
     instances: Mapping[str, Mapping[str, Any]]
     secrets: Mapping[str, Mapping[str, str]]
 
 
-class Shelf:
+class CapabilityRegistry:
     """The registered capabilities of one folder."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -128,13 +128,13 @@ class Shelf:
         """Another one after every change of a switch, a setting or a secret."""
         return tuple(_stamp(self.folder / name) for name in ("instances.json", "secrets.json"))
 
-    def kept(self) -> Kept:
+    def kept(self) -> RegistryContent:
         """Every switch, setting and secret.
 
         Raises:
             CapabilityConfigError: a file was broken by hand.
         """
-        return Kept(self._instances(), self._secrets())
+        return RegistryContent(self._instances(), self._secrets())
 
     # -------------------------------------------------------------- settings of instances
 

@@ -17,7 +17,7 @@ _SHOWN = 40
 """Characters of a key."""
 
 
-def unsayable(value: Any, place: str) -> dict[str, str]:
+def unserializable(value: Any, place: str) -> dict[str, str]:
     """Every place in `value` that JSON cannot say, with what is wrong there; the first few if there are many."""
     found: dict[str, str] = {}
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
@@ -165,7 +165,9 @@ def _wrong_arguments(request: JobRequest) -> dict[str, str]:
             "arguments": f"have more than {DEEPEST} levels, or hold themselves; hand them over flatter, or as a text"
         }
     except (TypeError, ValueError):
-        return unsayable(request.arguments, "arguments") or {"arguments": "are nothing that JSON can say"}
+        return unserializable(request.arguments, "arguments") or {
+            "arguments": "are nothing that JSON can say"
+        }
     if size > MOST_BYTES:
         return {
             "arguments": f"are {size:,} bytes as JSON, and a job takes {MOST_BYTES:,} at most;"

@@ -26,11 +26,11 @@ from failwell.jobs.memory.machine import Limits, Probe
 from failwell.jobs.memory.system import SystemProbe
 from failwell.jobs.output import Lines
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.queue.state import Rules
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.snapshot import leave_picture, picture
 from failwell.jobs.store.rows import read_result
 from failwell.jobs.store.sqlite import open_jobs
@@ -101,7 +101,7 @@ class Hosting:
     # -------------------------------------------------------------- beginning and end
 
     async def begin(self) -> None:
-        """Take up what is in the store.
+        """Resume what is in the store.
 
         Raises:
             HostElsewhere: another process runs its jobs. Nothing is left open.
@@ -138,7 +138,7 @@ class Hosting:
         await self._stack.aclose()
 
     def _listen(self, stack: AsyncExitStack) -> None:
-        """Be woken by others who hand in jobs."""
+        """Be woken by others who submit jobs."""
         watch = stack.enter_context(self.store.door())
         loop = asyncio.get_running_loop()
         number = watch.fileno()
@@ -146,7 +146,7 @@ class Hosting:
 
         def woken() -> None:
             watch.drain()
-            self._instances.heed()
+            self._instances.apply_changes()
             queue.look_outside()
 
         if number is not None:
@@ -187,7 +187,7 @@ class Hosting:
 
     # -------------------------------------------------------------- what workers tell
 
-    def _heard(self, station: Station, event: WorkerEvent) -> None:
+    def _heard(self, station: Instance, event: WorkerEvent) -> None:
         if isinstance(event, OutputLine):
             self._keep_line(station, event)
             return
@@ -198,7 +198,7 @@ class Hosting:
         if isinstance(event, Ready | Died):
             self._draw()
 
-    def _keep_line(self, station: Station, event: OutputLine) -> None:
+    def _keep_line(self, station: Instance, event: OutputLine) -> None:
         # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
         only = next(iter(station.entries)) if len(station.entries) == 1 else None
         self._lines.add(event, event.job or only)
@@ -220,7 +220,7 @@ class Hosting:
 
     def _tick(self) -> None:
         # Nobody has to wake us for this: a waking that went astray is made up for here.
-        self._instances.heed()
+        self._instances.apply_changes()
         self.queue.look_outside()
         self._draw()
 
@@ -235,7 +235,7 @@ class Runtime:
         self,
         store: JobStore | str | os.PathLike[str] | None = None,
         *,
-        shelf: Shelf | str | os.PathLike[str] | None = None,
+        registry: CapabilityRegistry | str | os.PathLike[str] | None = None,
         lanes: int = 4,
         policy: Policy | None = None,
         history: int = 100,
@@ -250,7 +250,7 @@ class Runtime:
 
         Args:
             store: Where jobs are kept: a state folder (the user's own by default), or a store.
-            shelf: Where registered capabilities are kept; beside the jobs by default, as
+            registry: Where registered capabilities are kept; beside the jobs by default, as
                 `failwell capabilities add` does it.
             lanes: How many jobs run at a time.
             policy: What is repeated, how often, after which waits.
@@ -263,18 +263,22 @@ class Runtime:
             rules: Everything about the queue at once, instead of `lanes`, `policy` and `history`.
         """
         self._given = store
-        self.shelf = shelf if isinstance(shelf, Shelf) else Shelf(shelf or folder_beside(store))
+        self.registry = (
+            registry
+            if isinstance(registry, CapabilityRegistry)
+            else CapabilityRegistry(registry or folder_beside(store))
+        )
         if rules is None:
             rules = Rules(lanes=lanes, history=history, policy=policy or DEFAULT)
         self._terms = Terms(rules=rules, headroom=headroom, limits=limits, probe=probe, drain=drain)
-        self._instances = Instances(self.shelf, supervision)
+        self._instances = Instances(self.registry, supervision)
         self._hosting: Hosting | None = None
         self._hurry = asyncio.Event()
 
     # -------------------------------------------------------------- beginning and end
 
     async def __aenter__(self) -> Self:
-        """Open the store and take up what is in it.
+        """Open the store and resume what is in it.
 
         Raises:
             HostElsewhere: another process runs the jobs of this store.
@@ -352,7 +356,7 @@ class Runtime:
         Raises:
             CapabilityConfigError: the manifest or the configuration is not valid.
             CapabilityInputError: the id is not one, or is taken.
-            NotHere: this machine is not one that it can run on.
+            UnsupportedPlatform: this machine is not one that it can run on.
         """
         return self._instances.register(what, instance, config, fields)
 
@@ -421,7 +425,7 @@ class Runtime:
         actor: str | None = None,
         control: Mapping[str, Any] = NO_ARGUMENTS,
     ) -> Job:
-        """Hand in a job; it is on record when this returns.
+        """Submit a job; it is on record when this returns.
 
         Args:
             instance: Who is to do it.
@@ -439,7 +443,7 @@ class Runtime:
         Raises:
             CapabilityDisabledError: the instance is switched off.
             CapabilityNotLoadedError: there is no such instance.
-            NotHere: this machine is not one that it can run on.
+            UnsupportedPlatform: this machine is not one that it can run on.
             Fault: the store cannot take it.
         """
         request = JobRequest(
@@ -461,10 +465,10 @@ class Runtime:
         return await self.queue.submit(request, new_job_id())
 
     async def call(self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any) -> Any:
-        """Hand in a job, wait for it, and return its result.
+        """Submit a job, wait for it, and return its result.
 
         If whoever calls is cancelled, as by `asyncio.timeout`, the job is cancelled too, unless somebody else
-        handed it in under the same key. A job that is to outlive its caller is handed in with `submit`.
+        submitted it under the same key. A job that is to outlive its caller is submitted with `submit`.
 
         Raises:
             Fault: the job failed or was cancelled; describing it gives the job's own report.
@@ -525,7 +529,7 @@ class Runtime:
         return self.queue.reorder(job, priority)
 
     async def resubmit(self, job: str) -> Job:
-        """Hand in the same work again, as a new job."""
+        """Submit the same work again, as a new job."""
         from dataclasses import replace
 
         before = self.queue.job(job)
@@ -581,5 +585,5 @@ class Runtime:
         return None if self._hosting is None else self._hosting.book
 
     @property
-    def _stations(self) -> Mapping[str, Station]:
+    def _stations(self) -> Mapping[str, Instance]:
         return self._instances.stations

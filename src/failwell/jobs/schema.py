@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, cast
 
 from failwell.files.suggestions import unknown_word
-from failwell.jobs.faults import mistaken
+from failwell.jobs.faults import invalid_config
 from failwell.jobs.schema_language import (
     Schema,
     Steps,
@@ -43,7 +43,7 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
             (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in named
         ]
     if found:
-        raise mistaken(
+        raise invalid_config(
             f"the configuration of {name!r} is not valid",
             [(place or "config", what) for place, what in found],
             config_class_name=str(schema.get("title") or ""),
@@ -64,7 +64,7 @@ def check_schema(schema: Schema, *, name: str) -> None:
 
 def _refuse(schema: Schema, wrong: Sequence[Wrong], name: str) -> None:
     if wrong:
-        raise mistaken(
+        raise invalid_config(
             f"the configuration schema of {name!r} is not valid",
             [(spelled(("config", *steps)), words) for steps, words in wrong],
             config_class_name=str(schema.get("title") or ""),

@@ -13,7 +13,7 @@ from typing import Any, cast
 from failwell.fault.base import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.store.store import JobStore
 from failwell.journal.event import to_json
@@ -21,7 +21,7 @@ from failwell.journal.event import to_json
 _MOST_WAITING = 50
 
 
-def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, Station]) -> dict[str, Any]:
+def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, Instance]) -> dict[str, Any]:
     """Everything that can be seen now."""
     waiting = queue.waiting(_MOST_WAITING)
     machine = {} if book.machine is None else book.machine.pools()
@@ -70,7 +70,7 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, St
     }
 
 
-def _worker(station: Station, book: Book, stations: Mapping[str, Station]) -> dict[str, Any]:
+def _worker(station: Instance, book: Book, stations: Mapping[str, Instance]) -> dict[str, Any]:
     memory = station.worker.memory()
     held = book.books(stations.values()).held.get(station.instance, {})
     profile = book.profile(station)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from failwell.fault.base import Fault
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job, JobRequest
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class JobClient:
     def __init__(self, folder: Path) -> None:
         from asyncio import get_running_loop
 
-        self._queue = Desk(SqliteJobs(folder), Shelf(folder))
+        self._queue = QueueClient(SqliteJobs(folder), CapabilityRegistry(folder))
         self._loop = get_running_loop()
         self._watch = self._queue.store.window()
         self._watch.__enter__()

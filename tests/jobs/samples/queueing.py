@@ -31,7 +31,7 @@ class Worker:
         return self.config
 
     def until(self, path, value=None, mb=0, disk_mb=0):
-        """Run until a file is there, reporting progress and heeding cancels."""
+        """Run until a file is there, reporting progress and watcher cancels."""
         self._note(value)
         if disk_mb:
             with open(path + ".written", "wb") as file:

@@ -12,7 +12,7 @@ class Stormy:
         time.sleep(config.get("slow", 0))
 
     def execute(self, tag, seconds=0.0, log=None):
-        """Work for so long, heeding cancels."""
+        """Work for so long, watcher cancels."""
         if log:
             with open(log, "a") as file:
                 file.write(f"{tag}\n")

@@ -29,7 +29,7 @@ class Slow:
         return os.getpid()
 
     def until(self, path):
-        """Run until a file is there, heeding cancels."""
+        """Run until a file is there, watcher cancels."""
         open(path + ".began", "a").close()
         while not os.path.exists(path):
             self.check_cancel()

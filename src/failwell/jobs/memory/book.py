@@ -19,9 +19,9 @@ from failwell.jobs.memory.ledger import (
     admit,
     gpu,
 )
-from failwell.jobs.memory.machine import Limits, Machine, Probe
+from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
 from failwell.jobs.memory.system import Written, since, written
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.store.store import Profile
 from failwell.processes.tree import resident_mb
 
@@ -69,19 +69,19 @@ class Lessons:
         """Take what was learned before."""
         self._profiles = {(one.instance, one.config): one for one in profiles}
 
-    def profile(self, station: Station) -> Profile | None:
+    def profile(self, station: Instance) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
         found = self._profiles.get((station.instance, station.config))
         return None if found is None or not found.successes else found
 
-    def peaks(self, station: Station, card: str) -> dict[str, float]:
+    def peaks(self, station: Instance, card: str) -> dict[str, float]:
         """What it will need, by pool; `card` is that of its GPU."""
         found = self.profile(station)
         if found is None:
             return {}
         return {card: found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
 
-    def learn(self, station: Station, peak: Peak, seconds: float, *, well: bool) -> None:
+    def learn(self, station: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
         """Take in what one call needed; from a failed one only that it was tried.
 
         A call that began with another configuration shows nothing of what this one needs, and not much of
@@ -132,13 +132,13 @@ class Book:
         self._headroom = headroom
         self._limits = limits
         self._lessons = Lessons(now)
-        self.machine: Machine | None = None
+        self.machine: MachineMemory | None = None
         self._budgets: dict[str, float] = {}
         """Pool → what jobs may use of it, as of the last look. It hardly ever changes."""
         self._seen = 0.0
         self._ended = 0.0
         """When a job ended last: what was seen before that may be free by now."""
-        self._known: dict[str, Station] = {}
+        self._known: dict[str, Instance] = {}
         """Whose worker lives, as far as anybody was told."""
         self._resident: dict[str, float] = {}
         """Instance → its main memory, by its last pulse or by the last look, whichever came later."""
@@ -181,7 +181,7 @@ class Book:
         self._budgets = {pool: books.budget(pool) for pool in books.pools}
         self._seen = began
 
-    def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[Machine, dict[str, float]]:
+    def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[MachineMemory, dict[str, float]]:
         # An idle worker's pulse is slow: what it has given up by now would still be put down to it.
         return self._probe.read(), {name: sum(map(resident_mb, own)) for name, own in pids.items()}
 
@@ -197,15 +197,15 @@ class Book:
         """Take what was learned before."""
         self._lessons.load(profiles)
 
-    def profile(self, station: Station) -> Profile | None:
+    def profile(self, station: Instance) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
         return self._lessons.profile(station)
 
-    def peaks(self, station: Station) -> dict[str, float]:
+    def peaks(self, station: Instance) -> dict[str, float]:
         """What it will need, by pool."""
         return self._lessons.peaks(station, self.card(station))
 
-    def card(self, station: Station) -> str:
+    def card(self, station: Instance) -> str:
         """The pool of the GPU that its worker uses."""
         return gpu(station.card) if self.machine is None else self.machine.card(station.card)
 
@@ -217,7 +217,7 @@ class Book:
     # -------------------------------------------------------------- admission
 
     def may_start(
-        self, station: Station, everybody: Iterable[Station]
+        self, station: Instance, everybody: Iterable[Instance]
     ) -> Fits | Short | Never | Unknown | None:
         """Whether a job of this instance may start; `None` where a fresh look is needed first."""
         running = self._peaks.get(station.instance)
@@ -241,7 +241,7 @@ class Book:
         """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
         return self._budgets.get(pool)
 
-    def _is_unpromised(self, station: Station, pool: str, much: float) -> bool:
+    def _is_unpromised(self, station: Instance, pool: str, much: float) -> bool:
         """Whether the others that run leave so much of the budget.
 
         Having held it when the last pulse came is not enough: it may have been given up since.
@@ -251,7 +251,7 @@ class Book:
         promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != station.instance)
         return promised + much <= self._budgets.get(pool, 0.0)
 
-    def books(self, everybody: Iterable[Station]) -> Books:
+    def books(self, everybody: Iterable[Instance]) -> Books:
         """Everything that admission and eviction go by."""
         pools = {} if self.machine is None else self.machine.pools()
         return Books(
@@ -262,7 +262,7 @@ class Book:
             limits=self._limits.of(pools),
         )
 
-    def _held(self, station: Station) -> dict[str, float]:
+    def _held(self, station: Instance) -> dict[str, float]:
         memory = station.worker.memory()
         if memory is None:
             return {}
@@ -273,7 +273,7 @@ class Book:
 
     # -------------------------------------------------------------- while it runs
 
-    def reserve(self, station: Station, *, alone: bool) -> None:
+    def reserve(self, station: Instance, *, alone: bool) -> None:
         """A job of this instance starts."""
         needed, running = self.peaks(station), self._peaks.get(station.instance)
         if running is not None:
@@ -295,7 +295,7 @@ class Book:
         if memory is not None:
             peak.ram = memory.rss_mb
 
-    def pulse(self, station: Station) -> None:
+    def pulse(self, station: Instance) -> None:
         """A worker said what it holds."""
         memory = station.worker.memory()
         if memory is not None:
@@ -303,7 +303,7 @@ class Book:
             self._resident[station.instance] = memory.rss_mb
         self._sample(station)
 
-    def _sample(self, station: Station) -> None:
+    def _sample(self, station: Instance) -> None:
         peak = self._peaks.get(station.instance)
         if peak is None:
             return
@@ -313,7 +313,7 @@ class Book:
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 
-    def measured(self, station: Station, ram_mb: float, gpu_mb: float | None) -> None:
+    def measured(self, station: Instance, ram_mb: float, gpu_mb: float | None) -> None:
         """A call is about to be answered, and its process tells the most that it ever held.
 
         A mark that has moved since the call before was set by this one, however short it was; one that
@@ -330,7 +330,7 @@ class Book:
         if marks[1] != before[1]:
             peak.gpu = max(peak.gpu, marks[1])
 
-    def finish(self, station: Station, *, well: bool, seconds: float) -> None:
+    def finish(self, station: Instance, *, well: bool, seconds: float) -> None:
         """A job of this instance ended."""
         self._ended = asyncio.get_running_loop().time()
         peak = self._peaks.get(station.instance)
@@ -344,7 +344,7 @@ class Book:
             self._reserved.pop(station.instance, None)
             self._peaks.pop(station.instance, None)
 
-    def forget(self, station: Station) -> None:
+    def forget(self, station: Instance) -> None:
         """A job that had begun was put back; nothing was learned."""
         if not station.entries:
             self._reserved.pop(station.instance, None)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from failwell.fault.base import Fault
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import HOLLOW, RAM, victims
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.processes.tree import resident_mb
 
 _RELEASE_SECONDS = 10.0
@@ -24,7 +24,7 @@ class Evicted(NamedTuple):
 
 
 async def evict(
-    stations: Mapping[str, Station],
+    stations: Mapping[str, Instance],
     book: Book,
     pool: str,
     target: float | None,
@@ -53,7 +53,7 @@ async def evict(
 
 
 async def _take(
-    station: Station, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
+    station: Instance, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
 ) -> float:
     station.is_being_freed = True
     try:
@@ -69,7 +69,7 @@ async def _take(
         station.is_being_freed = False
 
 
-async def released(station: Station) -> bool:
+async def released(station: Instance) -> bool:
     """Have a worker give up its memory in place; `False` where it cannot, or not within its time."""
     try:
         return await asyncio.wait_for(station.worker.release(), _RELEASE_SECONDS)
@@ -78,7 +78,7 @@ async def released(station: Station) -> bool:
         return False
 
 
-async def _left(station: Station, book: Book, pool: str) -> float:
+async def _left(station: Instance, book: Book, pool: str) -> float:
     """What it still holds, read now and not from its last pulse."""
     memory = station.worker.memory()
     if memory is None:

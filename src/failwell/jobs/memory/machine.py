@@ -9,7 +9,7 @@ from failwell.jobs.memory.ledger import DISK, RAM, Pool, gpu
 
 
 @frozen
-class Machine:
+class MachineMemory:
     """One look at the machine, in megabytes. What could not be seen is left out."""
 
     ram: Pool | None = None
@@ -78,7 +78,7 @@ class Limits:
 class Probe(Protocol):
     """Looks at the machine. Called in a thread of its own, so it may take a moment."""
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         """What there is now. Never raises: what cannot be seen is left out."""
         ...
 

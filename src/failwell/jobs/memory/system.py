@@ -6,7 +6,7 @@ from pathlib import Path
 
 from failwell.jobs.memory.gpu import Gpus
 from failwell.jobs.memory.ledger import Pool
-from failwell.jobs.memory.machine import Machine
+from failwell.jobs.memory.machine import MachineMemory
 
 _MB = 1024.0 * 1024.0
 
@@ -47,10 +47,10 @@ class SystemProbe:
         self._groups = groups
         self._gpus = Gpus()
 
-    def read(self) -> Machine:
+    def read(self) -> MachineMemory:
         """Look once."""
         gpus, processes = self._gpus.read()
-        return Machine(
+        return MachineMemory(
             ram=self._ram(), disk=self._disk(), gpus=gpus, gpu_processes=processes, gpu_ids=self._gpus.ids()
         )
 

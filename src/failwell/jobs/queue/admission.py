@@ -10,9 +10,9 @@ from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import Evicted, evict
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
-from failwell.jobs.queue.state import State
+from failwell.jobs.queue.state import QueueState
 from failwell.report.record import ErrorReport
 from failwell.report.revive import revive
 
@@ -20,7 +20,7 @@ from failwell.report.revive import revive
 class Admission:
     """Takes jobs out of the line when there is room for them."""
 
-    def __init__(self, state: State, record: Record, ends: Ends) -> None:
+    def __init__(self, state: QueueState, record: Record, ends: Ends) -> None:
         self._state = state
         self._record = record
         self._ends = ends
@@ -93,7 +93,7 @@ class Admission:
         self._state.line.leave(entry)
         self._ends.fail(entry, self._state.described(entry, error))
 
-    def _may_start(self, entry: Entry, station: Station, blocked: set[str]) -> str:
+    def _may_start(self, entry: Entry, station: Instance, blocked: set[str]) -> str:
         """`start`, `wait`, or `stop`: nobody behind this one may start either."""
         if self._state.book.profile(station) is None:
             if self._state.running == 0:
@@ -134,7 +134,7 @@ class Admission:
             self._make_room(entry, station, found, is_starving)
         return "wait"
 
-    def _begin(self, entry: Entry, station: Station) -> None:
+    def _begin(self, entry: Entry, station: Instance) -> None:
         self._state.running += 1
         station.entries[entry.id] = entry
         alone = self._state.book.profile(station) is None
@@ -184,7 +184,7 @@ class Admission:
         self._rescan = None
         self.look()
 
-    def _make_room(self, entry: Entry, station: Station, found: ledger.Short, is_starving: bool) -> None:
+    def _make_room(self, entry: Entry, station: Instance, found: ledger.Short, is_starving: bool) -> None:
         now = self._state.loop.time()
         if (
             found.pool in self._evicting

@@ -14,10 +14,10 @@ from failwell.jobs.queue.admission import Admission
 from failwell.jobs.queue.ends import Ends, passed
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Items
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
-from failwell.jobs.queue.retry import Again, Facts, Over, next_step
-from failwell.jobs.queue.state import State
+from failwell.jobs.queue.retry import EndStep, Facts, RetryStep, next_step
+from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import drop, kept_result
 from failwell.jobs.worker.worker import WorkerState
 from failwell.journal.faults import NotRecordable
@@ -31,13 +31,13 @@ FREEING = "freeing"
 class Aftermath:
     """Acts on what the policy decides."""
 
-    def __init__(self, state: State, record: Record, ends: Ends, admission: Admission) -> None:
+    def __init__(self, state: QueueState, record: Record, ends: Ends, admission: Admission) -> None:
         self._state = state
         self._record = record
         self._ends = ends
         self._admission = admission
 
-    def failure(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+    def failure(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
         """An attempt failed: another one, or the end."""
         if self._state.is_stopping and entry.cancelled is None:
             self._ends.put_back(entry, "the queue was stopped while it ran")
@@ -60,18 +60,20 @@ class Aftermath:
         )
         if (station.is_being_freed or station.is_leaving) and entry.cancelled is None:
             # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
-            step: Again | Over = Again(0.0, is_charged=False, why="its worker was stopped")
+            step: RetryStep | EndStep = RetryStep(0.0, is_charged=False, why="its worker was stopped")
         else:
             step = next_step(self._state.rules.policy, report, facts, self._state.jitter())
-        if isinstance(step, Again) and entry.items is None:
+        if isinstance(step, RetryStep) and entry.items is None:
             self._again(entry, station, report, step, now)
-        elif isinstance(step, Again) or not step.was_cancelled:
+        elif isinstance(step, RetryStep) or not step.was_cancelled:
             self._ends.fail(entry, report)
         else:
             entry.error = report
             self._ends.end(entry, JobState.CANCELLED)
 
-    def _again(self, entry: Entry, station: Station, report: ErrorReport, step: Again, now: float) -> None:
+    def _again(
+        self, entry: Entry, station: Instance, report: ErrorReport, step: RetryStep, now: float
+    ) -> None:
         entry.state = JobState.WAITING
         entry.error = report
         if not step.is_charged:
@@ -91,7 +93,7 @@ class Aftermath:
             self._ends.at(entry.due, "due", entry)
         self._state.wake()
 
-    async def _free(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+    async def _free(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
         """Make room for the next attempt, and clean the worker that failed where that is needed."""
         try:
             await self._make_room(entry, station, report)
@@ -107,7 +109,7 @@ class Aftermath:
                 self._state.line.add(entry)
                 self._state.wake()
 
-    async def _make_room(self, entry: Entry, station: Station, report: ErrorReport) -> None:
+    async def _make_room(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
         short = report.resource_shortfall
         pool = self._pool(report, station)
         if self._state.book.budget(pool) is None:
@@ -127,7 +129,7 @@ class Aftermath:
         if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
             await _clean(station)
 
-    def _never(self, entry: Entry, station: Station, report: ErrorReport) -> ErrorReport | None:
+    def _never(self, entry: Entry, station: Instance, report: ErrorReport) -> ErrorReport | None:
         """The report of a job that told to need more than there is for all jobs together."""
         short = report.resource_shortfall
         if short is None:
@@ -138,7 +140,7 @@ class Aftermath:
             return None
         return self._admission.never(entry, ledger.Never(pool, short.needed, budget), report)
 
-    def _pool(self, report: ErrorReport, station: Station) -> str:
+    def _pool(self, report: ErrorReport, station: Instance) -> str:
         short = report.resource_shortfall
         name = short.resource if short is not None else report.kind
         if name in ("gpu_vram_mb", "resource.gpu_memory"):
@@ -146,7 +148,7 @@ class Aftermath:
         return ledger.DISK if name in ("disk_mb", "resource.disk") else ledger.RAM
 
 
-async def _clean(station: Station) -> None:
+async def _clean(station: Instance) -> None:
     """Give the worker that failed its memory back. Nothing is started in it meanwhile: it may be ended."""
     station.is_being_freed = True
     try:
@@ -163,13 +165,13 @@ HOOK_SECONDS = 10.0
 class Attempts:
     """Runs jobs."""
 
-    def __init__(self, state: State, record: Record, ends: Ends, after: Aftermath) -> None:
+    def __init__(self, state: QueueState, record: Record, ends: Ends, after: Aftermath) -> None:
         self._state = state
         self._record = record
         self._ends = ends
         self._after = after
 
-    def launch(self, entry: Entry, station: Station) -> None:
+    def launch(self, entry: Entry, station: Instance) -> None:
         """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
         began = self._state.loop.time()
         request = entry.request
@@ -193,7 +195,7 @@ class Attempts:
                 return
         entry.task = self._state.spawn(self._run(entry, station, began))
 
-    async def _run(self, entry: Entry, station: Station, began: float) -> None:
+    async def _run(self, entry: Entry, station: Instance, began: float) -> None:
         value, error = None, None
         try:
             if entry.cancelled is not None:
@@ -215,7 +217,7 @@ class Attempts:
         entry.task = None
         self._answered(entry, station, began, value, error)
 
-    async def _start_in_time(self, entry: Entry, station: Station) -> None:
+    async def _start_in_time(self, entry: Entry, station: Instance) -> None:
         """Wait for the worker no longer than the job may. Its start goes on for whoever comes next."""
         while station.worker.state is not WorkerState.READY:
             bound = asyncio.timeout(self._left(entry))
@@ -227,7 +229,7 @@ class Attempts:
                     raise
                 raise passed(entry) from None
 
-    async def _call(self, entry: Entry, station: Station) -> Any:
+    async def _call(self, entry: Entry, station: Instance) -> Any:
         """Have the work done; what comes back is its result, or the number of items of a stream."""
         request = entry.request
         limit = self._limit(entry)
@@ -247,7 +249,7 @@ class Attempts:
                 entry.phase = phase
                 self._record.say(entry, "cancel_phase", {"phase": phase.value})
 
-    def _put_back(self, entry: Entry, station: Station, began: float) -> None:
+    def _put_back(self, entry: Entry, station: Instance, began: float) -> None:
         """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
         entry.is_called = False
         entry.task = None
@@ -257,7 +259,7 @@ class Attempts:
             self._state.line.add(entry)
 
     def _answered(
-        self, entry: Entry, station: Station, began: float, value: Any, error: BaseException | None
+        self, entry: Entry, station: Instance, began: float, value: Any, error: BaseException | None
     ) -> None:
         """A call came back."""
         if (
@@ -293,7 +295,7 @@ class Attempts:
             self._end_badly(entry, station, began, report)
 
     async def _end_after_a_look(
-        self, entry: Entry, station: Station, began: float, value: Any, result: str
+        self, entry: Entry, station: Instance, began: float, value: Any, result: str
     ) -> None:
         try:
             await self._state.book.look()
@@ -306,12 +308,12 @@ class Attempts:
                 self._tell_phases(entry)
                 self._end_badly(entry, station, began, self._state.described(entry, _stopped(entry)))
 
-    def _end_well(self, entry: Entry, station: Station, began: float, result: str) -> None:
+    def _end_well(self, entry: Entry, station: Instance, began: float, result: str) -> None:
         self._ended(entry, station, began, well=True)
         entry.result = result
         self._ends.end(entry, JobState.COMPLETED)
 
-    def _end_badly(self, entry: Entry, station: Station, began: float, report: ErrorReport) -> None:
+    def _end_badly(self, entry: Entry, station: Instance, began: float, report: ErrorReport) -> None:
         self._ended(entry, station, began, well=False)
         self._after.failure(entry, station, report)
 
@@ -335,7 +337,7 @@ class Attempts:
             raise passed(entry)
         return left
 
-    async def _hand_over(self, entry: Entry, taker: Items, station: Station, limit: float | None) -> int:
+    async def _hand_over(self, entry: Entry, taker: Items, station: Instance, limit: float | None) -> int:
         """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
         action = "execute_stream" if entry.request.action == "execute" else entry.request.action
         end = None if limit is None else self._state.loop.time() + limit
@@ -352,7 +354,7 @@ class Attempts:
             raise CapabilityTimeoutError(station.manifest.name, limit)
         return count
 
-    def _ended(self, entry: Entry, station: Station, began: float, *, well: bool) -> None:
+    def _ended(self, entry: Entry, station: Instance, began: float, *, well: bool) -> None:
         """An attempt is over, one way or the other."""
         self._state.leave(entry, station)
         self._state.book.finish(station, well=well, seconds=self._state.loop.time() - began)
@@ -360,7 +362,7 @@ class Attempts:
             station.hook_is_due = False
             self._state.spawn(self.fire_hook(station, on=False))
 
-    async def fire_hook(self, station: Station, *, on: bool) -> None:
+    async def fire_hook(self, station: Instance, *, on: bool) -> None:
         """Tell the capability that it was switched on or off. Its hook failing changes nothing about that."""
         try:
             async with asyncio.timeout(HOOK_SECONDS):
@@ -372,10 +374,10 @@ class Attempts:
             # It keeps one of the worker's lanes for as long as the process lives.
             await self._end_hung(station)
 
-    def _hook_failed(self, station: Station, kind: str) -> None:
+    def _hook_failed(self, station: Instance, kind: str) -> None:
         self._record.tell_of_worker("worker:hook_failed", {"instance": station.instance, "kind": kind})
 
-    async def _end_hung(self, station: Station) -> None:
+    async def _end_hung(self, station: Instance) -> None:
         was, station.is_being_freed = station.is_being_freed, True
         try:
             await station.worker.stop()

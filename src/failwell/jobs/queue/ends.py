@@ -8,7 +8,7 @@ from failwell.jobs.faults import DeadlinePassed
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.record import Record
-from failwell.jobs.queue.state import State
+from failwell.jobs.queue.state import QueueState
 from failwell.report.record import ErrorReport
 
 _FEW = 64
@@ -18,7 +18,7 @@ _EARLY = 0.001
 class Ends:
     """Brings jobs to their ends."""
 
-    def __init__(self, state: State, record: Record) -> None:
+    def __init__(self, state: QueueState, record: Record) -> None:
         self._state = state
         self._record = record
         self._timers: list[tuple[float, int, str, Entry]] = []

@@ -91,7 +91,7 @@ class Entry:
         self.accepted: Future[Entry] | None = None
         self.waiters: set[Future[Entry]] = set()
         self.wanted = 0
-        """How many there are who handed it in and have not taken that back."""
+        """How many there are who submitted it and have not taken that back."""
         self.task: Task[None] | None = None
         self.canceller: Task[Any] | None = None
         self.items: Items | None = None

@@ -11,7 +11,7 @@ from failwell.jobs.schema import config_hash
 from failwell.jobs.worker.worker import Worker
 
 
-class Station:
+class Instance:
     """Where the jobs of one instance are done."""
 
     def __init__(

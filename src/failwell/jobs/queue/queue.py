@@ -25,15 +25,15 @@ from failwell.jobs.faults import (
 )
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.book import Book
-from failwell.jobs.platform import check_here
+from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.admission import Admission
 from failwell.jobs.queue.attempts import FREEING, Aftermath, Attempts
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
-from failwell.jobs.queue.state import Rules, State
+from failwell.jobs.queue.state import QueueState, Rules
 from failwell.jobs.request import check_request, is_priority
 from failwell.jobs.store.store import JobStore
 from failwell.jobs.worker.worker import (
@@ -50,16 +50,16 @@ from failwell.journal.event import Event
 from failwell.runtime.clock import random_jitter
 
 
-class Hearing:
+class WorkerListener:
     """Listens to all workers of a queue."""
 
-    def __init__(self, state: State, record: Record, hub: Hub, admission: Admission) -> None:
+    def __init__(self, state: QueueState, record: Record, hub: Hub, admission: Admission) -> None:
         self._state = state
         self._record = record
         self._hub = hub
         self._admission = admission
 
-    def heard(self, station: Station, event: WorkerEvent) -> None:
+    def heard(self, station: Instance, event: WorkerEvent) -> None:
         """A worker told something."""
         if isinstance(event, Pulse):
             self._beat(station)
@@ -102,7 +102,7 @@ class Hearing:
                 {"instance": event.instance, "deaths": event.deaths, "seconds": event.seconds},
             )
 
-    def _beat(self, station: Station) -> None:
+    def _beat(self, station: Instance) -> None:
         self._state.book.pulse(station)
         if station.entries and (station.uses_gpu or self._state.alone is not None):
             self._admission.look()
@@ -112,27 +112,27 @@ MOST_LOSSES = 5
 """How often the host may die under a job before the job is suspected of killing it."""
 
 
-class Outside:
-    """Takes up what is in the store and not yet in the queue."""
+class OutsideJobs:
+    """Resumes what is in the store and not yet in the queue."""
 
-    def __init__(self, state: State, record: Record, ends: Ends, cancel: Callable[[str], bool]) -> None:
+    def __init__(self, state: QueueState, record: Record, ends: Ends, cancel: Callable[[str], bool]) -> None:
         self._state = state
         self._record = record
         self._ends = ends
         self._cancel = cancel
         self.is_closed = False
-        """Whether nothing is taken up any more."""
+        """Whether nothing is resumed any more."""
 
     def recover(self) -> None:
-        """Take up what an earlier host left: what waits goes on waiting, what was running is begun anew."""
+        """Resume what an earlier host left: what waits goes on waiting, what was running is begun anew."""
         # Whatever is older and has not ended is read here, and need not be looked for again.
         self._state.newest = self._state.store.last_key()
         for job in self._state.store.unfinished():
             self._state.newest = max(self._state.newest, job.key or 0)
-            self._take_up(Entry.of(job, self._state.number()), began=job.state is JobState.RUNNING)
+            self._resume(Entry.of(job, self._state.number()), began=job.state is JobState.RUNNING)
         self._state.wake()
 
-    def _take_up(self, entry: Entry, *, began: bool) -> None:
+    def _resume(self, entry: Entry, *, began: bool) -> None:
         entry.since = self._state.since(entry.submitted)
         self._state.live[entry.id] = entry
         if entry.request.key is not None:
@@ -169,7 +169,7 @@ class Outside:
             self._state.line.add(entry)
 
     def look(self) -> None:
-        """Somebody else may have handed in jobs, or wants some cancelled."""
+        """Somebody else may have submitted jobs, or wants some cancelled."""
         if self.is_closed:
             return
         try:
@@ -181,7 +181,7 @@ class Outside:
         for job in jobs:
             self._state.newest = max(self._state.newest, job.key or 0)
             if job.id not in self._state.live:
-                self._take_up(Entry.of(job, self._state.number()), began=False)
+                self._resume(Entry.of(job, self._state.number()), began=False)
         for wish in wishes:
             if wish.wish == "cancel":
                 self._cancel(wish.job)
@@ -195,7 +195,7 @@ class Intake:
 
     def __init__(
         self,
-        state: State,
+        state: QueueState,
         record: Record,
         ends: Ends,
         cancel: Callable[[str], bool],
@@ -262,7 +262,7 @@ class Intake:
             raise CapabilityNotLoadedError(request.instance)
         if not station.is_enabled:
             raise CapabilityDisabledError(request.instance)
-        check_here(station.manifest)
+        check_platform(station.manifest)
         before = None if request.key is None else self._before(request, request.key)
         if before is not None:
             before.wanted += 1
@@ -282,7 +282,7 @@ class Intake:
         return entry
 
     def _before(self, request: JobRequest, key: str) -> Entry | None:
-        """The job that was handed in under this key before."""
+        """The job that was submitted under this key before."""
         before = self._state.once.get(key)
         if before is not None:
             check_same(before.id, before.request, request)
@@ -292,7 +292,7 @@ class Intake:
 
 
 _PAUSE = 0.02
-"""Seconds between two looks for a job that cannot be taken up yet."""
+"""Seconds between two looks for a job that cannot be resumed yet."""
 
 
 class Queue:
@@ -303,14 +303,14 @@ class Queue:
         store: JobStore,
         book: Book,
         rules: Rules,
-        stations: Mapping[str, Station],
+        stations: Mapping[str, Instance],
         *,
-        finder: Callable[[str], Station | None],
+        finder: Callable[[str], Instance | None],
         now: Callable[[], float] = time,
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
         """Make it; `finder` finds the station of an instance that was not used before."""
-        self._state = State(store, book, rules, stations, finder, now, jitter, self._turn)
+        self._state = QueueState(store, book, rules, stations, finder, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )
@@ -319,9 +319,9 @@ class Queue:
         self._admission = Admission(self._state, self._record, self._ends)
         after = Aftermath(self._state, self._record, self._ends, self._admission)
         self._attempts = Attempts(self._state, self._record, self._ends, after)
-        self._outside = Outside(self._state, self._record, self._ends, self.cancel)
+        self._outside = OutsideJobs(self._state, self._record, self._ends, self.cancel)
         self._intake = Intake(self._state, self._record, self._ends, self.cancel, self.over)
-        self._hearing = Hearing(self._state, self._record, self.hub, self._admission)
+        self._hearing = WorkerListener(self._state, self._record, self.hub, self._admission)
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -343,11 +343,11 @@ class Queue:
     # -------------------------------------------------------------- taking in
 
     def recover(self) -> None:
-        """Take up what an earlier host left; see `failwell.jobs.queue.queue`."""
+        """Resume what an earlier host left; see `failwell.jobs.queue.queue`."""
         self._outside.recover()
 
     def look_outside(self) -> None:
-        """Somebody else may have handed in jobs, or wants some cancelled."""
+        """Somebody else may have submitted jobs, or wants some cancelled."""
         self._outside.look()
 
     async def submit(self, request: JobRequest, job: str, items: Items | None = None) -> Job:
@@ -373,13 +373,13 @@ class Queue:
         """
         entry = self._state.live.get(job)
         if entry is None:
-            entry = await self._taken_up(job)
+            entry = await self._resumed(job)
             if entry is None:
                 return self.job(job)
         return (await self.over(entry)).job()
 
-    async def _taken_up(self, job: str) -> Entry | None:
-        """A job that another process handed in a moment ago; `None` where it is over."""
+    async def _resumed(self, job: str) -> Entry | None:
+        """A job that another process submitted a moment ago; `None` where it is over."""
         while not (kept := self.job(job)).state.is_final:
             if self._is_over:
                 raise QueueStopped(job=job, was=kept.state.value)
@@ -463,7 +463,7 @@ class Queue:
         self._state.is_paused = on
         self._state.wake()
 
-    def heard(self, station: Station, event: WorkerEvent) -> None:
+    def heard(self, station: Instance, event: WorkerEvent) -> None:
         """A worker told something."""
         self._hearing.heard(station, event)
 
@@ -530,7 +530,7 @@ class Queue:
         """Why the store does not take anything, if so."""
         return self._record.trouble
 
-    def station(self, instance: str) -> Station | None:
+    def station(self, instance: str) -> Instance | None:
         """Where the jobs of an instance are done, if it is known here."""
         return self._state.station(instance)
 
@@ -538,7 +538,7 @@ class Queue:
         """Do something beside; it ends with the queue at the latest."""
         self._state.spawn(work)
 
-    async def fire_hook(self, station: Station, *, on: bool) -> None:
+    async def fire_hook(self, station: Instance, *, on: bool) -> None:
         """Tell a capability that it was switched on or off."""
         await self._attempts.fire_hook(station, on=on)
 

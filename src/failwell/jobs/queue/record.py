@@ -13,7 +13,7 @@ from failwell.jobs.faults import UnknownJob, check_same
 from failwell.jobs.job import JobRequest, JobState
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Hub
-from failwell.jobs.queue.state import State
+from failwell.jobs.queue.state import QueueState
 from failwell.journal.event import Event
 from failwell.report.describe import describe
 from failwell.report.revive import translate
@@ -25,7 +25,7 @@ _PAUSE = 0.02
 class Record:
     """What has changed since the last commit."""
 
-    def __init__(self, state: State, hub: Hub, look_outside: Callable[[], None]) -> None:
+    def __init__(self, state: QueueState, hub: Hub, look_outside: Callable[[], None]) -> None:
         self._state = state
         self.hub = hub
         self._look_outside = look_outside
@@ -112,7 +112,7 @@ class Record:
             self._look_outside()
 
     def _merge(self, entry: Entry, twin: str) -> None:
-        """Another process handed in the same thing a moment before."""
+        """Another process submitted the same thing a moment before."""
         self._state.live.pop(entry.id, None)
         self._state.line.leave(entry)
         entry.state = JobState.CANCELLED
@@ -126,7 +126,7 @@ class Record:
             entry.accepted.set_exception(fault)
 
     def known(self, job: str, asked: JobRequest) -> Entry:
-        """The job that was handed in before under the key of `asked`, by whomever.
+        """The job that was submitted before under the key of `asked`, by whomever.
 
         Raises:
             KeyTaken: it is something else that was asked for then.

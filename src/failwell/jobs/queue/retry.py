@@ -26,7 +26,7 @@ DEFAULT = Policy(
 )
 
 
-class Again(NamedTuple):
+class RetryStep(NamedTuple):
     """Another attempt, `after` seconds from now."""
 
     after: float
@@ -37,7 +37,7 @@ class Again(NamedTuple):
     is_parked: bool = False
 
 
-class Over(NamedTuple):
+class EndStep(NamedTuple):
     """No further attempt."""
 
     was_cancelled: bool
@@ -57,15 +57,15 @@ class Facts(NamedTuple):
     idempotent: bool | None = None
 
 
-def next_step(policy: Policy, report: ErrorReport, facts: Facts, jitter: float) -> Again | Over:
+def next_step(policy: Policy, report: ErrorReport, facts: Facts, jitter: float) -> RetryStep | EndStep:
     """What to do about `report`."""
     if facts.was_cancelled or report.category is Category.CANCELLED:
-        return Over(was_cancelled=True, why="it was cancelled")
+        return EndStep(was_cancelled=True, why="it was cancelled")
     innocent = report.details.get("reason")
     if innocent in ("replaced", "stopped", "quarantined") and facts.attempt - facts.charged < MOST_UNCHARGED:
         # Somebody else's end; the job is not to blame, and loses nothing by it.
         wait = 0.0 if report.not_before is None else report.not_before.after
-        return _in_time(Again(wait, is_charged=False, why=f"its worker was {innocent}"), facts)
+        return _in_time(RetryStep(wait, is_charged=False, why=f"its worker was {innocent}"), facts)
     asked = policy if facts.most is None else _limited(policy, facts.most)
     decision = decide(
         asked,
@@ -74,17 +74,17 @@ def next_step(policy: Policy, report: ErrorReport, facts: Facts, jitter: float) 
         jitter,
     )
     if isinstance(decision, Retry):
-        return _in_time(Again(decision.after, is_charged=True, why=decision.why), facts)
+        return _in_time(RetryStep(decision.after, is_charged=True, why=decision.why), facts)
     if isinstance(decision, Park):
-        return _in_time(Again(decision.after, is_charged=False, why=decision.why, is_parked=True), facts)
+        return _in_time(RetryStep(decision.after, is_charged=False, why=decision.why, is_parked=True), facts)
     if isinstance(decision, Evict):
-        return _in_time(Again(0.0, is_charged=True, why=decision.why, frees=True), facts)
-    return Over(was_cancelled=False, why=decision.why)
+        return _in_time(RetryStep(0.0, is_charged=True, why=decision.why, frees=True), facts)
+    return EndStep(was_cancelled=False, why=decision.why)
 
 
-def _in_time(step: Again, facts: Facts) -> Again | Over:
+def _in_time(step: RetryStep, facts: Facts) -> RetryStep | EndStep:
     if facts.left is not None and step.after >= facts.left:
-        return Over(was_cancelled=False, why="the next attempt would come after its deadline")
+        return EndStep(was_cancelled=False, why="the next attempt would come after its deadline")
     return step
 
 

@@ -10,7 +10,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.memory.book import Book
 from failwell.jobs.queue.entry import Entry
-from failwell.jobs.queue.instance import Station
+from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.line import Line, Recent
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.store.store import JobStore
@@ -47,7 +47,7 @@ _PAUSE = 1.0
 """Seconds between two searches for an instance that is not known."""
 
 
-class State:
+class QueueState:
     """Belongs to the event loop's thread, as everything about a queue does."""
 
     def __init__(
@@ -55,8 +55,8 @@ class State:
         store: JobStore,
         book: Book,
         rules: Rules,
-        stations: Mapping[str, Station],
-        finder: Callable[[str], Station | None],
+        stations: Mapping[str, Instance],
+        finder: Callable[[str], Instance | None],
         now: Callable[[], float],
         jitter: Callable[[], float],
         turn: Callable[[], None],
@@ -98,7 +98,7 @@ class State:
         return self._began + self.loop.time()
 
     def since(self, submitted: float) -> float:
-        """When a job was handed in, by the steady clock."""
+        """When a job was submitted, by the steady clock."""
         shift = self.steady() - self.now()
         if abs(shift - self._shift) > _STEP:
             self._shift = shift
@@ -127,7 +127,7 @@ class State:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def station(self, instance: str) -> Station | None:
+    def station(self, instance: str) -> Instance | None:
         """Where the jobs of an instance are done, if it is known here.
 
         Raises:
@@ -138,7 +138,7 @@ class State:
             self._missed.pop(instance, None)
         return found
 
-    def station_in_line(self, instance: str) -> Station | Fault | None:
+    def station_in_line(self, instance: str) -> Instance | Fault | None:
         """The same for a job that waits: why it is of no use comes back, and it is not searched for again at once."""
         found = self.stations.get(instance)
         if found is not None:
@@ -156,7 +156,7 @@ class State:
             self._missed[instance] = self.loop.time(), why
         return found or why
 
-    def leave(self, entry: Entry, station: Station) -> None:
+    def leave(self, entry: Entry, station: Instance) -> None:
         """A job runs no more."""
         self.running -= 1
         station.leave(entry)

@@ -70,7 +70,7 @@ class Forgotten:
     files_left: tuple[str, ...] = ()
     """Those that could not be deleted."""
     needed: tuple[str, ...] = ()
-    """Jobs that stay because they belong to a run that is not over; taken up again, it asks for them."""
+    """Jobs that stay because they belong to a run that is not over; resumed again, it asks for them."""
 
 
 class JobStore(Protocol):
@@ -98,7 +98,7 @@ class JobStore(Protocol):
         ...
 
     def last_key(self) -> int:
-        """The key of the job that was handed in last; 0 before the first."""
+        """The key of the job that was submitted last; 0 before the first."""
         ...
 
     def find(self, job: str) -> Job | None:

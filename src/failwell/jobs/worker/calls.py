@@ -19,7 +19,7 @@ from failwell.report.record import Scene
 Wish = Literal["cancel", "timeout", "stop"]
 
 
-class Flight:
+class PendingCall:
     """What the host knows of a call in a worker."""
 
     __slots__ = ("answer", "failed", "items", "job", "seconds", "timer", "told", "wake", "wish")
@@ -84,7 +84,7 @@ class Calls:
         self._scene = scene
         self._grace = cancel_grace
         self._reader = Reader(scene, policy, folder)
-        self._flights: dict[str, Flight] = {}
+        self._flights: dict[str, PendingCall] = {}
         self._process: WorkerProcess | None = None
         self._sequence = 0
         self.finished = 0
@@ -98,7 +98,7 @@ class Calls:
         """The jobs that are running; calls of the worker's own life are not among them."""
         return tuple(job for job in self._flights if not job.startswith("#"))
 
-    def running(self, job: str) -> Flight | None:
+    def running(self, job: str) -> PendingCall | None:
         """The call of `job`, unless it has been answered."""
         flight = self._flights.get(job)
         return None if flight is None or flight.answer.done() else flight
@@ -169,7 +169,7 @@ class Calls:
 
     def _take_off(
         self, job: str, order: Mapping[str, Any], timeout: float | None, *, streams: bool = False
-    ) -> Flight:
+    ) -> PendingCall:
         if job in self._flights:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
         piece = encode({"type": "call", "job": job, **order})
@@ -178,7 +178,7 @@ class Calls:
             # It went between being ready and being called; whatever ended it was not this call.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
         loop = asyncio.get_running_loop()
-        flight = self._flights[job] = Flight(job, loop.create_future(), streams=streams)
+        flight = self._flights[job] = PendingCall(job, loop.create_future(), streams=streams)
         if timeout is not None:
             flight.seconds = timeout
             flight.timer = loop.call_later(timeout, self.ask_to_stop, flight, "timeout")
@@ -187,7 +187,7 @@ class Calls:
 
     # -------------------------------------------------------------- stopping
 
-    def ask_to_stop(self, flight: Flight, wish: Wish) -> None:
+    def ask_to_stop(self, flight: PendingCall, wish: Wish) -> None:
         """Ask one call to stop, and end the process if it has not within the grace."""
         if flight.answer.done() or flight.wish in ("cancel", "timeout"):
             return
@@ -205,11 +205,11 @@ class Calls:
                 flight.wish = "stop"
                 self.say({"type": "cancel", "job": flight.job})
 
-    def _force(self, flight: Flight, process: WorkerProcess | None) -> None:
+    def _force(self, flight: PendingCall, process: WorkerProcess | None) -> None:
         if not flight.answer.done() and process is not None and process is self._process:
             process.kill("replaced")
 
-    def _abandon(self, flight: Flight) -> None:
+    def _abandon(self, flight: PendingCall) -> None:
         """Nobody waits for this call any more; it is stopped like one that was cancelled."""
         if flight.answer.cancelled():
             # Whoever went away took the future along; the worker still owes an answer.
@@ -256,7 +256,7 @@ class Calls:
         for flight in flights:
             self._settle(flight, error=self._stopped(flight) or why())
 
-    def _settle(self, flight: Flight, value: Any = None, error: BaseException | None = None) -> None:
+    def _settle(self, flight: PendingCall, value: Any = None, error: BaseException | None = None) -> None:
         try:
             flight.settle(value, error)
         except Exception:  # noqa: BLE001  (one caller's trouble with its answer must not keep the others from theirs)
@@ -265,7 +265,7 @@ class Calls:
     def _ended_with(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
-    def _stopped(self, flight: Flight) -> CapabilityError | None:
+    def _stopped(self, flight: PendingCall) -> CapabilityError | None:
         """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
         if flight.failed is not None:
             return flight.failed

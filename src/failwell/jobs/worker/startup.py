@@ -16,7 +16,7 @@ from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import UserAction
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.platform import check_here
+from failwell.jobs.platform import check_platform
 from failwell.jobs.schema import config_hash
 from failwell.jobs.worker.answer import raisable, read_report
 from failwell.jobs.worker.death import failed_start
@@ -71,7 +71,7 @@ class Startup:
     async def spawn(self, env: Mapping[str, str]) -> None:
         """Start the interpreter and wait for its greeting."""
         name, python = self._manifest.name, self._manifest.python
-        check_here(self._manifest)
+        check_platform(self._manifest)
         try:
             await self._process.start([python, BOOT], env, self._manifest.directory)
         except OSError as error:

@@ -11,7 +11,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
 
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
@@ -56,12 +56,12 @@ def add_instance(parser: ArgumentParser) -> None:
 
 
 @contextmanager
-def registry(args: Namespace) -> "Generator[Shelf]":
+def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
     """The registered capabilities; the process that runs jobs is told of changes."""
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
     from failwell.journal.folder import state_folder
 
-    shelf = Shelf(state_folder(args.store))
+    shelf = CapabilityRegistry(state_folder(args.store))
     before = shelf.stamp()
     try:
         yield shelf
@@ -80,7 +80,7 @@ def run_remove(args: Namespace) -> int:
     return _done(args, f"`{args.name}` is no longer registered", {"id": args.name, "removed": args.name})
 
 
-def check_known(shelf: "Shelf", name: str) -> None:
+def check_known(shelf: "CapabilityRegistry", name: str) -> None:
     """Refuse a name that is not registered."""
     if name not in shelf.names():
         raise usage_error(
@@ -97,15 +97,15 @@ def run_add(args: Namespace) -> int:
         return _add(shelf, args)
 
 
-def _add(shelf: "Shelf", args: Namespace) -> int:
-    from failwell.jobs.platform import here
+def _add(shelf: "CapabilityRegistry", args: Namespace) -> int:
+    from failwell.jobs.platform import this_machine
 
     made = shelf.add(args.name, replace=args.force)
     unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
     words = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
     if unset:
         words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capabilities secret {made.name} {unset[0]}`"
-    missing = here().missing(made.resources)
+    missing = this_machine().missing(made.resources)
     words += "".join(f"\nwarning: it cannot run here: {one}" for one in missing)
     return _done(
         args, words, {"id": made.name, "added": made.name, "secrets_unset": unset, "missing_here": missing}
@@ -124,7 +124,7 @@ def run_disable(args: Namespace) -> int:
         return _switch(shelf, args)
 
 
-def _switch(shelf: "Shelf", args: Namespace) -> int:
+def _switch(shelf: "CapabilityRegistry", args: Namespace) -> int:
     check_known(shelf, args.name)
     instance = args.instance or args.name
     on = args.action == "enable"
@@ -159,7 +159,7 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def _rows(shelf: "Shelf", name: str) -> list[dict[str, Any]]:
+def _rows(shelf: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
     """The instance that is called like the capability, and every other that something is kept for."""
     about = _about(shelf, name)
     return [
@@ -168,9 +168,9 @@ def _rows(shelf: "Shelf", name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _about(shelf: "Shelf", name: str) -> dict[str, Any]:
+def _about(shelf: "CapabilityRegistry", name: str) -> dict[str, Any]:
     from failwell.fault.capability import CapabilityConfigError
-    from failwell.jobs.platform import here
+    from failwell.jobs.platform import this_machine
 
     try:
         made = shelf.manifest(name)
@@ -185,7 +185,7 @@ def _about(shelf: "Shelf", name: str) -> dict[str, Any]:
         "gpu": made.resources.gpu,
         "accelerators": list(made.resources.accelerators),
         "platforms": list(made.resources.platforms),
-        "missing_here": here().missing(made.resources),
+        "missing_here": this_machine().missing(made.resources),
         "concurrency": made.concurrency,
         "secrets": {one.name: one.name in shelf.secret_names(name) for one in made.env if one.secret},
     }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.fault.facts import UserAction
     from failwell.jobs.manifest import Manifest
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
 
 
 def add_check_options(parser: ArgumentParser) -> None:
@@ -36,18 +36,18 @@ def run_check(args: Namespace) -> int:
         return _check(shelf, args)
 
 
-def _check(shelf: "Shelf", args: Namespace) -> int:
+def _check(shelf: "CapabilityRegistry", args: Namespace) -> int:
     """Load it in its own environment and say what it is; whatever is wrong is raised."""
     import asyncio
 
     from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.config import settle
-    from failwell.jobs.platform import check_here, here
+    from failwell.jobs.platform import check_platform, this_machine
     from failwell.jobs.schema_language import left_out
     from failwell.jobs.worker.startup import drift, look
 
     manifest = _manifest(shelf, args.name)
-    check_here(manifest)
+    check_platform(manifest)
     about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
     given = {**shelf.config(manifest.name), **dict(pair(one) for one in args.values)}
@@ -68,7 +68,7 @@ def _check(shelf: "Shelf", args: Namespace) -> int:
         "config": config,
         "warnings": [
             *drift(manifest, about),
-            *here().unseen(manifest.resources),
+            *this_machine().unseen(manifest.resources),
             *([left_out(manifest.name, dropped)] if dropped else []),
         ],
     }
@@ -102,7 +102,7 @@ def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserA
     )
 
 
-def _manifest(shelf: "Shelf", name: str) -> "Manifest":
+def _manifest(shelf: "CapabilityRegistry", name: str) -> "Manifest":
     from failwell.jobs.manifest_file import read_manifest
 
     if name in shelf.names():

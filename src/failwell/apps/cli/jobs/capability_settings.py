@@ -13,7 +13,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
 
 
 def add_config_options(parser: ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run_config(args: Namespace) -> int:
         return _config(shelf, args)
 
 
-def _config(shelf: "Shelf", args: Namespace) -> int:
+def _config(shelf: "CapabilityRegistry", args: Namespace) -> int:
     """Show the configuration of an instance, or change it and show what it is then."""
     instance = args.instance or args.name
     held = shelf.config(instance)
@@ -88,7 +88,9 @@ def pair(written: str) -> tuple[str, Any]:
         return key, value
 
 
-def _checked(shelf: "Shelf", name: str, held: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _checked(
+    shelf: "CapabilityRegistry", name: str, held: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
     import asyncio
     import os
@@ -124,7 +126,7 @@ def run_secret(args: Namespace) -> int:
         return _secret(shelf, args)
 
 
-def _secret(shelf: "Shelf", args: Namespace) -> int:
+def _secret(shelf: "CapabilityRegistry", args: Namespace) -> int:
     """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
     if len(args.values) > 1 or any("=" in one for one in args.values):
         # A value on the command line would stand in the shell's history and in every list of processes.

@@ -23,7 +23,7 @@ from failwell.apps.cli.records import (
 )
 
 if TYPE_CHECKING:
-    from failwell.jobs.client import Desk
+    from failwell.jobs.client import QueueClient
     from failwell.jobs.job import Job
     from failwell.jobs.store.store import Forgotten
 
@@ -32,7 +32,7 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 @contextmanager
-def job_queue(args: Namespace, *, create: bool = False) -> "Generator[Desk | None]":
+def job_queue(args: Namespace, *, create: bool = False) -> "Generator[QueueClient | None]":
     """The queue of the store; `None` where there is none and `create` is not set."""
     from failwell.journal.folder import JOURNAL
 
@@ -40,18 +40,18 @@ def job_queue(args: Namespace, *, create: bool = False) -> "Generator[Desk | Non
     if not create and not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.jobs.client import Desk
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.client import QueueClient
+    from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.sqlite import SqliteJobs
 
     store = SqliteJobs(folder)
     try:
-        yield Desk(store, Shelf(folder))
+        yield QueueClient(store, CapabilityRegistry(folder))
     finally:
         store.close()
 
 
-def find_job(queue: "Desk | None", name: str) -> "Job":
+def find_job(queue: "QueueClient | None", name: str) -> "Job":
     """The job that `name` means: its id, the only id that begins with it, or `last`.
 
     Raises:
@@ -91,7 +91,7 @@ def run_list(args: Namespace) -> int:
             found = queue.store.jobs(
                 states=args.status, instance=args.instance, limit=args.limit, results=False
             )
-            objects = [summary(job, queue.shelf) for job in found] if args.format == "json" else []
+            objects = [summary(job, queue.registry) for job in found] if args.format == "json" else []
     empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
     print_table(args, COLUMNS, [row(job) for job in found], objects, empty)
     return Exit.DONE

@@ -10,7 +10,7 @@ from failwell.apps.cli.times import clock, iso, lasted
 
 if TYPE_CHECKING:
     from failwell.jobs.job import Job
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
     from failwell.journal.event import Event
 
 COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
@@ -19,7 +19,7 @@ _LONG = 2_000
 """Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
 
 
-def summary(job: "Job", shelf: "Shelf") -> dict[str, Any]:
+def summary(job: "Job", shelf: "CapabilityRegistry") -> dict[str, Any]:
     """One job as JSON, without its result. Secrets of its capability are masked."""
     from failwell.report.redact import redact_value
 
@@ -60,7 +60,7 @@ def result_json(job: "Job") -> dict[str, Any]:
     return {"result": loads(kept_result(job.result))}
 
 
-def masked(value: Any, job: "Job", shelf: "Shelf") -> Any:
+def masked(value: Any, job: "Job", shelf: "CapabilityRegistry") -> Any:
     """What a job was given or returned, for a screen: without the secrets of its capability."""
     from failwell.jobs.output import shown
 
@@ -111,11 +111,11 @@ def run_show(args: Namespace) -> int:
         assert desk is not None
         events = desk.store.events(job=job.id)
         printed = read_lines(desk.store.folder, job.id)
-        told = summary(job, desk.shelf)
+        told = summary(job, desk.registry)
         result = result_json(job)
         if args.format != "json":
             # It is on record as it is, and programs get it so; a screen is another matter.
-            result = masked(result, job, desk.shelf)
+            result = masked(result, job, desk.registry)
     if args.format == "json":
         said = {"lines": [line_json(one) for one in printed]} if printed else {}
         print_json({**told, **result, "events": [as_json(one) for one in events], **said})

@@ -11,7 +11,7 @@ from failwell.apps.cli.records import add_name, add_store, at_least, state_folde
 from failwell.apps.cli.times import span
 
 if TYPE_CHECKING:
-    from failwell.jobs.client import Desk
+    from failwell.jobs.client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
 
@@ -112,9 +112,9 @@ def check_known(args: Namespace, instance: str) -> None:
     Raises:
         Usage: there is no such capability; what is near is named.
     """
-    from failwell.jobs.registry import Shelf
+    from failwell.jobs.registry import CapabilityRegistry
 
-    shelf = Shelf(state_folder_of(args))
+    shelf = CapabilityRegistry(state_folder_of(args))
     known = shelf.names()
     if shelf.capability(instance) in known:
         return
@@ -126,14 +126,14 @@ def check_known(args: Namespace, instance: str) -> None:
     )
 
 
-def _submitted(args: Namespace, queue: "Desk", job: "Job") -> int:
+def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     if args.wait:
         print_aside(args, f"job {job.id} is submitted")
         return wait_for_end(args, queue, job.id)
     from failwell.apps.cli.jobs.jobs_show import summary
 
     if args.format == "json":
-        print_json(summary(job, queue.shelf))
+        print_json(summary(job, queue.registry))
         return Exit.DONE
     print_text(f"`{job.id}`" if args.format == "markdown" else job.id)
     if not queue.store.is_hosted():
@@ -141,7 +141,7 @@ def _submitted(args: Namespace, queue: "Desk", job: "Job") -> int:
     return Exit.DONE
 
 
-def wait_for_end(args: Namespace, queue: "Desk", job: str) -> int:
+def wait_for_end(args: Namespace, queue: "QueueClient", job: str) -> int:
     """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
     try:
         code = _run_until_end(args, queue, job)
@@ -156,7 +156,7 @@ def wait_for_end(args: Namespace, queue: "Desk", job: str) -> int:
     return code
 
 
-def _run_until_end(args: Namespace, queue: "Desk", job: str) -> Exit:
+def _run_until_end(args: Namespace, queue: "QueueClient", job: str) -> Exit:
     from failwell.apps.cli.jobs.host import host
     from failwell.jobs.faults import HostElsewhere
 
@@ -204,7 +204,7 @@ class _Reasons:
             print_aside(self._args, f"it does not run yet: {reason}")
 
 
-def print_end(args: Namespace, job: "Job", queue: "Desk") -> int:
+def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
     """Print the end of a job: its result, or its recorded error as it is."""
     from failwell.apps.cli.error_output import exit_for, print_report
     from failwell.apps.cli.formats import ErrorOptions
@@ -214,7 +214,7 @@ def print_end(args: Namespace, job: "Job", queue: "Desk") -> int:
     completed = job.state.value == "completed"
     if args.format == "json":
         # The result belongs to the caller and is not masked.
-        print_json({**summary(job, queue.shelf), **result_json(job)})
+        print_json({**summary(job, queue.registry), **result_json(job)})
         return Exit.DONE if completed else Exit.FAILED if job.error is None else exit_for(job.error)
     if completed:
         print_json(result_json(job)["result"])

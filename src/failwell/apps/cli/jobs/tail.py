@@ -12,7 +12,7 @@ from failwell.apps.cli.output import print_aside, print_text
 from failwell.apps.cli.records import add_after, add_name, add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.client import Desk
+    from failwell.jobs.client import QueueClient
     from failwell.journal.event import Event
 
 _PAGE = 256
@@ -53,7 +53,7 @@ def run_tail(args: Namespace) -> int:
 class _Printer:
     """Prints events, and between them what is not recorded: progress, output, and that no process runs jobs."""
 
-    def __init__(self, args: Namespace, desk: "Desk", job: str | None) -> None:
+    def __init__(self, args: Namespace, desk: "QueueClient", job: str | None) -> None:
         self._args = args
         self._desk = desk
         self._job = job

@@ -56,7 +56,7 @@ class Shift:
         return Exit.WAITING
 
     def _greet(self, jobs: "Runtime") -> None:
-        shelf = jobs.shelf
+        shelf = jobs.registry
         names = shelf.names()
         shown = [name if shelf.is_enabled(name) else f"{name} (disabled)" for name in names[:_SHOWN]]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -1,4 +1,4 @@
-"""What cannot be sent to any worker is refused when it is handed in, before anything is on record."""
+"""What cannot be sent to any worker is refused when it is submitted, before anything is on record."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityInputError
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.job import JobRequest
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.request import MOST_BYTES
 from failwell.jobs.runtime import open_store
 from tests.jobs.queues import a_capability, a_runtime
@@ -54,18 +54,21 @@ def test_arguments_that_no_worker_could_be_sent_are_not_recorded(
 
 def test_they_are_refused_from_another_process_too(tmp_path: Path) -> None:
     (tmp_path / "m.toml").write_text(f'name = "worker"\nobject = "queueing:Worker"\npath = ["{SAMPLES}"]\n')
-    shelf = Shelf(tmp_path / "shelf")
-    shelf.add(tmp_path / "m.toml")
+    registry = CapabilityRegistry(tmp_path / "registry")
+    registry.add(tmp_path / "m.toml")
     store = open_store(tmp_path / "state")
     try:
         with pytest.raises(CapabilityInputError, match="hand over the path of a file"):
-            Desk(store, shelf).submit(JobRequest(instance="worker", arguments={"value": "x" * MOST_BYTES}))
+            QueueClient(store, registry).submit(
+                JobRequest(instance="worker", arguments={"value": "x" * MOST_BYTES})
+            )
 
         assert sum(store.counts().values()) == 0
     finally:
         store.close()
 
 
+@pytest.mark.slow
 def test_as_much_as_is_allowed_arrives(tmp_path: Path) -> None:
     text = "x" * (MOST_BYTES - 100)
 

@@ -9,17 +9,24 @@ import pytest
 import failwell
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
-from failwell.jobs.client import Desk
+from failwell.jobs.client import QueueClient
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.platform import ACCELERATORS, NotHere, Place, Resources, here, place
-from failwell.jobs.registry import Shelf
+from failwell.jobs.platform import (
+    ACCELERATORS,
+    HostPlatform,
+    Resources,
+    UnsupportedPlatform,
+    place,
+    this_machine,
+)
+from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import open_store
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 
-ELSEWHERE = "linux-arm64" if here().platform != "linux-arm64" else "linux-x64"
-MISSING = next(name for name in ACCELERATORS if here().accelerators[name] is False)
+ELSEWHERE = "linux-arm64" if this_machine().platform != "linux-arm64" else "linux-x64"
+MISSING = next(name for name in ACCELERATORS if this_machine().accelerators[name] is False)
 
 
 def refused(written: dict[str, Any]) -> CapabilityConfigError:
@@ -57,7 +64,7 @@ def test_a_name_that_means_nothing_is_refused_in_python_too(tmp_path: Path) -> N
     [
         (
             Resources(platforms=(ELSEWHERE,)),
-            f"runs on `{ELSEWHERE}`, and this machine is `{here().platform}`",
+            f"runs on `{ELSEWHERE}`, and this machine is `{this_machine().platform}`",
         ),
         (Resources(gpu=True, accelerators=(MISSING,)), f"needs `{MISSING}`, and this machine has"),
     ],
@@ -73,25 +80,25 @@ def test_what_cannot_run_here_is_neither_registered_nor_started(
         async with a_worker(resources=needs) as (worker, _told):
             return await failure(worker.call("one"))
 
-    with pytest.raises(NotHere, match=words) as caught:
+    with pytest.raises(UnsupportedPlatform, match=words) as caught:
         run(registered())
     fault = run(called())
 
     report = failwell.describe(caught.value)
     assert (report.kind, report.certainty, report.retryable) == ("tool.unavailable", "not_sent", False)
-    assert type(fault) is NotHere
+    assert type(fault) is UnsupportedPlatform
 
 
-def shelved(folder: Path, needs: str) -> Shelf:
+def shelved(folder: Path, needs: str) -> CapabilityRegistry:
     source = folder / "elsewhere.toml"
     source.write_text(f'name = "elsewhere"\nobject = "m:f"\n[resources]\n{needs}\n')
-    shelf = Shelf(folder / "state")
-    shelf.add(source)
-    return shelf
+    registry = CapabilityRegistry(folder / "state")
+    registry.add(source)
+    return registry
 
 
 def test_a_job_for_what_cannot_run_here_is_refused_when_it_is_handed_in(tmp_path: Path) -> None:
-    shelf = shelved(tmp_path, f'platforms = ["{ELSEWHERE}"]')
+    registry = shelved(tmp_path, f'platforms = ["{ELSEWHERE}"]')
 
     async def submitted() -> failwell.Fault:
         async with Runtime(tmp_path / "state") as jobs:
@@ -100,13 +107,13 @@ def test_a_job_for_what_cannot_run_here_is_refused_when_it_is_handed_in(tmp_path
     fault = run(submitted())
     store = open_store(tmp_path / "state")
     try:
-        with pytest.raises(NotHere):
-            Desk(store, shelf).submit(JobRequest(instance="elsewhere"))
+        with pytest.raises(UnsupportedPlatform):
+            QueueClient(store, registry).submit(JobRequest(instance="elsewhere"))
         kept = store.jobs()
     finally:
         store.close()
 
-    assert type(fault) is NotHere
+    assert type(fault) is UnsupportedPlatform
     assert kept == []
 
 
@@ -115,8 +122,10 @@ def test_a_job_for_what_cannot_run_here_is_refused_when_it_is_handed_in(tmp_path
     [
         Resources(),
         Resources(gpu=True),
-        Resources(platforms=(ELSEWHERE, here().platform)),
-        Resources(accelerators=("cuda", "rocm", "mps")) if any(here().accelerators.values()) else Resources(),
+        Resources(platforms=(ELSEWHERE, this_machine().platform)),
+        Resources(accelerators=("cuda", "rocm", "mps"))
+        if any(this_machine().accelerators.values())
+        else Resources(),
     ],
 )
 def test_what_can_run_here_does(needs: Resources) -> None:
@@ -144,7 +153,7 @@ def test_a_machine_is_known_by_its_system_and_its_device_files(
 ) -> None:
     for name in files:
         (tmp_path / name).touch()
-    if here().accelerators["cuda"] and not files and system == "Linux":
+    if this_machine().accelerators["cuda"] and not files and system == "Linux":
         pytest.skip("NVML of this machine knows a card, whatever files there are")
 
     found = place(system, machine, tmp_path)
@@ -165,7 +174,7 @@ def test_platforms_have_short_names(system: str, machine: str, name: str, tmp_pa
 
 
 def test_what_cannot_be_looked_for_is_not_refused_and_is_told() -> None:
-    unseen = Place(platform="win-x64", accelerators={"cuda": None, "rocm": False, "mps": False})
+    unseen = HostPlatform(platform="win-x64", accelerators={"cuda": None, "rocm": False, "mps": False})
     needs = Resources(accelerators=("cuda", "rocm"))
 
     assert unseen.missing(needs) == []
@@ -175,7 +184,7 @@ def test_what_cannot_be_looked_for_is_not_refused_and_is_told() -> None:
 
 
 def test_one_of_several_accelerators_is_enough() -> None:
-    mac = Place(platform="darwin-arm64", accelerators={"cuda": False, "rocm": False, "mps": True})
+    mac = HostPlatform(platform="darwin-arm64", accelerators={"cuda": False, "rocm": False, "mps": True})
 
     assert mac.missing(Resources(accelerators=("cuda", "mps"))) == []
     assert mac.missing(Resources(accelerators=("cuda", "rocm"))) == [
@@ -185,8 +194,10 @@ def test_one_of_several_accelerators_is_enough() -> None:
 
 
 def test_whatever_this_machine_is_may_be_named() -> None:
-    made = parse_manifest({"name": "x", "object": "m:f", "resources": {"platforms": [here().platform]}})
+    made = parse_manifest(
+        {"name": "x", "object": "m:f", "resources": {"platforms": [this_machine().platform]}}
+    )
 
     assert isinstance(made, Manifest)
-    assert made.resources.platforms == (here().platform,)
-    assert here().platform.startswith(platform.system().lower()[:3])
+    assert made.resources.platforms == (this_machine().platform,)
+    assert this_machine().platform.startswith(platform.system().lower()[:3])

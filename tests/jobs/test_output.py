@@ -158,8 +158,8 @@ def test_lines_are_deleted_with_their_job(tmp_path: Path) -> None:
 
 def test_lines_and_what_is_shown_hold_no_secret(tmp_path: Path) -> None:
     secret = "words of mine alone"
-    (tmp_path / "shelf").mkdir()
-    (tmp_path / "shelf" / "secrets.json").write_text(f'{{"odd": {{"ITS_WORD": "{secret}"}}}}')
+    (tmp_path / "registry").mkdir()
+    (tmp_path / "registry" / "secrets.json").write_text(f'{{"odd": {{"ITS_WORD": "{secret}"}}}}')
     manifest = Manifest(
         name="odd", object="odd:Odd", path=(SAMPLES,), env=(Variable(name="ITS_WORD", secret=True),)
     )

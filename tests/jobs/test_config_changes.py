@@ -8,7 +8,7 @@ import pytest
 
 from failwell.capability import CapabilityDisabledError
 from failwell.jobs import JobState, Runtime
-from failwell.jobs.registry import Shelf
+from failwell.jobs.registry import CapabilityRegistry
 from tests.apps.running import failwell
 from tests.jobs.workers import run, until
 
@@ -48,7 +48,7 @@ TOKEN = { secret = true }
 def home(tmp_path: Path) -> Path:
     (tmp_path / "greeting.py").write_text(CODE)
     (tmp_path / "greeter.toml").write_text(MANIFEST)
-    Shelf(tmp_path / "state").add(tmp_path / "greeter.toml")
+    CapabilityRegistry(tmp_path / "state").add(tmp_path / "greeter.toml")
     return tmp_path
 
 
