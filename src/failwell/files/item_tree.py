@@ -15,6 +15,20 @@ class Place:
     column: int
 
 
+@frozen
+class Template:
+    """A text that may hold `{{ }}`. `folder` is where its includes are looked for."""
+
+    text: str
+    place: Place | None = None
+    folder: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rendering would give the text itself."""
+        return "{{" not in self.text and "{%" not in self.text and "{#" not in self.text
+
+
 def is_map(value: object) -> bool:
     """Whether a value is a mapping of items."""
     return type(value) is dict

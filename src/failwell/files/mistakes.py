@@ -54,21 +54,6 @@ class Mistake:
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def error(
-    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
-) -> Mistake:
-    """A mistake that keeps the workflow from running."""
-    return Mistake(message=message, place=place, path=path, hint=hint, also=() if also is None else (also,))
-
-
-def warning(
-    place: Place | None, message: str, *, path: str = "", hint: str = "", also: Place | None = None
-) -> Mistake:
-    """Something that will probably not do what was meant."""
-    further = () if also is None else (also,)
-    return Mistake(message=message, place=place, path=path, hint=hint, also=further, severity="warning")
-
-
 def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     """The mistakes by file and place; those without one come last."""
 

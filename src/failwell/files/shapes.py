@@ -274,7 +274,10 @@ class Shape:
             return values
         if self.check is not None:
             self.check(values, item, path, problems)
-        if is_right(values):
+        for value in values.values():
+            if type(value) is Invalid:
+                break
+        else:
             return values if self.make is None else self.make(values, item, path, problems)
         if self.make is None:
             return Invalid(readable(values))

@@ -13,7 +13,7 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy
 from failwell.fault.axes import Category
 from failwell.fault.frozen import frozen
-from failwell.files.item_tree import Place
+from failwell.files.item_tree import Place, Template
 
 END = "$end"
 """The target of a route that ends the workflow."""
@@ -28,20 +28,6 @@ PEOPLE: frozenset[str] = frozenset({"human_gate", "questions"})
 FailureMode = Literal["fail_fast", "continue_on_error", "all_or_nothing"]
 ContextMode = Literal["accumulate", "last_only", "explicit"]
 OnExceed = Literal["fail", "warn", "pause_for_approval"]
-
-
-@frozen
-class Template:
-    """A text that may hold `{{ }}`. `folder` is where its includes are looked for."""
-
-    text: str
-    place: Place | None = None
-    folder: str | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether rendering would give the text itself."""
-        return "{{" not in self.text and "{%" not in self.text and "{#" not in self.text
 
 
 Value = Any

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failwell.files.mistakes import Mistake, error
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import Near, choices
+from failwell.workflow.findings import error
 from failwell.workflow.plan import Input, Plan
 from failwell.workflow.template.coerce import TypedText, as_input
 

@@ -56,7 +56,6 @@ class CheckContext:
         self.children = children
         self.available = available
         self.flow = Flow(plan)
-        self.near = Near()
         self._members: dict[str, dict[str, Member]] = {}
         self._universes: dict[tuple[Raisable, tuple[str, ...]], Universe] = {}
         self._texts_read: dict[tuple[str, str | None, bool], tuple[Collection[Reference], str | None]] = {}
@@ -69,6 +68,11 @@ class CheckContext:
         """Whether everything about one step could be read."""
         partial = self.partial
         return partial is None or not (node.name in partial.incomplete or node.name in partial.unreadable)
+
+    @cached_property
+    def near(self) -> Near:
+        """Finds the name that was probably meant."""
+        return Near()
 
     @cached_property
     def bodies(self) -> dict[str, str]:

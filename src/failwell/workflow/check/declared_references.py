@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, Placed, Use
 from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, ForEachSpec, Node, QuestionsSpec, ScriptSpec
 
 _SHAPE = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\??")

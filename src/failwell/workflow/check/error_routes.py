@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from failwell.fault.registry import is_owned
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, leaves, owned_kinds, raisable
 from failwell.workflow.compile.step_index import KINDS, NAMES
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Route, TerminateSpec
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.compile.step_index import NAMES
+from failwell.workflow.findings import error, warning
 from failwell.workflow.graph.model import is_same_step
 from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSpec
 

@@ -128,8 +128,6 @@ class Universe:
 
     def taken(self, selector: Match) -> Taken:
         """What `selector` takes of these kinds."""
-        if selector.is_any:
-            return Taken(self.kinds, self.kinds)
         maybe = surely = self.kinds
         if selector.kinds or selector.prefixes:
             named = self.kinds & selector.kinds

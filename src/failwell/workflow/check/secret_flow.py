@@ -10,10 +10,11 @@ the place and the name, and never a value.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.workflow.check.check_context import CheckContext, Placed, Use
 from failwell.workflow.check.declared_references import dotted
 from failwell.workflow.check.step_rules import child_of
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, ForEachSpec, SetSpec, WorkflowSpec
 from failwell.workflow.template.references import whole_reference
 

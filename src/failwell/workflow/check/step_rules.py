@@ -3,10 +3,11 @@
 import os.path
 from collections.abc import Iterator
 
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, Placed
 from failwell.workflow.compile.step_index import FLOW, INPUTS
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
 from failwell.workflow.template.template_errors import Sort
 

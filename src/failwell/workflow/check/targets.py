@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from failwell.files.item_tree import Place
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.compile.step_index import FLOW, NAMES
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import END, GateSpec, Node, QuestionsSpec
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from failwell.files.mistakes import Mistake, error, warning
+from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
 from failwell.workflow.check.check_context import CheckContext, Use
 from failwell.workflow.check.template_texts import TemplateText
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
+from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import GROUPS, Node, ParallelSpec
 from failwell.workflow.template.references import Reference, input_reference
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
-from failwell.files.mistakes import Mistake, Problems, error
+from failwell.files.mistakes import Mistake, Problems
 from failwell.workflow.check.plan_rules import check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path
 from failwell.workflow.compile import Compiled, compile_file
 from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.compile.step_index import INPUTS
+from failwell.workflow.findings import error
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
 
 DEEPEST = 10
@@ -228,19 +229,25 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
 
 def _finished(tree: _Tree) -> tuple[Mistake, ...]:
     """All of it in order, each with its source line, errors kept before warnings when there are too many."""
-    told = Problems()
-    used = _variables(tree)
-    for mistake in sorted(tree.problems, key=lambda one: one.severity):
-        told.add(
-            _veiled(mistake.message, used),
+    values = _variables(tree)
+    ordered = sorted(tree.problems, key=lambda mistake: mistake.severity)
+    texts = [
+        tuple(_without_values(text, values) for text in (mistake.message, mistake.path, mistake.hint))
+        for mistake in ordered
+    ]
+    problems = Problems()
+    for mistake, (message, path, hint) in zip(ordered, texts, strict=True):
+        problems.add(
+            message,
             mistake.place,
-            _veiled(mistake.path, used),
-            hint=_veiled(mistake.hint, used),
+            path,
+            hint=hint,
             kind=mistake.kind,
             severity=mistake.severity,
             also=mistake.also,
+            missing=mistake.missing,
         )
-    return told.finish({path: text for path, (_, text) in tree.files.items()})
+    return problems.finish({path: text for path, (_, text) in tree.files.items()})
 
 
 def _variables(tree: _Tree) -> dict[str, str]:
@@ -250,7 +257,7 @@ def _variables(tree: _Tree) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
-def _veiled(text: str, used: Mapping[str, str]) -> str:
+def _without_values(text: str, used: Mapping[str, str]) -> str:
     """`text` without any value of the environment: it may be a secret."""
     for value, written in used.items():
         text = text.replace(value, written)

@@ -1,8 +1,8 @@
 """Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
 
 from failwell.files.shapes import Either, Key, Many, Named, Ref, Shape
+from failwell.files.template_types import Templated, TemplatedChoice, Verbatim
 from failwell.files.value_types import Choice, Flag, Number, Text
-from failwell.workflow.compile.template_values import Templated, TemplatedChoice, Verbatim
 
 _WORD = Text()
 _TEXT = Text(empty=True)

@@ -9,11 +9,11 @@ from typing import Any
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, unreadable
 from failwell.files.includes import Loaded, load, load_text
-from failwell.files.item_tree import Item, Place, is_list, is_map
+from failwell.files.item_tree import Item, Place
 from failwell.files.mistakes import Mistake
 from failwell.files.value_types import Invalid
 from failwell.workflow.compile.file_shape import FILE
-from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowProblems
+from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowProblems, named_steps
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
 
 
@@ -143,7 +143,7 @@ def _read(
 
 
 def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> Plan | None:
-    if is_map(root.value):
+    if root.keys is not None:
         problems.index(root)
     got = FILE.read(root, (), problems)
     if isinstance(got, Invalid):
@@ -193,26 +193,20 @@ def _nodes(values: dict[str, Any], root: Item, problems: WorkflowProblems) -> di
     """Every step and group by name; two of one name are a mistake."""
     nodes: dict[str, Node] = {}
     first: dict[str, Item] = {}
+    for section, index, _, name in named_steps(root):
+        if name.value in first:
+            quoted = "" if name.veiled else f" `{name.value[:100]}`"
+            where = first[name.value].place
+            problems.unsure.add(FLOW)
+            problems.wrong(
+                name,
+                ((((), section), index), "name"),
+                f"the name{quoted} is used twice",
+                hint=f"steps and groups share their names; the other one is in line {where.line}",
+                also=(where,),
+            )
+        first.setdefault(name.value, name)
     for section in SECTIONS:
-        listed = root.value.get(section)
-        if listed is None or not is_list(listed.value):
-            continue
-        for index, entry in enumerate(listed.value):
-            name = entry.value.get("name") if is_map(entry.value) else None
-            if name is None or type(name.value) is not str:
-                continue
-            if name.value in first:
-                quoted = "" if name.veiled else f" `{name.value[:100]}`"
-                where = first[name.value].place
-                problems.unsure.add(FLOW)
-                problems.wrong(
-                    name,
-                    ((((), section), index), "name"),
-                    f"the name{quoted} is used twice",
-                    hint=f"steps and groups share their names; the other one is in line {where.line}",
-                    also=(where,),
-                )
-            first.setdefault(name.value, name)
         nodes |= {node.name: node for node in values.get(section, ())}
     if not first and not problems.errors:
         problems.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")

@@ -5,9 +5,10 @@ from typing import Any
 
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
-from failwell.files.item_tree import Item, Path, is_map
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, readable
+from failwell.files.template_types import Templated, Verbatim
 from failwell.files.value_types import (
     INVALID,
     Choice,
@@ -27,7 +28,6 @@ from failwell.workflow.compile.output_shapes import PAYLOAD, fits, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import StepShape
-from failwell.workflow.compile.template_values import Templated, Verbatim
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -223,7 +223,7 @@ class Kinds:
     """Name → what an author's own kind means."""
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        if not is_map(item.value):
+        if item.keys is None:
             problems.wrong(
                 item, path, f"{name_of(path)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING
             )

@@ -6,9 +6,9 @@ from typing import Any
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Many, Shape
+from failwell.files.template_types import Templated
 from failwell.files.value_types import Choice, Duration, Flag, Text
 from failwell.workflow.compile.step_index import FLOW
-from failwell.workflow.compile.template_values import Templated
 from failwell.workflow.plan import END, GateSpec, Option, Question, QuestionsSpec, Template
 
 REJECTIONS = ("reject", "rejected", "deny", "denied", "no")

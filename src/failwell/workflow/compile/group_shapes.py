@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failwell.files.item_tree import Item, Path, is_map
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Shape, is_right, readable
+from failwell.files.shapes import Either, Key, Made, Many, Shape, readable
 from failwell.files.suggestions import nearest
+from failwell.files.template_types import Templated
 from failwell.files.value_types import INVALID, Choice, Invalid, Number, Schema, Text, name_of, sort_of
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.route_shapes import ROUTES
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
 from failwell.workflow.compile.step_keys import NAME
 from failwell.workflow.compile.steps import StepShape, incomplete, node, rescued, type_of, unreadable
-from failwell.workflow.compile.template_values import Templated
 from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Spec
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
@@ -90,7 +90,7 @@ class GroupShape(Shape):
         if isinstance(got, Invalid):
             problems.unsure.update((FLOW, NAMES))
             return got
-        if is_right(got):
+        if Invalid not in map(type, got.values()):
             made = node(self.kind, got, self.build(got), item, path, problems)
             return made if problems.errors == errors else incomplete(made, problems)
         if isinstance(got.get("agents"), Invalid):
@@ -122,7 +122,7 @@ class Body:
         value = item.value
         if type(value) is str and value:
             return self._named(item, path, problems)
-        if not is_map(value):
+        if item.keys is None:
             message = f"{name_of(path)} must be a step or the name of one, not {sort_of(value)}"
             problems.wrong(item, path, message, hint="write the step's keys under it")
             return INVALID

@@ -14,7 +14,7 @@ from failwell.fault.registry import (
     kinds,
     near_kinds,
 )
-from failwell.files.item_tree import Item, Path, is_list, is_map
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Shape
 from failwell.files.value_types import INVALID, Choice, Invalid, Schema, Text, name_of, shown, sort_of
@@ -126,10 +126,10 @@ class OnError:
         elif type(value) is str:
             one = _ONE.read(item, path, problems)
             return INVALID if isinstance(one, Invalid) else Match(kinds=frozenset({one}))
-        elif is_list(value):
+        elif type(item.value) is list:
             several = _KINDS.read(item, path, problems)
             return INVALID if isinstance(several, Invalid) else Match(kinds=frozenset(several))
-        elif is_map(value):
+        elif item.keys is not None:
             return _BY_AXES.read(item, path, problems)
         else:
             hint = "name a kind or a list of kinds, or write `true` to catch every kind"

@@ -7,10 +7,10 @@ from failwell.decision.match import Match
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
+from failwell.files.template_types import Templated, TemplatedJson
 from failwell.files.value_types import INVALID, Choice, Flag, Number, Text
 from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
 from failwell.workflow.compile.step_index import FLOW
-from failwell.workflow.compile.template_values import Templated, TemplatedJson
 from failwell.workflow.plan import Route, Template
 from failwell.workflow.retry_policy import node_retry, route_retry
 

@@ -1,7 +1,10 @@
 """What is known while a workflow file is read: its mistakes, its steps by name, and what they leave unknown."""
 
+from collections.abc import Iterator
+from typing import cast
+
 from failwell.fault.axes import Category
-from failwell.files.item_tree import Item, is_list, is_map
+from failwell.files.item_tree import Item
 from failwell.files.mistakes import Problems
 
 _CATEGORIES = frozenset(Category)
@@ -33,18 +36,25 @@ class WorkflowProblems(Problems):
     def index(self, root: Item) -> None:
         """Find the steps of a file by name; what is not a step is passed over."""
         kinds = root.value.get("kinds")
-        if kinds is not None and is_map(kinds.value):
-            for name, said in kinds.value.items():
-                category = said.value.get("category") if is_map(said.value) else None
+        if kinds is not None and kinds.keys is not None:
+            for name, kind in kinds.value.items():
+                category = None if kind.keys is None else kind.value.get("category")
                 if category is not None and type(category.value) is str and category.value in _CATEGORIES:
                     self.declared[name] = category.value
-        for section in SECTIONS:
-            listed = root.value.get(section)
-            if listed is None or not is_list(listed.value):
-                continue
-            for entry in listed.value:
-                name = entry.value.get("name") if is_map(entry.value) else None
-                if name is not None and type(name.value) is str:
-                    self.steps.setdefault(name.value, (section, entry))
-                    if not name.veiled:
-                        self.plain_names.append(name.value)
+        for section, _, entry, name in named_steps(root):
+            self.steps.setdefault(name.value, (section, entry))
+            if not name.veiled:
+                self.plain_names.append(name.value)
+
+
+def named_steps(root: Item) -> Iterator[tuple[str, int, Item, Item]]:
+    """Every entry with a name: its section, its index, the entry and the name."""
+    for section in SECTIONS:
+        listed: Item | None = root.value.get(section)
+        entries: object = None if listed is None else listed.value
+        if not isinstance(entries, list):
+            continue
+        for index, entry in enumerate(cast("list[Item]", entries)):
+            name: Item | None = None if entry.keys is None else entry.value.get("name")
+            if name is not None and type(name.value) is str:
+                yield section, index, entry, name

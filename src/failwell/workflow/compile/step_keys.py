@@ -3,6 +3,7 @@
 from typing import Any
 
 from failwell.files.shapes import Key, Many, Named
+from failwell.files.template_types import Templated, TemplatedDuration, TemplatedJson
 from failwell.files.value_types import Choice, Duration, Flag, Number, Text
 from failwell.workflow.compile.agent_settings import AGENT
 from failwell.workflow.compile.gate_shapes import GATE, QUESTIONS, gate, questions
@@ -22,7 +23,6 @@ from failwell.workflow.compile.step_specs import (
     wait_spec,
     workflow_spec,
 )
-from failwell.workflow.compile.template_values import Templated, TemplatedDuration, TemplatedJson
 from failwell.workflow.plan import Template
 
 NAME = Text(

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failwell.files.item_tree import Item, Path, is_map
+from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import Problems
-from failwell.files.shapes import Shape, is_right, readable
+from failwell.files.shapes import Shape, readable
 from failwell.files.suggestions import nearest
 from failwell.files.value_types import INVALID, Invalid, Schema, sort_of
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
@@ -54,7 +54,7 @@ class StepShape:
     """One entry of `agents`, read as a `Node`."""
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        if not is_map(item.value):
+        if item.keys is None:
             problems.wrong(
                 item, path, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
             )
@@ -66,7 +66,7 @@ class StepShape:
         if shape is None:
             return unreadable(item, problems)
         got = shape.values(item, path, problems)
-        if is_right(got):
+        if Invalid not in map(type, got.values()):
             more = _CHECKS.get(kind)
             if more is not None:
                 more(got, item, path, problems)

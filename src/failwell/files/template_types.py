@@ -1,8 +1,8 @@
-"""Values of a workflow file that may hold templates: `{{ … }}` is kept as a `Template` with its place."""
+"""Values that may hold templates: a text with `{{ … }}` is kept as a `Template` with its place."""
 
 from typing import Any, cast
 
-from failwell.files.item_tree import Item, Path, Place, is_list, is_map
+from failwell.files.item_tree import Item, Path, Place, Template, is_list, is_map
 from failwell.files.mistakes import Problems
 from failwell.files.value_types import (
     INVALID,
@@ -16,7 +16,6 @@ from failwell.files.value_types import (
     quotes,
     sort_of,
 )
-from failwell.workflow.plan import Template
 
 
 def template_of(item: Item) -> Template:
