@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from failwell.jobs.child.author import on_cancel as on_cancel
     from failwell.jobs.child.author import progress as progress
     from failwell.jobs.child.author import usage as usage
-    from failwell.report.job_error import JobError as JobError
-    from failwell.report.job_error import classify_exception as classify_exception
-    from failwell.report.job_error import map_bare_exception_to_job_error as map_bare_exception_to_job_error
     from failwell.report.policy import TracebackPolicy as TracebackPolicy
+    from failwell.report.views import JobError as JobError
+    from failwell.report.views import classify_exception as classify_exception
+    from failwell.report.views import map_bare_exception_to_job_error as map_bare_exception_to_job_error
 else:
     import sys
 
@@ -65,16 +65,16 @@ else:
             "CapabilityTimeoutError": "failwell.fault.capability",
             "CapabilityTransientError": "failwell.fault.capability",
             "JobCategory": "failwell.fault.axes",
-            "JobError": "failwell.report.job_error",
+            "JobError": "failwell.report.views",
             "ResourceShortfall": "failwell.fault.facts",
             "TracebackPolicy": "failwell.report.policy",
             "WorkerOOMError": "failwell.fault.capability",
             "capability": _AUTHOR,
             "check_cancel": _AUTHOR,
-            "classify_exception": "failwell.report.job_error",
+            "classify_exception": "failwell.report.views",
             "heartbeat": _AUTHOR,
             "is_cancelled": _AUTHOR,
-            "map_bare_exception_to_job_error": "failwell.report.job_error",
+            "map_bare_exception_to_job_error": "failwell.report.views",
             "on_cancel": _AUTHOR,
             "progress": _AUTHOR,
             "usage": _AUTHOR,

@@ -19,6 +19,7 @@ from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
+from failwell.report.text import printed
 
 __all__ = ["before_send"]
 
@@ -82,7 +83,8 @@ def _prepared(event: Event, hint: dict[str, Any]) -> Event:
 def _spoken(error: BaseException | None) -> list[str]:
     """What the exceptions said about themselves, so that quotes of it elsewhere can be masked."""
     chain = [] if error is None else [error, *(link.error for link in links(error)[0])]
-    said = {_text(link) for link in chain if not is_fault(link)}
+    # A text that cannot be printed, or would be endless, nobody can have quoted.
+    said = {safe_call(printed, "", link) for link in chain if not is_fault(link)}
     return sorted((text for text in said if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
 
 

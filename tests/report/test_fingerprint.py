@@ -8,8 +8,7 @@ import pytest
 
 import failwell
 from failwell.faults import ProviderMetadata
-from failwell.report.fingerprint import fingerprint, site
-from failwell.report.identity import new_id
+from failwell.report.identity import fingerprint, new_id, site
 from failwell.testing.builders import a_fault
 
 

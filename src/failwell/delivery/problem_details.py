@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from failwell.delivery.plain import finite, json_text, text_or
 from failwell.fault.registry import find_kind, http_status_of, is_kind
-from failwell.report.fingerprint import fingerprint
+from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
 from failwell.report.reply import SavedReply, describe_reply

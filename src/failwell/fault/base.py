@@ -229,11 +229,11 @@ def _portable_end(fault: Fault) -> Fault | None:
     end = foreign_end(fault)
     if end is None:
         return None
-    # The floor above knows how to turn a foreign exception into something that travels. It is
-    # asked for by name, at pickling time, so that this floor still imports nothing above it.
-    from pkgutil import resolve_name
+    # Only a report survives pickling for certain, so this one function reaches upward, when a fault with a
+    # foreign cause is pickled. The import contract names it as its single exception.
+    from failwell.report.revive import portable
 
-    return resolve_name("failwell.report.revive:portable")(end)
+    return portable(end)
 
 
 _Link = tuple[type[Fault], dict[str, Any], tuple[object, ...], list[str]]

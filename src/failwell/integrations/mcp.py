@@ -14,7 +14,7 @@ from failwell.delivery.plain import finite, json_text, text_or
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.describe import describe, new_id
-from failwell.report.fingerprint import fingerprint
+from failwell.report.identity import fingerprint
 from failwell.report.record import SCHEMA, ErrorReport, Evidence
 from failwell.report.redact import redact_text, redact_value
 

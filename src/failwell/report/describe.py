@@ -13,12 +13,11 @@ from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
 from failwell.fault.registry import find_kind
-from failwell.report.fingerprint import fingerprint, site
-from failwell.report.identity import new_id
+from failwell.report.identity import fingerprint, new_id, site
 from failwell.report.ledger import attempts_of
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
-from failwell.report.redact import TEXT_CAP, cut, masked, redact_value, refresh
+from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
 from failwell.report.resolve import Edge, has_arrived, kind_of, resolve
 from failwell.report.sanitize import (
     action,
@@ -155,7 +154,7 @@ def _build(
         if reading.fields_invalid is None
         else usable(field_names, reading.fields_invalid),
         resource_shortfall=None if short is None else usable(shortfall, short),
-        details=redact_value(reading.details) if reading.details else {},
+        details=masked_value(reading.details) if reading.details else {},
         causes=_causes(below, was_cut, policy) if below else (),
         frames=frames,
         attempts=attempts,
@@ -358,4 +357,66 @@ def _last_resort(error: BaseException, problem: BaseException, when: datetime) -
         fingerprint=fingerprint("internal.unknown", name),
         occurred_at=when,
         evidence=(Evidence(rule="describe_failed", basis="default", saw=type_name(problem)),),
+    )
+
+
+_TYPE = "Fault"
+_DECLARED = (Evidence(rule="declared", basis="declared", saw=_TYPE),)
+
+
+def report_of_kind(
+    kind: str,
+    message: str,
+    *,
+    details: Mapping[str, Any] | None = None,
+    category: Category | None = None,
+    not_before: NotBefore | None = None,
+    scene: Scene | None = None,
+    at: datetime | None = None,
+    error_id: str | None = None,
+) -> ErrorReport:
+    """The report of a failure of `kind`, with secrets masked and every text capped.
+
+    Args:
+        kind: A kind of the registry, or an author's own.
+        message: One sentence for a person.
+        details: JSON.
+        category: What an author's own kind means; the registry decides for its kinds.
+        not_before: The server-requested delay.
+        scene: Where it happened.
+        at: When it happened; now, by default.
+        error_id: The report's id; a new one, by default.
+    """
+    refresh()
+    when = in_utc(at)
+    known = find_kind(kind)
+    delay = None if not_before is None else usable(wait, not_before, when)
+    where = merge(NOWHERE if scene is None else scene, current_scene())
+    if known is None:
+        # An author's kind speaks of the work, not of us.
+        certainty, blame, title, summary = Certainty.UNKNOWN, Blame.WORKFLOW, kind, kind
+        category = category or Category.UNKNOWN
+        retryable = category is Category.TRANSIENT
+    else:
+        certainty, blame, title, summary = known.certainty, known.blame, known.title, known.summary
+        category = known.category
+        retryable = category.retryable
+    return ErrorReport(
+        id=error_id or new_id(),
+        kind=kind,
+        category=category,
+        certainty=certainty,
+        blame=blame,
+        retryable=retryable,
+        message=masked(message).strip() or summary,
+        title=title,
+        error_type=_TYPE,
+        user_action=advice_of(known, delay),
+        fingerprint=fingerprint(kind, _TYPE, None, None, None, ""),
+        occurred_at=when,
+        caller_facing=True,
+        scene=usable(place, where) or NOWHERE,
+        not_before=delay,
+        details=masked_value(dict(details)) if details else {},
+        evidence=_DECLARED,
     )

@@ -1,9 +1,80 @@
 """Ids of reports: sortable by time, unique without coordination."""
 
 import os
+import re
+import sys
 import time
+from types import TracebackType
 
 
 def new_id() -> str:
     """A new id. The first part is the time in milliseconds, the second is random."""
     return f"err_{time.time_ns() // 1_000_000:011x}{os.urandom(8).hex()}"
+
+
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+")
+_LIBRARY = os.path.dirname(os.__file__)
+_OURSELVES = os.path.dirname(os.path.dirname(__file__))
+_MOST_FILES = 4096
+_MOST_FRAMES = 2000
+_files: dict[str, tuple[bool, str]] = {}
+_made: dict[tuple[str | int | None, ...], str] = {}
+
+
+def fingerprint(*parts: str | int | None) -> str:
+    """A versioned hash over `parts`, with every number inside a text blanked."""
+    made = _made.get(parts)
+    if made is None:
+        if len(_made) >= _MOST_FILES:
+            _made.clear()
+        made = _made[parts] = _hash(parts)
+    return made
+
+
+def _hash(parts: tuple[str | int | None, ...]) -> str:
+    # Loading it brings OpenSSL along: three milliseconds that a program without a failure need not pay.
+    from hashlib import blake2s
+
+    text = "\x1f".join(_blanked(part) for part in parts)
+    return "f1-" + blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _blanked(part: str | int | None) -> str:
+    if part is None:
+        return ""
+    # A status is a number that says what happened; a number inside a text says when, which or how many.
+    return str(part) if isinstance(part, int) else _NUMBERS.sub("#", part)
+
+
+def site(trace: TracebackType | None) -> str:
+    """The deepest function of the application's own on a traceback, as `file:function`."""
+    deepest = ""
+    own = ""
+    steps = 0
+    while trace is not None and steps < _MOST_FRAMES:
+        code = trace.tb_frame.f_code
+        is_own, stem = _file(code.co_filename)
+        if is_own:
+            own = f"{stem}:{code.co_qualname}"
+        elif not own:
+            deepest = f"{stem}:{code.co_qualname}"
+        trace = trace.tb_next
+        steps += 1
+    return own or deepest
+
+
+def _file(path: str) -> tuple[bool, str]:
+    known = _files.get(path)
+    if known is None:
+        if len(_files) >= _MOST_FILES:
+            _files.clear()
+        stem = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
+        known = (_is_own(path), stem)
+        _files[path] = known
+    return known
+
+
+def _is_own(path: str) -> bool:
+    if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
+        return False
+    return not path.startswith((_LIBRARY + os.sep, _OURSELVES + os.sep, sys.prefix + os.sep + "lib" + os.sep))

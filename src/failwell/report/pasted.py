@@ -18,7 +18,7 @@ from failwell.fault import capability, classes
 from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
 from failwell.report.describe import describe
-from failwell.report.fingerprint import fingerprint
+from failwell.report.identity import fingerprint
 from failwell.report.policy import TracebackPolicy, default_policy
 from failwell.report.record import ErrorReport, Evidence, Internal
 from failwell.report.redact import redact_text

@@ -5,12 +5,10 @@ and headers into it, and no pattern recognises a prompt. So nothing of it is kep
 asks, per call or with the environment variable `FAILWELL_TRACEBACK`.
 """
 
+import os
 from enum import StrEnum
 
-from failwell.report.environment import variable
-
 ENVIRONMENT_VARIABLE = "FAILWELL_TRACEBACK"
-_RAW_NAME = ENVIRONMENT_VARIABLE.encode()
 
 
 class TracebackPolicy(StrEnum):

@@ -9,11 +9,11 @@ window first, so the cost is linear and bounded whatever comes in.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
 from typing import Any, cast
 
 from failwell.adapters.headers import allowed_headers
 from failwell.fault.links import type_name
-from failwell.report.environment import raw
 
 MARK = "[redacted]"
 TEXT_CAP = 2_000
@@ -41,7 +41,12 @@ _registered: set[str] = set()
 _known: tuple[str, ...] = ()
 _window = _MARGIN
 """How far beyond its cap a text is read: the margin, or the longest value that is known."""
-_environment: dict[Any, Any] | None = None
+_environment: dict[str, str] = {}
+_holders: tuple[tuple[str, str], ...] = ()
+"""Environment variables that hold secrets, with their values."""
+_checked_at = float("-inf")
+_FRESH_FOR = 0.05
+"""Seconds until the whole environment is compared again; to read all of it takes longer than a description."""
 _LONGEST_CLEAN = 240
 _MOST_CLEAN = 2048
 _clean: set[str] = set()
@@ -76,7 +81,7 @@ def redact_text(text: str, limit: int = TEXT_CAP) -> str:
 
 
 def masked(text: str, limit: int = TEXT_CAP) -> str:
-    """`redact_text`, for one who called `refresh` before a whole row of texts."""
+    """`redact_text`, for a caller that has called `refresh`."""
     if type(text) is not str or len(text) > _LONGEST_CLEAN:
         return _bounded(text, limit, _mask)
     if text in _clean and len(text) <= limit:
@@ -104,9 +109,25 @@ def mask_known(text: str, limit: int = TEXT_CAP) -> str:
 
 
 def refresh() -> None:
-    """Learn the secrets in the environment anew if it has changed."""
-    if _environment is None or _environment != raw():
+    """Learn the secrets in the environment anew if it has changed.
+
+    A variable that came or went, and a new value of one that holds a secret, are seen at once.
+    """
+    environ = os.environ
+    if monotonic() - _checked_at > _FRESH_FOR or len(environ) != len(_environment):
+        _compare()
+        return
+    for name, value in _holders:
+        if environ.get(name) != value:
+            _learn()
+            return
+
+
+def _compare() -> None:
+    global _checked_at
+    if dict(os.environ) != _environment:
         _learn()
+    _checked_at = monotonic()
 
 
 def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
@@ -137,12 +158,16 @@ def redact_value(value: object) -> Any:
     Objects that JSON does not know become the name of their type: their repr is not ours to tell.
     """
     refresh()
+    return masked_value(value)
+
+
+def masked_value(value: object) -> Any:
+    """`redact_value`, for a caller that has called `refresh`."""
     return _value(value, 0, [_ROOM])
 
 
-def safe_headers(headers: object) -> dict[str, str]:
-    """The allow-listed part of a reply's headers, lower-cased and masked."""
-    refresh()
+def masked_headers(headers: object) -> dict[str, str]:
+    """The allow-listed part of a reply's headers, lower-cased and masked, after a `refresh`."""
     return {name: masked(value, 200) for name, value in allowed_headers(headers).items()}
 
 
@@ -253,22 +278,28 @@ def _scalar(value: object, room: list[int]) -> Any:
 
 
 def _learn() -> None:
-    global _known, _environment, _window
-    _environment = dict(raw())
+    global _known, _environment, _holders, _window
+    _environment = dict(os.environ)
     values = set(_registered)
-    for name, value in os.environ.items():
-        if "://" in value and (login := re.search(r"://[^/@\s:]*:([^/@\s]+)@", value)):
-            values.add(login.group(1))
-        if (
-            len(value) >= _SHORTEST_FROM_ENVIRONMENT
-            and _is_telling_variable(name)
-            and not _is_path(name, value)
-        ):
-            values.add(value)
+    holders: list[tuple[str, str]] = []
+    for name, value in _environment.items():
+        secrets = list(_secrets_in(name, value))
+        if secrets:
+            values.update(secrets)
+            holders.append((name, value))
+    _holders = tuple(holders)
     forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST_KNOWN}
     _known = tuple(sorted(forms, key=len, reverse=True))
     _clean.clear()
     _window = max(_MARGIN, len(_known[0]) if _known else 0)
+
+
+def _secrets_in(name: str, value: str) -> Iterable[str]:
+    """What of an environment variable is secret: the password of a URL, or all of it by its name."""
+    if "://" in value and (login := re.search(r"://[^/@\s:]*:([^/@\s]+)@", value)):
+        yield login.group(1)
+    if len(value) >= _SHORTEST_FROM_ENVIRONMENT and _is_telling_variable(name) and not _is_path(name, value):
+        yield value
 
 
 def _is_path(name: str, value: str) -> bool:

@@ -14,7 +14,7 @@ from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
-from failwell.report.redact import mask_known, masked, safe_headers
+from failwell.report.redact import mask_known, masked, masked_headers
 from failwell.report.resolve import is_named, one_of
 
 _M = TypeVar("_M")
@@ -60,7 +60,7 @@ def reply(said: ProviderMetadata) -> ProviderMetadata | None:
     sdk, exception_type = usable(label, said.sdk), usable(label, said.exception_type)
     code, request_id = usable(label, said.code), usable(label, said.request_id)
     status, delay = usable(_whole, said.status_code), usable(_seconds, said.retry_after)
-    headers = usable(safe_headers, said.headers) or {}
+    headers = usable(masked_headers, said.headers) or {}
     if not headers and (sdk, exception_type, code, request_id, status, delay) == _NOTHING_SAID:
         return None
     return ProviderMetadata(

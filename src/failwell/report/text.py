@@ -4,16 +4,18 @@ Everything here is redacted and bounded before it is returned, and nothing here 
 the strict policy: no foreign `__str__` or `__repr__` is even called then.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import islice
+from json import dumps
 from os.path import exists, getsize, isfile
 from typing import Any, cast
 
+from failwell.adapters.headers import SAFE_HEADERS
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import Link, links, remote_of, traceback_of, type_name
-from failwell.report.carried import without_data
-from failwell.report.redact import TEXT_CAP, redact_text, redact_words
+from failwell.report.redact import MARK, TEXT_CAP, redact_text, redact_words
 
 TRACEBACK_CAP = 12_000
 NOTE_CAP = 300
@@ -37,10 +39,20 @@ def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     return safe_call(_message, "", error, limit)
 
 
-def _message(error: BaseException, limit: int) -> str:
+def _message(error: BaseException, limit: int, cut: Callable[[str, int], str] | None = None) -> str:
+    text = printed(error)
+    if cut is not None and len(text) <= limit:
+        return cut(without_data(error, text), limit).strip()
+    return redact_words(text, limit, lambda part: without_data(error, part)).strip()
+
+
+def printed(error: BaseException) -> str:
+    """`str(error)`; empty if the text would be endless. Raises what the exception's `__str__` raises."""
     if _prints_its_arguments(error) and _weighs((_args(error), safe_getattr(error, "filename")), _ENDLESS):
         return ""
-    return redact_words(str(error), limit, lambda text: without_data(error, text)).strip()
+    text = str(error)
+    # A subclass may say of itself what it likes: its length, and what is in it.
+    return text if type(text) is str else str.__str__(text)
 
 
 def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
@@ -58,13 +70,24 @@ def _repr(error: BaseException, limit: int) -> str:
 def notes_of(error: BaseException) -> tuple[str, ...]:
     """The first notes that were added to `error`, masked and cut."""
     # Anybody may assign `__notes__`, and to anything.
-    return safe_call(_notes, (), error)
+    return safe_call(_first_notes, (), error, redact_text)
 
 
-def _notes(error: BaseException) -> tuple[str, ...]:
+def _first_notes(error: BaseException, cut: Callable[[str, int], str]) -> tuple[str, ...]:
     notes: object = getattr(error, "__notes__", None)
     first = islice(cast("list[Any]", notes), _MOST_NOTES) if isinstance(notes, list) else ()
-    return tuple(redact_text(note, NOTE_CAP) for note in first if isinstance(note, str))
+    return tuple(cut(note, NOTE_CAP) for note in first if isinstance(note, str))
+
+
+def _short(text: str, limit: int) -> str:
+    """A piece of a traceback, which is masked as a whole; only a piece that must be cut is masked alone first."""
+    # Half a secret, which a cut would leave, is not recognised any more.
+    return text if type(text) is str and len(text) <= limit else redact_text(text, limit)
+
+
+def _plain(error: BaseException, limit: int = TEXT_CAP) -> str:
+    """The exception's message for a traceback, without the data it carries."""
+    return safe_call(_message, "", error, limit, _short)
 
 
 def traceback_text(error: BaseException) -> str:
@@ -74,7 +97,7 @@ def traceback_text(error: BaseException) -> str:
     parts: list[str] = ["… [more causes cut]\n"] if was_cut else []
     remote = remote_of(error)
     if remote is not None:
-        parts.append(f"{message_of(remote, TRACEBACK_CAP // 3)}\n\n")
+        parts.append(f"{_plain(remote, TRACEBACK_CAP // 3)}\n\n")
     for link in reversed(spine):
         parts.append(_one(link.error))
         parts.append(f"\n{_JOINS[link.via]}\n\n")
@@ -87,8 +110,8 @@ def _one(error: BaseException) -> str:
     # Source lines come from files and loaders that may be gone or broken.
     frames = "".join(safe_call(_frames, None, error) or ())
     head = "Traceback (most recent call last):\n" if frames else ""
-    notes = "".join(f"{note}\n" for note in notes_of(error))
-    return f"{head}{frames}{_qualified(error)}: {message_of(error)}\n{notes}"
+    notes = "".join(f"{note}\n" for note in safe_call(_first_notes, (), error, _short))
+    return f"{head}{frames}{_qualified(error)}: {_plain(error)}\n{notes}"
 
 
 def _frames(error: BaseException) -> list[str]:
@@ -101,7 +124,7 @@ def _frames(error: BaseException) -> list[str]:
             frame.lineno,
             frame.name[:_LONGEST_NAME],
             lookup_line=False,
-            line=redact_text(frame.line or "", _LONGEST_NAME) if _is_readable(frame.filename) else "",
+            line=_short(frame.line or "", _LONGEST_NAME) if _is_readable(frame.filename) else "",
         )
         for frame in found
     ]
@@ -114,7 +137,7 @@ def _is_readable(name: str) -> bool:
 
 
 def _member(link: Link) -> str:
-    return f"{'  ' * link.level}| {_qualified(link.error)}: {message_of(link.error, 300)}\n"
+    return f"{'  ' * link.level}| {_qualified(link.error)}: {_plain(link.error, 300)}\n"
 
 
 def _qualified(error: BaseException) -> str:
@@ -160,3 +183,95 @@ def _weighs(value: object, limit: int) -> bool:
         elif is_dataclass(one):
             waiting += [getattr(one, field.name) for field in fields(one)]
     return room < 0
+
+
+_ON_EXCEPTIONS = (
+    "body", "response", "request", "messages", "prompt", "input", "inputs", "create_kwargs", "completion",
+    "last_completion", "output", "stdout", "stderr", "cmd", "doc", "object", "litellm_debug_info", "details",
+    "data", "payload", "content", "failed_generation", "raw_response", "failed_attempts", "headers",
+    "response_headers", "litellm_response_headers", "request_info", "server_message", "api_message",
+)  # fmt: skip
+"""Attributes in which SDKs keep prompts and replies."""
+_ON_OBJECTS = (
+    "_content", "_text", "content", "text", "body", "headers", "_headers", "messages", "prompt", "error",
+    "message", "completion", "exception", "choices", "candidates",
+)  # fmt: skip
+"""Where a reply, a request or an attempt keeps them. Only what is stored is read: a property of a
+reply may go to the network."""
+_SHORTEST = 8
+_SHORTEST_LINE = 16
+_HEAD = 24
+"""Characters by which the beginning of a longer text is recognised."""
+_MOST = 2_000
+
+
+class _TooMuch(Exception):
+    """There is more data than can be looked for."""
+
+
+def without_data(error: BaseException, text: str) -> str:
+    """`text` without what `error` carries; empty if that is more than can be looked for."""
+    room = [_MOST]
+    try:
+        for name in _ON_EXCEPTIONS:
+            for piece in _pieces(safe_getattr(error, name), room, 0):
+                text = _without(text, piece[: len(text)])
+    except _TooMuch:
+        return ""
+    return text
+
+
+def _pieces(value: object, room: list[int], depth: int) -> Iterator[str]:
+    if value is None:
+        return
+    room[0] -= 1
+    if room[0] < 0:
+        raise _TooMuch
+    if isinstance(value, str):
+        yield from _lines(str.__str__(value))
+    elif isinstance(value, bytes | bytearray):
+        yield from _lines(value[: 16 * _MOST].decode("utf-8", "replace"))
+    elif depth > 5 or isinstance(value, int | float):
+        return
+    else:
+        for inner in islice(_inside(value), _MOST):
+            yield from _pieces(inner, room, depth + 1)
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, Mapping):
+        held = cast("Mapping[object, object]", value).items()
+        yield from (inner for name, inner in held if str(name).lower() not in SAFE_HEADERS)
+    elif isinstance(value, list | tuple):
+        yield from cast("list[object]", value)
+    else:
+        stored: Mapping[str, Any] = getattr(value, "__dict__", {})
+        yield from (stored[name] for name in _ON_OBJECTS if name in stored)
+
+
+def _lines(text: str) -> Iterator[str]:
+    piece = text[: 16 * _MOST].strip()
+    if len(piece) >= _SHORTEST:
+        yield piece
+        yield from (line for part in piece.splitlines() if len(line := part.strip()) >= _SHORTEST_LINE)
+
+
+def _without(text: str, piece: str) -> str:
+    for form in {
+        piece: None,
+        repr(piece)[1:-1]: None,
+        dumps(piece)[1:-1]: None,
+        dumps(piece, ensure_ascii=False)[1:-1]: None,
+    }:
+        if form in text:
+            text = text.replace(form, MARK)
+        elif len(form) > _HEAD and (at := text.find(form[:_HEAD])) >= 0:
+            # Somebody printed the beginning only.
+            text = f"{text[:at]}{MARK}{text[at + _in_common(text[at:], form) :]}"
+    return text
+
+
+def _in_common(one: str, other: str) -> int:
+    """How many characters two texts have in common from their beginning."""
+    ends = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(ends) if a != b), min(len(one), len(other)))

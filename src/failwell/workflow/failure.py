@@ -14,8 +14,7 @@ from typing import Any
 from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore
 from failwell.fault.frozen import frozen
-from failwell.report.describe import describe
-from failwell.report.of_kind import report_of_kind
+from failwell.report.describe import describe, report_of_kind
 from failwell.report.record import ErrorReport, Frame, Scene
 from failwell.report.wire import read, to_dict
 from failwell.workflow.template.lookup import MISSING

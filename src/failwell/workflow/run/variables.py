@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.processes.tree import MARKER
-from failwell.report.environment import raw
 
 ERROR_OUT = "FAILWELL_ERROR_OUT"
 USAGE_OUT = "FAILWELL_USAGE_OUT"
@@ -58,10 +57,10 @@ class Variables:
         return made
 
     def _refresh(self) -> None:
-        now = raw()
+        now = dict(os.environ)
         if self._seen == now and self._host:
             return
-        self._seen = dict(now)
+        self._seen = now
         ours = {name.encode() for name in _OURS}
         self._host = {
             os.fsencode(name): os.fsencode(value)
