@@ -14,6 +14,7 @@ from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.delivery.logs import error_in
 from failwell.delivery.plain import is_large
 from failwell.fault.base import is_fault
+from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
@@ -96,15 +97,12 @@ def _text(error: BaseException) -> str:
 
 
 def _without(value: Any, spoken: list[str]) -> Any:
-    if isinstance(value, str):
-        for text in spoken:
-            value = value.replace(text, MARK)
-        return value
-    if isinstance(value, dict):
-        return {key: _without(inner, spoken) for key, inner in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_without(inner, spoken) for inner in cast("list[Any]", value)]
-    return value
+    def without(text: str) -> str:
+        for quote in spoken:
+            text = text.replace(quote, MARK)
+        return text
+
+    return map_texts(value, without, keys=False)
 
 
 def _say(event: Event, report: ErrorReport) -> None:

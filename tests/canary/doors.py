@@ -247,27 +247,30 @@ DOORS: dict[str, Door] = {
     "wire": Door("", "operator", _wire),
     "job error": Door("", "operator", _job),
     "pickle": Door("", "operator", _pickled),
-    "text for users": Door("text", "shown", _text("user")),
-    "text for operators": Door("text", "operator", _text("operator")),
-    "panel for users": Door("panel", "shown", _panel("user")),
-    "panel for operators": Door("panel", "operator", _panel("operator")),
-    "agents": Door("agent", "shown", _agent),
-    "problem documents": Door("problem", "shown", _problem),
-    "tool results": Door("mcp", "shown", _mcp),
-    "webhooks": Door("webhook", "shown", _webhook("user")),
-    "webhooks for operators": Door("webhook", "operator", _webhook("operator")),
-    "asgi": Door("asgi", "shown", _asgi),
-    "fastapi": Door("starlette", "shown", _fastapi),
-    "logging": Door("log", "operator", _logging),
-    "structlog": Door("structlog", "operator", _structlog),
+    "text for users": Door("delivery.failure_text", "shown", _text("user")),
+    "text for operators": Door("delivery.failure_text", "operator", _text("operator")),
+    "panel for users": Door("delivery.failure_text", "shown", _panel("user")),
+    "panel for operators": Door("delivery.failure_text", "operator", _panel("operator")),
+    "agents": Door("delivery.agent_output", "shown", _agent),
+    "problem documents": Door("delivery.problem_details", "shown", _problem),
+    "tool results": Door("integrations.mcp", "shown", _mcp),
+    "webhooks": Door("delivery.webhook", "shown", _webhook("user")),
+    "webhooks for operators": Door("delivery.webhook", "operator", _webhook("operator")),
+    "asgi": Door("delivery.middleware", "shown", _asgi),
+    "fastapi": Door("integrations.starlette", "shown", _fastapi),
+    "logging": Door("delivery.logs", "operator", _logging),
+    "structlog": Door("integrations.structlog", "operator", _structlog),
     "otel": Door("otel", "shown", _otel),
     "sentry": Door("sentry", "operator", _sentry),
 }
 
 PARTS: Mapping[str, str] = {
-    "json_text": "agents",
-    "markdown": "agents",
-    "plain": "text for users",
-    "words": "panel for users",
+    "delivery.plain": "text for users",
+    "integrations.fastapi": "fastapi",
 }
 """Modules that write nothing themselves, each with a door that is built of it."""
+BRIDGES = frozenset(
+    f"integrations.{name}"
+    for name in ("_repeatable", "celery", "langgraph", "pydantic_ai", "stamina", "temporal", "tenacity")
+)
+"""Modules that repeat calls for other libraries and write nothing."""

@@ -11,9 +11,9 @@ from failwell.adapters.headers import SAFE_HEADERS
 from failwell.report.redact import (
     MARK,
     forget_secrets,
+    masked_headers,
     redact_text,
     redact_value,
-    safe_headers,
 )
 from failwell.report.shapes import is_telling
 
@@ -195,7 +195,7 @@ def test_secrets_are_masked_in_values_and_in_keys_at_every_depth() -> None:
 
 
 def test_only_harmless_headers_are_kept_and_their_values_are_masked() -> None:
-    kept = safe_headers(
+    kept = masked_headers(
         {
             "Retry-After": "7",
             "X-RateLimit-Remaining-Tokens": "0",
@@ -226,9 +226,9 @@ def test_headers_may_come_in_any_mapping_or_none() -> None:
     message = email.message.Message()
     message["Retry-After"] = "7"
 
-    assert safe_headers(message) == {"retry-after": "7"}
-    assert safe_headers(None) == {}
-    assert len(safe_headers({f"x-ratelimit-{number}": "1" for number in range(500)})) == 40
+    assert masked_headers(message) == {"retry-after": "7"}
+    assert masked_headers(None) == {}
+    assert len(masked_headers({f"x-ratelimit-{number}": "1" for number in range(500)})) == 40
 
 
 def test_a_variable_set_after_the_first_use_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""How long to wait, in every form that providers say it, with who said it and how far to trust it.
+"""The server-requested delay, in every form that providers use, with its source and its confidence.
 
-Headers in seconds, fractions, dates, milliseconds and clock times; fields of a body; and prose.
-All of them are read, the latest credible time wins, nonsense is passed over and noted.
+Headers in seconds, fractions, dates, milliseconds and clock times; fields of a body; and prose. All of
+them are read, the latest credible time wins, and nonsense is skipped and recorded.
 """
 
 import re
@@ -72,84 +72,83 @@ class Wait(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """Every statement that was found, and those that made no sense."""
+    """Every statement that was statements, and those that made no sense."""
 
-    said: tuple[Wait, ...]
+    waits: tuple[Wait, ...]
     nonsense: tuple[str, ...]
 
     @property
     def latest(self) -> Wait | None:
         """The statement that decides: the latest among the most trusted."""
-        return max(self.said, key=lambda wait: (_TRUST[wait.confidence], wait), default=None)
+        return max(self.waits, key=lambda wait: (_TRUST[wait.confidence], wait), default=None)
 
 
 _TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
 
 
-class _Heard:
-    """What was found so far, and the time at which the reply was sent.
+class _Statements:
+    """The waits found so far, and the time at which the reply was sent.
 
-    Their clock and ours may differ, so a time of theirs is measured on their clock where they show it.
-    It is read only if somebody asks, because most waits are given in seconds.
+    The provider's clock and ours may differ, so a time of day is measured on its clock where the reply
+    shows it. That header is parsed only if needed: most waits are given in seconds.
     """
 
-    __slots__ = ("_headers", "_now", "nonsense", "said", "sure")
+    __slots__ = ("_date", "_now", "is_sure", "nonsense", "waits")
 
-    def __init__(self, headers: Mapping[str, str], now: datetime | None) -> None:
-        self._headers, self._now = headers, now
-        self.said: list[tuple[int, float, str, Confidence]] = []
+    def __init__(self, date: str | None, now: datetime | None) -> None:
+        self._date, self._now = date, now
+        self.waits: list[tuple[int, float, str, Confidence]] = []
         """Each with its trust in front, so that the greatest is the one that decides."""
         self.nonsense: list[str] = []
-        self.sure = False
+        self.is_sure = False
 
     @property
     def now(self) -> datetime:
-        return instant(self._headers.get("date", "")) or self._now or datetime.now(UTC)
+        return instant(self._date or "") or self._now or datetime.now(UTC)
 
-    def note(self, source: str, seconds: float | None, confidence: Confidence) -> None:
+    def add(self, source: str, seconds: float | None, confidence: Confidence) -> None:
         if seconds is None or not 0 <= seconds <= _LONGEST:
             self.nonsense.append(source)
         else:
-            self.said.append((_TRUST[confidence], seconds, source, confidence))
+            self.waits.append((_TRUST[confidence], seconds, source, confidence))
             if confidence == "high":
-                self.sure = True
+                self.is_sure = True
 
 
-def wait_of(extract: Facts, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
-    """When to come back according to one failed call, and the sources that said nonsense."""
-    heard = _heard(extract.headers, extract.body, extract.message, now)
-    nonsense = tuple(heard.nonsense)
-    said = heard.said
-    if not said:
+def wait_of(facts: Facts, now: datetime | None = None) -> tuple[NotBefore | None, tuple[str, ...]]:
+    """When to repeat one failed call, and the sources that named a time that makes no sense."""
+    statements = _collect(facts.headers, facts.body, facts.message, now)
+    nonsense, waits = tuple(statements.nonsense), statements.waits
+    if not waits:
         return None, nonsense
-    _, seconds, source, confidence = said[0] if len(said) == 1 else max(said)
+    _, seconds, source, confidence = waits[0] if len(waits) == 1 else max(waits)
     # As a call of the class it would take twice as long.
-    told = object.__new__(NotBefore)
-    NotBefore.__init__(told, after=seconds, source=source, confidence=confidence)
-    return told, nonsense
+    not_before = object.__new__(NotBefore)
+    NotBefore.__init__(not_before, after=seconds, source=source, confidence=confidence)
+    return not_before, nonsense
 
 
 def read_waits(headers: Mapping[str, str], body: object, message: str, now: datetime | None = None) -> Waits:
-    """Every wait in a reply's headers, body and message, as one who reads it `now` understands them."""
-    heard = _heard(headers, body, message, now)
-    said = tuple(Wait(seconds, source, sure) for _, seconds, source, sure in heard.said)
-    return Waits(said, tuple(heard.nonsense))
+    """Every wait in a reply's headers, body and message, as of `now`."""
+    statements = _collect(headers, body, message, now)
+    waits = tuple(Wait(seconds, source, confidence) for _, seconds, source, confidence in statements.waits)
+    return Waits(waits, tuple(statements.nonsense))
 
 
-def _heard(headers: Mapping[str, str], body: object, message: str, now: datetime | None) -> _Heard:
-    found = _Heard(headers, now)
+def _collect(headers: Mapping[str, str], body: object, message: str, now: datetime | None) -> _Statements:
+    statements = _Statements(headers.get("date"), now)
     if headers:
-        _headers(headers, found)
+        _headers(headers, statements)
     if body is not None and type(body) is not str:
         for holder in objects_of(body):
             if not _KEYS.isdisjoint(holder):
-                _fields(holder, found)
-    if message and not found.sure:
-        _prose(message, found)
-    return found
+                _fields(holder, statements)
+    if message and not statements.is_sure:
+        _prose(message, statements)
+    return statements
 
 
-def seconds_of(value: str, heard: _Heard, *, unit: float = 1.0) -> float | None:
+def seconds_of(value: str, statements: _Statements, *, unit: float = 1.0) -> float | None:
     """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
     if len(value) < _SHORTER_THAN_A_DATE and value.isascii() and value.isdecimal():
         return int(value) * unit
@@ -160,27 +159,27 @@ def seconds_of(value: str, heard: _Heard, *, unit: float = 1.0) -> float | None:
         number = float(text)
         if unit == 1.0 and number >= _EPOCH:
             stamp = number / 1000 if number >= _EPOCH * 1000 else number
-            return max(0.0, stamp - heard.now.timestamp())
+            return max(0.0, stamp - statements.now.timestamp())
         return number * unit
-    return _spans(text) if _SPAN.match(text) else _date(text, heard)
+    return _spans(text) if _SPAN.match(text) else _date(text, statements)
 
 
-def _headers(headers: Mapping[str, str], found: _Heard, where: str = "header") -> None:
-    told = False
+def _headers(headers: Mapping[str, str], statements: _Statements, where: str = "header") -> None:
+    is_outright = False
     for name, unit in _OUTRIGHT.items():
         if not (value := headers.get(name)):
             continue
-        seconds = seconds_of(value, found, unit=unit)
+        seconds = seconds_of(value, statements, unit=unit)
         # A reply with both often has a zero in the finer one; the coarser then says the truth.
         if seconds == 0 and unit != 1.0 and headers.get("retry-after"):
             continue
-        told = told or seconds is not None
-        found.note(f"{where} {name}", seconds, "high" if where == "header" else "medium")
-    if not told:
-        _windows(headers, found, where)
+        is_outright = is_outright or seconds is not None
+        statements.add(f"{where} {name}", seconds, "high" if where == "header" else "medium")
+    if not is_outright:
+        _windows(headers, statements, where)
 
 
-def _windows(headers: Mapping[str, str], found: _Heard, where: str) -> None:
+def _windows(headers: Mapping[str, str], statements: _Statements, where: str) -> None:
     """Resets of the windows that are used up; a reset of a window with room left says nothing."""
     if "ratelimit" in headers:
         limits = headers["ratelimit"][:_LONGEST_TEXT]
@@ -189,14 +188,14 @@ def _windows(headers: Mapping[str, str], found: _Heard, where: str) -> None:
             reset, left = _RATELIMIT_T.search(window), _RATELIMIT_R.search(window)
             if reset and (left is None or left.group(1).strip("0") == ""):
                 sure: Confidence = "high" if where == "header" else "medium"
-                found.note(f"{where} ratelimit", float(reset.group(1)), sure)
+                statements.add(f"{where} ratelimit", float(reset.group(1)), sure)
     for name in [name for name in headers if "reset" in name]:
         beside = _beside(name)
         remaining = None if beside is None else headers.get(beside)
         if remaining is not None and _number(remaining) == 0:
-            seconds = seconds_of(headers[name], found)
+            seconds = seconds_of(headers[name], statements)
             if seconds != 0:
-                found.note(f"{where} {name}", seconds, "medium")
+                statements.add(f"{where} {name}", seconds, "medium")
 
 
 @lru_cache(maxsize=_MOST_NAMES)
@@ -206,27 +205,27 @@ def _beside(reset: str) -> str | None:
     return reset.replace("reset", "remaining") if is_limit else None
 
 
-def _fields(holder: Mapping[str, Any], found: _Heard) -> None:
+def _fields(holder: Mapping[str, Any], statements: _Statements) -> None:
     for key, (source, unit, confidence) in _FIELDS.items():
         value = holder.get(key)
         if value is not None:
-            seconds = _flexible(value, found) if unit is None else _scaled(value, unit)
-            found.note(f"body {source}", seconds, confidence)
+            seconds = _flexible(value, statements) if unit is None else _scaled(value, unit)
+            statements.add(f"body {source}", seconds, confidence)
     inner = holder.get("headers")
     if isinstance(inner, dict):
         held = cast("dict[Any, Any]", inner)
         lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
-        _headers(lower, found, "body header")
+        _headers(lower, statements, "body header")
 
 
-def _prose(message: str, found: _Heard) -> None:
+def _prose(message: str, statements: _Statements) -> None:
     low = message[:_LONGEST_TEXT].lower()
     words = [word for word in _INVITING if word in low]
     # To try the pattern everywhere would cost more than all else that is done here.
     for at in sorted({place for word in words for place in _places(word, low)}) if words else ():
         match = _PROSE.match(low, at)
         if match:
-            found.note("message", _spans(match.group("span")), "medium")
+            statements.add("message", _spans(match.group("span")), "medium")
             return
 
 
@@ -250,10 +249,10 @@ def _unit(word: str) -> str:
     return "ms" if low.startswith(("ms", "mil")) else low[0]
 
 
-def _date(text: str, heard: _Heard) -> float | None:
+def _date(text: str, statements: _Statements) -> float | None:
     at = instant(text)
     # A time that has passed means that the wait is over, or that a clock is wrong; both mean now.
-    return None if at is None else max(0.0, (at - heard.now).total_seconds())
+    return None if at is None else max(0.0, (at - statements.now).total_seconds())
 
 
 def instant(text: str) -> datetime | None:
@@ -273,11 +272,11 @@ def instant(text: str) -> datetime | None:
         return None
 
 
-def _flexible(value: object, heard: _Heard) -> float | None:
+def _flexible(value: object, statements: _Statements) -> float | None:
     if isinstance(value, int | float):
         return _scaled(value, 1.0)
     if isinstance(value, str):
-        return seconds_of(value, heard)
+        return seconds_of(value, statements)
     if isinstance(value, dict):
         held = cast("dict[Any, Any]", value)
         seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)

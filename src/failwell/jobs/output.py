@@ -19,6 +19,7 @@ from time import time
 from typing import Any, cast
 
 from failwell.fault.base import Fault
+from failwell.fault.json_values import map_texts
 from failwell.jobs.worker.environment import SHORTEST_SECRET
 from failwell.jobs.worker.worker import OutputLine
 from failwell.journal.event import to_json
@@ -35,17 +36,7 @@ def shown(value: Any, secrets: Mapping[str, str]) -> Any:
     for secret in secrets.values():
         if len(secret) >= SHORTEST_SECRET:
             register_secret(secret)
-    return _masked(value)
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return mask_known(value, len(value) + _ROOM)
-    if isinstance(value, Mapping):
-        return {_masked(key): _masked(one) for key, one in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_masked(one) for one in cast("list[Any]", value)]
-    return value
+    return map_texts(value, lambda text: mask_known(text, len(text) + _ROOM))
 
 
 LINES = "lines"

@@ -19,6 +19,7 @@ from failwell.fault.capability import (
     CapabilityResourceError,
     CapabilityTransientError,
 )
+from failwell.fault.json_values import map_texts
 from failwell.jobs.worker.worker import FileHandle
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
@@ -64,13 +65,7 @@ def _known_by_name(told: Mapping[str, Any]) -> BaseException:
 
 def _masked(value: Any) -> Any:
     """What another process described, without the secrets that this one knows: the other may know none."""
-    if isinstance(value, str):
-        return mask_known(value, _TRACEBACK_CAP)
-    if isinstance(value, dict):
-        return {_masked(key): _masked(one) for key, one in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_masked(one) for one in cast("list[Any]", value)]
-    return value
+    return map_texts(value, lambda text: mask_known(text, _TRACEBACK_CAP))
 
 
 # ------------------------------------------------------------------ errors to raise

@@ -1,0 +1,42 @@
+"""Walking JSON: one way to visit every value, and one to rebuild a value with changed texts.
+
+Both stop at `_DEEPEST` levels, so a value that contains itself ends too.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+_DEEPEST = 300
+_TOO_DEEP = "… [too deep]"
+
+
+def walk_json(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Every value below `value`, itself first, each with its place such as `.items[0].name`."""
+    yield place, value
+    if depth >= _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[Any, Any]", value).items():
+            yield from walk_json(inner, f"{place}.{key}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from walk_json(inner, f"{place}[{index}]", depth + 1)
+
+
+def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True, depth: int = 0) -> Any:
+    """`value` with every text in it changed; with `keys`, the texts that are keys too. Tuples become lists."""
+    if isinstance(value, str):
+        return change(value)
+    if depth >= _DEEPEST and isinstance(value, Mapping | list | tuple):
+        # Nobody has changed the texts in it, so it cannot stay.
+        return _TOO_DEEP
+    if isinstance(value, Mapping):
+        return {
+            change(key) if keys and isinstance(key, str) else key: map_texts(
+                inner, change, keys=keys, depth=depth + 1
+            )
+            for key, inner in cast("Mapping[Any, Any]", value).items()
+        }
+    if isinstance(value, list | tuple):
+        return [map_texts(inner, change, keys=keys, depth=depth + 1) for inner in cast("list[Any]", value)]
+    return value
