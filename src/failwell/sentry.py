@@ -10,9 +10,8 @@ of a request only what is on a list stays.
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from failwell.adapters.safe_getattr import safe_call, safe_getattr
+from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.logs import error_in
-from failwell.delivery.plain import is_large
 from failwell.fault.base import is_fault
 from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
@@ -87,13 +86,6 @@ def _spoken(error: BaseException | None) -> list[str]:
     # A text that cannot be printed, or would be endless, nobody can have quoted.
     said = {safe_call(printed, "", link) for link in chain if not is_fault(link)}
     return sorted((text for text in said if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
-
-
-def _text(error: BaseException) -> str:
-    arguments = safe_getattr(error, "args")
-    # Sentry cuts texts of that size, so nothing in the event could quote one in full.
-    large = isinstance(arguments, tuple) and any(map(is_large, cast("tuple[object, ...]", arguments)))
-    return "" if large else safe_call(str, "", error)
 
 
 def _without(value: Any, spoken: list[str]) -> Any:
