@@ -31,7 +31,7 @@ class TracebackPolicy(StrEnum):
 
 def default_policy() -> TracebackPolicy:
     """The policy that the environment asks for; `strict` when it asks for none or for nonsense."""
-    value = variable(_RAW_NAME)
+    value = os.environ.get(ENVIRONMENT_VARIABLE)
     if not value:
         return TracebackPolicy.STRICT
     try:
