@@ -14,12 +14,10 @@ import httpx
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
-from failwell.delivery.middleware import OnReport
-from failwell.delivery.problem_details import from_problem
-from failwell.fault.base import Fault
-from failwell.fault.facts import NotBefore, ResourceShortfall
+from failwell import ErrorReport, Fault, NotBefore
+from failwell.faults import ResourceShortfall
+from failwell.http import OnReport, from_problem
 from failwell.integrations.starlette import install
-from failwell.report.record import ErrorReport
 
 
 class Order(BaseModel):

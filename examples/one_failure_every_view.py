@@ -14,12 +14,11 @@ from rich.console import Console
 import failwell
 from failwell import faults
 from failwell.capability import JobError
-from failwell.delivery.agent_output import agent_json, agent_markdown
-from failwell.delivery.failure_text import panel, render_text
-from failwell.delivery.logs import JsonFormatter, log_report
-from failwell.delivery.problem_details import problem, retry_after_header
-from failwell.fault.classes import ProviderTransient
+from failwell.faults import ProviderTransient
+from failwell.http import problem, retry_after_header
 from failwell.integrations.mcp import tool_result
+from failwell.logging import JsonFormatter, log_report
+from failwell.reports import agent_json, agent_markdown, panel, render_text
 
 
 class StepFailed(failwell.Fault):

@@ -19,9 +19,8 @@ from random import Random
 from typing import Protocol
 
 import failwell
-from failwell.runtime.call_guard import ClosedOff, Guard
-from failwell.runtime.operation import Operation, RetryOptions
-from failwell.testing.clock import FakeClock
+from failwell.policies import ClosedOff, Guard, Operation, RetryOptions
+from failwell.testing import FakeClock
 
 CLIENTS = 1_000
 EVERY = 10.0

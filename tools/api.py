@@ -28,6 +28,7 @@ PROMISED = (
     "failwell.integrations.structlog",
     "failwell.integrations.temporal",
     "failwell.integrations.tenacity",
+    "failwell.jobs",
     "failwell.logging",
     "failwell.otel",
     "failwell.policies",

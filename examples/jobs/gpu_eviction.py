@@ -12,9 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from failwell.jobs.job import Job
-from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.runtime import Runtime
+from failwell.jobs import Job, Manifest, Resources, Runtime
 
 HERE = Path(__file__).resolve().parent
 

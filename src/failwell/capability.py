@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityTransientError as CapabilityTransientError
     from failwell.fault.capability import WorkerOOMError as WorkerOOMError
     from failwell.fault.facts import ResourceShortfall as ResourceShortfall
+    from failwell.jobs.child.author import Capability as Capability
     from failwell.jobs.child.author import capability as capability
     from failwell.jobs.child.author import check_cancel as check_cancel
     from failwell.jobs.child.author import heartbeat as heartbeat
@@ -54,6 +55,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "Capability": _AUTHOR,
             "CapabilityCancelledError": "failwell.fault.capability",
             "CapabilityConfigError": "failwell.fault.capability",
             "CapabilityDisabledError": "failwell.fault.capability",

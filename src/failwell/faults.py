@@ -7,7 +7,7 @@ Example:
     >>> describe(fault).kind
     'tool.not_found'
     >>> kind("tool.not_found").category.value
-    'fatal'
+    'user_input'
 """
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name

@@ -2,6 +2,14 @@
 
 Attributes hold names and numbers. `exception.message` and the stack trace are left out: they
 would carry what foreign exceptions say about themselves.
+
+Example:
+    >>> from failwell import describe
+    >>> from failwell.otel import attributes, emit
+    >>> report = describe(ConnectionRefusedError(111, "Connection refused"))
+    >>> attributes(report)["error.type"]
+    'provider.connection'
+    >>> emit(report)
 """
 
 import os

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from failwell.runtime.loop import AttemptFailed as AttemptFailed
     from failwell.runtime.loop import OperationEnded as OperationEnded
     from failwell.runtime.loop import watch as watch
+    from failwell.runtime.operation import Operation as Operation
     from failwell.runtime.operation import RetryOptions as RetryOptions
     from failwell.runtime.operation import keyed as keyed
     from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
@@ -73,6 +74,7 @@ else:
             "Guard": "failwell.runtime.call_guard",
             "GuardState": "failwell.runtime.call_guard",
             "Match": "failwell.decision.match",
+            "Operation": "failwell.runtime.operation",
             "OperationEnded": "failwell.runtime.loop",
             "Park": "failwell.decision.verdict",
             "Policy": "failwell.decision.policy",

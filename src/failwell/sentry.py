@@ -2,9 +2,14 @@
 
 Sentry keeps messages, local variables, request bodies and headers, and its scrubber knows keys,
 not sentences. Here an exception's value becomes the composed message, local variables go, and
-of a request only what is on a list stays.
+of a request only what is on a list stays. Use it as `sentry_sdk.init(dsn=..., before_send=before_send)`.
 
-    sentry_sdk.init(dsn=..., before_send=before_send)
+Example:
+    >>> from failwell.sentry import before_send
+    >>> error = ConnectionRefusedError(111, "Connection refused")
+    >>> event = before_send({"event_id": "1"}, {"exc_info": (type(error), error, None)})
+    >>> event["tags"]["kind"]
+    'provider.connection'
 """
 
 from collections.abc import Callable, Iterator

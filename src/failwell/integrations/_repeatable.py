@@ -20,5 +20,5 @@ def repeatable(
     report = describe(error, idempotent=idempotent)
     if report.category is Category.CANCELLED or not report.retryable or is_unsure(report, idempotent):
         return None
-    told = report.not_before
-    return None if told is not None and told.after > longest else report
+    delay = report.not_before
+    return None if delay is not None and delay.after > longest else report

@@ -1,6 +1,17 @@
-"""Celery: a task hands its failure over, and is sent again when the report allows it.
+"""Celery: a failed task is sent again when its report allows it.
 
-The queue does the waiting, so a wait that is too long to sleep is no problem here.
+The queue does the waiting, so a delay that is too long to sleep is no problem here.
+
+Example:
+    >>> from failwell.integrations.celery import retry_task
+    >>> def register(app):
+    ...     @app.task(bind=True, max_retries=None)
+    ...     def summarize(self, text):
+    ...         try:
+    ...             return text[:10]
+    ...         except Exception as error:
+    ...             retry_task(self, error)
+    ...     return summarize
 """
 
 from collections.abc import Callable

@@ -1,4 +1,10 @@
-"""LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only for failures that a repeat can cure."""
+"""LangGraph: `RetryPolicy(retry_on=retry_on)` repeats a node only after failures that a repeat can cure.
+
+Example:
+    >>> from failwell.integrations.langgraph import retry_on
+    >>> retry_on(ConnectionRefusedError(111, "Connection refused")), retry_on(ValueError("no"))
+    (True, False)
+"""
 
 from failwell.integrations._repeatable import repeatable
 
@@ -8,7 +14,7 @@ __all__ = ["retry_on"]
 def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:
     """Whether the node may run again.
 
-    LangGraph counts and waits by its own numbers, so a server-requested delay is not kept exactly: one that is
+    LangGraph counts and waits by its own numbers, so a server-requested delay is not kept to the second: one that is
     too long to sleep is a `False`, and for shorter ones set `initial_interval` to what your provider asks.
 
     Args:

@@ -1,7 +1,14 @@
 """One failure as the result of an MCP tool call, and back.
 
 The model sees the model's view and nothing else. On the way back, prose from the other side is
-not taken for a message, and a tool cannot say that *our* run was cancelled, halted or spent.
+not taken for a message, and a tool cannot say that *our* run was cancelled, halted or out of budget.
+
+Example:
+    >>> from failwell import describe
+    >>> from failwell.integrations.mcp import from_tool_result, tool_result
+    >>> result = tool_result(describe(ConnectionRefusedError(111, "Connection refused")))
+    >>> result["isError"], from_tool_result(result).kind
+    (True, 'provider.connection')
 """
 
 from collections.abc import Mapping

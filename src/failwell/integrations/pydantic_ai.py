@@ -1,4 +1,10 @@
-"""Pydantic AI: `FallbackModel(..., fallback_on=fallback_on)` moves on only where another model may succeed."""
+"""Pydantic AI: `FallbackModel(..., fallback_on=fallback_on)` moves on only where another model may succeed.
+
+Example:
+    >>> from failwell.integrations.pydantic_ai import fallback_on
+    >>> fallback_on(ConnectionRefusedError(111, "Connection refused")), fallback_on(ValueError("no"))
+    (True, False)
+"""
 
 from failwell.decision.policy import falls_through
 from failwell.report.describe import describe

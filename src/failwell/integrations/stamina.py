@@ -1,4 +1,10 @@
-"""stamina: `@stamina.retry(on=retry_on)` repeats what may be repeated, when the provider says."""
+"""stamina: `@stamina.retry(on=retry_on)` repeats what may be repeated, when the provider says.
+
+Example:
+    >>> from failwell.integrations.stamina import retry_on
+    >>> retry_on(ConnectionRefusedError(111, "Connection refused")), retry_on(ValueError("no"))
+    (True, False)
+"""
 
 from datetime import timedelta
 
@@ -8,9 +14,9 @@ __all__ = ["retry_on"]
 
 
 def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:
-    """`False` for what must not be repeated, the exact wait where one was told, else `True`.
+    """`False` for what must not be repeated, the exact delay where the server requested one, else `True`.
 
-    A server-requested delay that is too long to sleep is a `False`: put the work aside instead. stamina asks about
+    A delay that is too long to sleep is a `False`: put the work aside instead. stamina asks about
     cancels and interrupts too, which are not repeated.
 
     Args:

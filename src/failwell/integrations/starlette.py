@@ -2,6 +2,11 @@
 
 Routes may raise faults, anything else, or the framework's own `HTTPException`; a request that
 fails validation names its fields and never repeats their values.
+
+Example:
+    >>> from starlette.applications import Starlette
+    >>> from failwell.integrations.starlette import install
+    >>> install(Starlette())
 """
 
 from collections.abc import Iterable, Mapping
@@ -125,10 +130,10 @@ def _refusal(status: int, detail: object, *, open_minded: bool) -> ErrorReport:
     name, category, action, advice = _BY_STATUS.get(status, _REJECTED if status < 500 else _FAILED)
     # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
     worded = isinstance(detail, str) and detail not in ("", responses.get(status))
-    told = worded and (status < 500 or open_minded)
+    is_shown = worded and (status < 500 or open_minded)
     fault = HTTPRefusal(
         kind=f"http.{name}",
-        message=str(detail) if told else _SUMMARY[status >= 500],
+        message=str(detail) if is_shown else _SUMMARY[status >= 500],
         certainty=Certainty.REJECTED,
         blame=Blame.REQUEST if status < 500 else Blame.OURSELVES,
         user_action=UserAction(action, advice),

@@ -1,4 +1,11 @@
-"""A structlog step that turns exceptions into fields. Needs nothing from structlog to load."""
+"""A structlog processor that turns exceptions into fields. Needs nothing from structlog to load.
+
+Example:
+    >>> from failwell.integrations.structlog import report_exception
+    >>> event = {"event": "failed", "exc_info": ConnectionRefusedError(111, "Connection refused")}
+    >>> report_exception(None, "error", event)["error"]["kind"]
+    'provider.connection'
+"""
 
 from collections.abc import MutableMapping
 from typing import Any

@@ -1,7 +1,14 @@
-"""Temporal: the server repeats activities; we give it our numbers, and say with each failure if it may.
+"""Temporal: the server repeats activities; failwell gives it the numbers, and says whether a failure may be repeated.
 
 Build the error in the activity, next to what failed. A workflow that catches it describes it as any other
 exception and gets the same report back.
+
+Example:
+    >>> from failwell.integrations.temporal import retry_policy, to_application_error
+    >>> retry_policy("server").maximum_attempts
+    3
+    >>> to_application_error(ConnectionRefusedError(111, "Connection refused")).type
+    'provider.connection'
 """
 
 from datetime import timedelta
@@ -59,11 +66,11 @@ def to_application_error(error: BaseException, *, idempotent: bool | None = None
     if isinstance(error, application_error):
         return error
     report = describe(error, idempotent=idempotent)
-    told = report.not_before
+    delay = report.not_before
     return application_error(
         report.message,
         report.to_dict(),
         type=report.kind,
         non_retryable=not report.retryable,
-        next_retry_delay=None if told is None else timedelta(seconds=told.after),
+        next_retry_delay=None if delay is None else timedelta(seconds=delay.after),
     )

@@ -1,6 +1,15 @@
 """tenacity: `@tenacity.retry(retry=retry_if_failwell(), wait=wait_failwell(), stop=...)`.
 
 tenacity repeats for ever unless it is given a `stop`, so give it one.
+
+Example:
+    >>> import tenacity
+    >>> from failwell.integrations.tenacity import retry_if_failwell, wait_failwell
+    >>> retryer = tenacity.Retrying(
+    ...     retry=retry_if_failwell(), wait=wait_failwell(), stop=tenacity.stop_after_attempt(3)
+    ... )
+    >>> retryer(lambda: 42)
+    42
 """
 
 from collections.abc import Callable
@@ -36,7 +45,7 @@ def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
 def wait_failwell(
     default: Callable[[Any], float] | float | None = None, *, jitter: Callable[[], float] = random_jitter
 ) -> Any:
-    """A tenacity wait: exactly what the provider told, otherwise `default`.
+    """A tenacity wait: exactly what the provider requested, otherwise `default`.
 
     Args:
         default: Seconds, or another of tenacity's waits. Left out, the failure's own schedule says: from

@@ -1,35 +1,42 @@
 """Queued work in processes of its own: leases, workers, and the memory they hold.
 
 The worker side is standard library alone, so that it can run in any interpreter. Imports
-`failwell.journal` and below, and neither `failwell.workflow` nor `failwell.agents`.
+`failwell.journal` and below, and not `failwell.workflow`.
+
+Example:
+    >>> from failwell.jobs import Manifest
+    >>> manifest = Manifest(name="resize", object="images:resize")
+    >>> manifest.name
+    'resize'
 """
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
     from failwell.jobs.job import Job as Job
     from failwell.jobs.job import JobRequest as JobRequest
     from failwell.jobs.job import JobState as JobState
     from failwell.jobs.manifest import Manifest as Manifest
+    from failwell.jobs.manifest_file import read_manifest as read_manifest
     from failwell.jobs.memory.machine import Limits as Limits
+    from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
     from failwell.jobs.schema_language import UnknownConfigWarning as UnknownConfigWarning
+    from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
+else:
+    from .._lazy import lazy_names  # noqa: TID252  (a worker loads this package under a name of its own)
 
-_HOMES = {
-    "Job": "failwell.jobs.job",
-    "JobRequest": "failwell.jobs.job",
-    "JobState": "failwell.jobs.job",
-    "Limits": "failwell.jobs.memory.machine",
-    "Manifest": "failwell.jobs.manifest",
-    "Runtime": "failwell.jobs.runtime",
-    "UnknownConfigWarning": "failwell.jobs.schema_language",
-}
-
-__all__ = ["Job", "JobRequest", "JobState", "Limits", "Manifest", "Runtime", "UnknownConfigWarning"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "Job": "failwell.jobs.job",
+            "JobRequest": "failwell.jobs.job",
+            "JobState": "failwell.jobs.job",
+            "Limits": "failwell.jobs.memory.machine",
+            "Manifest": "failwell.jobs.manifest",
+            "Resources": "failwell.jobs.platform",
+            "Runtime": "failwell.jobs.runtime",
+            "SupervisedWorker": "failwell.jobs.worker.supervisor",
+            "UnknownConfigWarning": "failwell.jobs.schema_language",
+            "read_manifest": "failwell.jobs.manifest_file",
+        },
+    )

@@ -105,3 +105,17 @@ def capability(marked: Any = None, /, *, name: str | None = None, version: str =
         return found
 
     return mark if marked is None else mark(marked)
+
+
+class Capability:
+    """A base class for capabilities that are classes, so that type checkers know what a worker adds to them.
+
+    It is optional and adds no behaviour: a worker gives the same methods to any class. `on_cancel` is left
+    out, because a method of that name is a hook of the author's; import the function instead.
+    """
+
+    progress = staticmethod(progress)
+    check_cancel = staticmethod(check_cancel)
+    is_cancelled = staticmethod(is_cancelled)
+    heartbeat = staticmethod(heartbeat)
+    usage = staticmethod(usage)

@@ -1,0 +1,124 @@
+"""What a type checker sees of the public modules. Nothing here is run: pyright reads it in `make check`.
+
+An `ignore` comment is an expected error: pyright complains where it is not needed.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, assert_type
+
+import failwell
+from failwell import Backoff, Chain, Entry, Partial, describe, gather, retry, retrying
+from failwell.capability import (
+    Capability,
+    CapabilityInputError,
+    capability,
+    check_cancel,
+    on_cancel,
+    progress,
+)
+from failwell.http import problem
+from failwell.policies import Decision, Policy, RetryOptions, Tries, decide
+
+failwell.nope()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+failwell.kinds()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def ask(prompt: str) -> str:
+    return prompt
+
+
+async def ask_async(prompt: str) -> str:
+    return prompt
+
+
+def count(prompt: str) -> int:
+    return len(prompt)
+
+
+def chunks(prompt: str) -> Iterator[bytes]:
+    yield prompt.encode()
+
+
+async def chunks_async(prompt: str) -> AsyncIterator[bytes]:
+    yield prompt.encode()
+
+
+async def open_stream(prompt: str) -> AsyncIterator[bytes]:
+    return chunks_async(prompt)
+
+
+def reports_and_decisions(error: Exception) -> None:
+    report = describe(error)
+    assert_type(report, failwell.ErrorReport)
+    assert_type(problem(report), dict[str, Any])
+    assert_type(decide(Policy(), report, Tries(1)), Decision)
+
+
+def retries() -> None:
+    assert_type(retry(ask)("hi"), str)
+    assert_type(retry(attempts=3)(ask)("hi"), str)
+    retry(ask)(1)  # pyright: ignore[reportArgumentType]
+    retry(attempt=3)  # pyright: ignore[reportCallIssue]
+    retry(attempts="3")  # pyright: ignore[reportArgumentType]
+    retry(backoff=Backoff(first=1.0), options=RetryOptions(provider="acme"), timeout=3.0)
+    for attempt in retrying(attempts=2, idempotent=True):
+        with attempt:
+            assert_type(attempt.number, int)
+
+
+def chains() -> None:
+    chain = Chain(Entry(provider="a", model="m", call=ask), Entry(provider="b", model="n", call=ask))
+    assert_type(chain, Chain[str])
+    assert_type(chain.call("hi"), str)
+    Chain(Entry(provider="a", model="m", call=ask), purse=None)  # pyright: ignore[reportCallIssue]
+    streaming = Chain(Entry(provider="a", model="m", call=chunks))
+    assert_type(streaming.stream("hi"), Iterator[bytes])
+
+
+async def async_chains() -> None:
+    assert_type(await retry(ask_async)("hi"), str)
+    assert_type(await Chain(Entry(provider="a", model="m", call=ask_async)).acall("hi"), str)
+    sync = Chain(Entry(provider="a", model="m", call=ask))
+    await sync.acall("hi")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    async for chunk in Chain(Entry(provider="a", model="m", call=chunks_async)).astream("hi"):
+        assert_type(chunk, bytes)
+    async for chunk in Chain(Entry(provider="a", model="m", call=open_stream)).astream("hi"):
+        assert_type(chunk, bytes)
+
+
+async def batches() -> None:
+    assert_type(gather(count, ["a"]), Partial[int])
+    assert_type((await gather(ask_async, ["a"], limit=2)).values(), list[str])
+
+
+class Counter(Capability):
+    """As an author writes one."""
+
+    def initialize(self, config: dict[str, Any]) -> None:
+        self.config = config
+
+    def execute(self, text: str) -> dict[str, int]:
+        if not text:
+            raise CapabilityInputError("there is nothing to count", fields_invalid=["text"])
+        with self.heartbeat("counting"), on_cancel(self.release):
+            self.check_cancel()
+            self.progress(0.5, "counting")
+            self.usage({"words": 1})
+        return {"words": len(text.split())}
+
+    def release(self) -> None:
+        """Nothing to release."""
+
+    def on_cancel(self) -> None:
+        """The author's hook."""
+
+
+@capability(name="measure", version="2")
+def characters(text: str) -> int:
+    check_cancel()
+    progress(1.0)
+    return len(text)
+
+
+assert_type(characters("abc"), int)
+assert_type(Counter().execute("a b"), dict[str, int])
