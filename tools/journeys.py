@@ -289,6 +289,11 @@ def _command(*argv: str) -> Callable[[], int]:
     return run
 
 
+def _spelling(*names: str) -> str:
+    """The first of these that this version has as a command."""
+    return next((name for name in names if _command(name, "--help")() == 0), names[-1])
+
+
 def _measured(
     work: Callable[[], Any],
     *marks: str,
@@ -353,17 +358,18 @@ def _run_and_resumed(folder: Path) -> dict[str, Count]:
 def _jobs(folder: Path) -> dict[str, Count]:
     (folder / "tools.py").write_text(_CAPABILITY, encoding="utf-8")
     store = ("--store", str(folder / "state"))
+    jobs, capabilities = _spelling("jobs", "job"), _spelling("capabilities", "capability")
     for name in ("echo", "die"):
         (folder / f"{name}.toml").write_text(f'name = "{name}"\nobject = "tools:{name}"\n', encoding="utf-8")
-        _measured(_command("capability", "add", str(folder / f"{name}.toml"), *store), code=0)
+        _measured(_command(capabilities, "add", str(folder / f"{name}.toml"), *store), code=0)
     submitted = killed = Count()
     for _ in range(2):
-        submitted = _measured(_command("job", "submit", "echo", f"value={MARK}", *store), code=0)
+        submitted = _measured(_command(jobs, "submit", "echo", f"value={MARK}", *store), code=0)
     _measured(_command("workers", "run", "--until-empty", *store), code=0)
     for name in ("warm", "born"):
         values = (f"value={MARK}", f"path={folder / name}")
         killed = _measured(
-            _command("job", "submit", "die", *values, "--attempts", "1", "--wait", *store),
+            _command(jobs, "submit", "die", *values, "--attempts", "1", "--wait", *store),
             "worker.oom",
             "worker.crashed",
             code=1,
