@@ -36,7 +36,7 @@ NAMES = {
     **dict.fromkeys(("luck",), "jitter"),
     **dict.fromkeys(("Wishes", "wishes"), "explicit parameters"),
     **dict.fromkeys(
-        ("QueueClient", "CapabilityRegistry", "Station", "ConfigWatcher"),
+        ("Desk", "Shelf", "Station", "Heeding"),
         "QueueClient, CapabilityRegistry, CowMap, Instance, ConfigWatcher",
     ),
     **dict.fromkeys(("Ward", "Conductor"), "RunProcesses, RunCommand"),
@@ -46,8 +46,8 @@ NAMES = {
 
 DEFINITIONS = {
     "here": "platform",
-    "unserializable": "unserializable",
-    "invalid_config": "…",
+    "unsayable": "unserializable",
+    "mistaken": "…",
     "telling": "…",
     "doorway": "adapter",
 }
@@ -61,15 +61,15 @@ _TEST_WORDS = {
     "luck",
     "shelf",
     "desk",
-    "QueueClient",
-    "CapabilityRegistry",
+    "Desk",
+    "Shelf",
     "Station",
     "Ward",
 }
 """Words that are in no name of a test."""
 
 MODULES = {
-    "said", "ask", "given", "words", "desk", "shelf", "station", "heeding", "here", "unserializable", "invalid_config", "telling",
+    "said", "ask", "given", "words", "desk", "shelf", "station", "heeding", "here", "unsayable", "mistaken", "telling",
     "purse", "ward", "conducting",
 }  # fmt: skip
 """Names that no module has."""
