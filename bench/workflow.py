@@ -13,17 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from failwell.journal.sqlite.runs import SqliteStore
 from failwell.workflow.check.workflow_tree import check_file
+from failwell.workflow.machine.protocol import Event
 from failwell.workflow.run.driver import Driver
-from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.launch import start
 from failwell.workflow.run.restoring import restored
 from failwell.workflow.run.script import ScriptExecutor
-from failwell.workflow.run.world import Ended
+from failwell.workflow.run.settings import DriveResult, Settings
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 
@@ -86,14 +86,20 @@ class _Clock:
 
     took = 0.0
 
-    @asynccontextmanager
-    async def around(self, _driver: Driver, _run: str, _folder: Path) -> AsyncGenerator[None]:
-        began = time.perf_counter()
-        yield
-        self.took = time.perf_counter() - began
+    def started(self, driver: Driver, _run: str) -> None:
+        """Measure the driver from here on."""
+        drive = driver.drive
+
+        async def timed_drive(first: Event) -> DriveResult:
+            began = time.perf_counter()
+            result = await drive(first)
+            self.took = time.perf_counter() - began
+            return result
+
+        driver.drive = timed_drive
 
 
-def run(folder: Path, text: str, rounds: int = 3) -> tuple[float, Ended]:
+def run(folder: Path, text: str, rounds: int = 3) -> tuple[float, DriveResult]:
     """The best loop time of a workflow, and how it ended."""
     file = folder / "flow.yaml"
     file.write_text(text)
@@ -106,7 +112,7 @@ def run(folder: Path, text: str, rounds: int = 3) -> tuple[float, Ended]:
             folder=Path(store.folder),
             executors={"script": ScriptExecutor()},
             environ=os.environ,
-            around=clock.around,
+            started=clock.started,
         )
         ended = asyncio.run(start(str(file), {}, settings))
         best = min(best, clock.took)

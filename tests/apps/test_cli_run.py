@@ -180,7 +180,7 @@ def test_a_run_that_ended_well_leaves_nothing_to_resume(tmp_path: Path) -> None:
 
     assert done.data == {"k": "external.git.drift"}
     assert again.code == 2
-    assert "nothing to go on with" in again.err
+    assert "nothing to resume" in again.err
     assert not (tmp_path / "store/runs/r1/errors.jsonl").exists()
 
 

@@ -11,9 +11,9 @@ from failwell.journal.event import Event, Fact
 from failwell.journal.faults import StoreUnavailable
 from failwell.journal.store import Store
 from failwell.testing.store import MemoryStore
-from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.launch import start
 from failwell.workflow.run.script import ScriptExecutor
-from failwell.workflow.run.world import Ended
+from failwell.workflow.run.settings import DriveResult, Settings
 
 WORKFLOW = """
 workflow: {name: pair, entry_point: both}
@@ -38,7 +38,9 @@ class Refusing(MemoryStore):
         raise StoreUnavailable(message="gone", retryable=False)
 
 
-def run_it(folder: Path, text: str, store: Store, *watchers: Callable[[Event], None]) -> Ended:
+def run_it(
+    folder: Path, text: str, store: Store, *watchers: Callable[[Sequence[Event]], None]
+) -> DriveResult:
     (folder / "flow.yaml").write_text(text % {"log": folder / "log"})
     settings = Settings(
         store=store,
@@ -55,7 +57,7 @@ def run_it(folder: Path, text: str, store: Store, *watchers: Callable[[Event], N
 def test_a_store_that_refuses_every_write_still_gives_one_end_and_nothing_runs_on(tmp_path: Path) -> None:
     heard: list[Event] = []
 
-    ended = run_it(tmp_path, WORKFLOW, Refusing(), heard.append)
+    ended = run_it(tmp_path, WORKFLOW, Refusing(), heard.extend)
 
     log = tmp_path / "log"
     pids = [int(line) for line in log.read_text().split()] if log.exists() else []
@@ -73,7 +75,12 @@ def test_events_are_heard_in_the_order_of_their_numbers_and_after_they_were_writ
     store = MemoryStore()
     heard: list[tuple[int, int]] = []
 
-    run_it(tmp_path, QUICK, store, lambda event: heard.append((event.seq, store.run("r1").events)))
+    run_it(
+        tmp_path,
+        QUICK,
+        store,
+        lambda events: heard.extend((event.seq, store.run("r1").events) for event in events),
+    )
 
     assert [seq for seq, _ in heard] == list(range(len(heard)))
     assert all(written > seq for seq, written in heard)
@@ -83,13 +90,16 @@ def test_events_are_heard_in_the_order_of_their_numbers_and_after_they_were_writ
 def test_a_watcher_that_breaks_costs_neither_the_run_nor_the_others_and_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: list[int] = []
+    writes: list[list[int]] = []
 
-    def breaks(_event: Event) -> None:
+    def breaks(_events: Sequence[Event]) -> None:
         raise ZeroDivisionError
 
-    ended = run_it(tmp_path, QUICK, MemoryStore(), breaks, lambda event: heard.append(event.seq))
+    ended = run_it(
+        tmp_path, QUICK, MemoryStore(), breaks, lambda events: writes.append([event.seq for event in events])
+    )
 
     assert ended.status == "completed"
+    heard = [seq for write in writes for seq in write]
     assert heard == list(range(len(heard)))
-    assert caplog.text.count("a watcher of run r1 failed") == len(heard)
+    assert caplog.text.count("a watcher of run r1 failed") == len(writes)

@@ -9,8 +9,9 @@ import pytest
 
 from failwell.apps.cli.main import main
 from failwell.journal.sqlite.runs import SqliteStore
-from failwell.workflow.run.launch import Settings, start
+from failwell.workflow.run.launch import start
 from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.settings import Settings
 
 CANARY = "canary-7f3a91-value"
 WORKFLOW = """

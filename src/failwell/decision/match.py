@@ -45,7 +45,15 @@ class Match:
     @property
     def is_any(self) -> bool:
         """Whether every failure matches."""
-        return self == _ANY
+        return not (
+            self.kinds
+            or self.prefixes
+            or self.categories
+            or self.certainties
+            or self.blames
+            or self.statuses
+            or self.predicate is not None
+        )
 
     @classmethod
     def of(
@@ -77,9 +85,6 @@ class Match:
         if self.predicate is not None:
             parts.append("a predicate")
         return " and ".join(parts) if parts else "anything"
-
-
-_ANY = Match()
 
 
 def _holds(predicate: Callable[[ErrorReport], bool], report: ErrorReport) -> bool:

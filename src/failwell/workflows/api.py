@@ -1,8 +1,8 @@
 """Load, validate, run and resume workflow files from Python."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from failwell.workflow.check.workflow_tree import Checked
     from failwell.workflow.plan import Plan
     from failwell.workflow.run.driver import Driver
-    from failwell.workflow.run.launch import Settings
-    from failwell.workflow.run.world import Ended, Said
+    from failwell.workflow.run.settings import DriveResult, GateAnswer, Settings, Watcher
 
 NODE_TYPES = frozenset({"script", "job"})
 """The types of node that need an executor and have one here."""
 OnEvent = Callable[["Event"], None]
-OnGate = Callable[[str, Mapping[str, Any]], Awaitable["Said | None"]]
+OnGate = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
 Durability = Literal["normal", "full"]
 
 
@@ -149,7 +148,7 @@ async def arun(
     """
     path, outside = _path(workflow, allow_outside=allow_outside)
 
-    async def work(settings: "Settings") -> "Ended":
+    async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import start
 
         return await start(path, dict(inputs or {}), settings, run=run_id, metadata=metadata)
@@ -199,7 +198,7 @@ async def aresume(
         Locked: another process drives it.
     """
 
-    async def work(settings: "Settings") -> "Ended":
+    async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import resume as resume_run
 
         return await resume_run(run_id, settings, inputs=inputs, accept_changes=accept_changes, limits=limits)
@@ -285,14 +284,15 @@ def local_settings(
     wait: bool = False,
     allow_outside: bool = False,
     durability: Durability = "normal",
-    around: "Callable[[Driver, str, Path], AbstractAsyncContextManager[None]] | None" = None,
+    watchers: "tuple[Watcher, ...]" = (),
+    started: "Callable[[Driver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
 ) -> "Settings":
     """What a run on this machine works with. Whoever calls it closes `settings.store`."""
     from failwell.journal.folder import state_folder
     from failwell.journal.sqlite.runs import SqliteStore
-    from failwell.workflow.run.launch import Settings
     from failwell.workflow.run.script import ScriptExecutor
+    from failwell.workflow.run.settings import Settings
     from failwell.workflows.job_nodes import JobExecutor
 
     folder = state_folder(None if store is None else str(store))
@@ -302,24 +302,28 @@ def local_settings(
         executors={"script": ScriptExecutor(), "job": JobExecutor(folder, while_hosting)},
         environ=os.environ,
         allow_outside=allow_outside,
-        watchers=() if on_event is None else (on_event,),
+        watchers=watchers if on_event is None else (*watchers, _each(on_event)),
         stays=wait,
         asker=on_gate,
-        around=around or _listen,
+        listens=True,
+        started=started or _ignore_start,
     )
 
 
-@asynccontextmanager
-async def _listen(driver: "Driver", _run: str, folder: Path) -> AsyncGenerator[None]:
-    """While the run goes on, other processes can answer its gates and stop it."""
-    from failwell.workflow.run.control import listening
+def _each(on_event: OnEvent) -> "Watcher":
+    def watch(events: "Sequence[Event]") -> None:
+        for event in events:
+            on_event(event)
 
-    async with listening(driver, folder):
-        yield
+    return watch
+
+
+def _ignore_start(_driver: "Driver", _run: str) -> None:
+    """Nobody waits for it."""
 
 
 async def _drive(
-    work: "Callable[[Settings], Awaitable[Ended]]", store: str | Path | None, **options: Any
+    work: "Callable[[Settings], Awaitable[DriveResult]]", store: str | Path | None, **options: Any
 ) -> RunResult:
     settings = local_settings(store, **options)
     try:
@@ -328,7 +332,7 @@ async def _drive(
         settings.store.close()
 
 
-def result_of(ended: "Ended") -> RunResult:
+def result_of(ended: "DriveResult") -> RunResult:
     """The result for callers."""
     state, failure = ended.state, ended.failure
     return RunResult(

@@ -30,7 +30,6 @@ from failwell.workflow.machine.protocol import (
     Request,
     Resume,
     SetTimer,
-    Start,
     Stop,
     Stopped,
     Tick,
@@ -180,8 +179,8 @@ class Stage:
         following = Stage(self.plan, others=self.plans.values(), takes=self._takes)
         following._answers = self._answers
         following.now = self.now + 5
-        state = revived(self.state)
-        continued = {"run": "run1", "seq": self.state.seq, "state": json.loads(json.dumps(state))}
+        following.state = State.from_dict(json.loads(json.dumps(revived(self.state).to_dict())))
+        continued = {"run": "run1", "seq": self.state.seq}
         begin = Begin(at=following.now, run="run2", file=self.plan.file, inputs={}, continues=continued)
         return following.play(begin)
 
@@ -226,8 +225,8 @@ class Stage:
 
     def _obey(self, command: Command) -> None:
         match command:
-            case Start(request=request):
-                self._start(request)
+            case Request():
+                self._start(command)
             case Stop(path=path):
                 self._running.discard(path)
                 self._plan_in(0.0, Stopped(at=self.now, path=path))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,11 @@ from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
 from failwell.testing.store import MemoryStore
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.advance import Machine
 from failwell.workflow.machine.protocol import Begin, Cancel, Request
 from failwell.workflow.plan import Limits, Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.world import Ended, World
+from failwell.workflow.run.settings import DriveResult, Settings
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
 Leaf = Callable[[Request], Any]
@@ -71,21 +71,25 @@ async def drive(
     store: MemoryStore | None = None,
     heard: Callable[[Event], None],
     **more: Any,
-) -> Ended:
+) -> DriveResult:
     used = store or MemoryStore()
     with used.lock("r1"):
         used.create("r1", at=0.0)
-        world = World(
+
+        def all_heard(events: Sequence[Event], hear: Callable[[Event], None]) -> None:
+            for event in events:
+                hear(event)
+
+        settings = Settings(
             store=used,
-            run_folder=Path("/nonexistent"),
+            folder=Path("/nonexistent"),
             executors={"script": leaves},
-            opener=_no_files,
             clock=more.pop("clock", FakeClock()),
-            watchers=(heard, *more.pop("also", ())),
+            watchers=tuple(partial(all_heard, hear=hear) for hear in (heard, *more.pop("also", ()))),
+            jitter=lambda: 0.5,
             **more,
         )
-        plans = {plan.file: plan}
-        driver = Driver(Machine(plans), plans, world)
+        driver = Driver({plan.file: plan}, settings, Path("/nonexistent"), opener=_no_files)
         begin = Begin(at=driver.now(), run="r1", file=plan.file, inputs={})
         leaves.driver = driver
         return await driver.drive(begin)
@@ -142,7 +146,7 @@ def test_a_store_that_refuses_still_gives_one_end_and_nothing_is_left_running(af
     leaves = Leaves()
     plan = a_plan(a_script("a", to("b")), a_script("b"))
 
-    async def all_of_it() -> tuple[Ended, int]:
+    async def all_of_it() -> tuple[DriveResult, int]:
         ended = await drive(plan, leaves, store=Refusing(after), heard=lambda event: told.append(event.type))
         return ended, len(asyncio.all_tasks()) - 1
 
@@ -229,7 +233,7 @@ def test_a_leaf_that_ignores_its_end_cannot_hold_the_run_up(caplog: pytest.LogCa
             heard=lambda event: told.append(event.type),
             clock=SYSTEM_CLOCK,
             grace=0.01,
-            patience=0.05,
+            stop_timeout=0.05,
         )
     )
 

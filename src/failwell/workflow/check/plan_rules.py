@@ -1,7 +1,7 @@
 """`check`: every rule over one plan, and every mistake at once."""
 
 import gc
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from failwell.files.mistakes import Mistake
@@ -16,7 +16,19 @@ from failwell.workflow.check.template_names import names
 from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.plan import Plan
 
-RULES = (syntax, targets, groups, routes, names, declared, children, secrets, limits, executors)
+Rule = Callable[[CheckContext], Iterable[Mistake]]
+RULES: tuple[Rule, ...] = (
+    syntax,
+    targets,
+    groups,
+    routes,
+    names,
+    declared,
+    children,
+    secrets,
+    limits,
+    executors,
+)
 
 
 def check(
@@ -26,6 +38,7 @@ def check(
     children: Mapping[str, Plan] | None = None,
     available: Collection[str] = BUILT_IN,
     partial: PartialPlan | None = None,
+    rules: Collection[Rule] = RULES,
 ) -> list[Mistake]:
     """Everything that is wrong with `plan`.
 
@@ -35,12 +48,13 @@ def check(
         children: the plans of its sub-workflows, by resolved path.
         available: types of node that something here can run, beside those that need nothing.
         partial: what is not known about the plan because its file has mistakes in its shape.
+        rules: which rules to apply.
     """
     with _without_pauses():
         context = CheckContext(
             plan, as_root=as_root, children=children or {}, available=available, partial=partial
         )
-        return [mistake for rule in RULES for mistake in rule(context)]
+        return [mistake for rule in rules for mistake in rule(context)]
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
 from failwell.files.mistakes import Mistake, Problems
-from failwell.workflow.check.plan_rules import check
-from failwell.workflow.check.step_rules import BUILT_IN, child_path
+from failwell.workflow.check.plan_rules import RULES, check
+from failwell.workflow.check.step_rules import BUILT_IN, child_path, executors
 from failwell.workflow.compile import Compiled, compile_file
 from failwell.workflow.compile.compiler import PartialPlan
 from failwell.workflow.compile.step_index import INPUTS
@@ -69,8 +69,12 @@ def check_file(
     allow_outside: bool = False,
     available: Collection[str] = BUILT_IN,
     as_root: bool = True,
+    validated: Mapping[str, str] | None = None,
 ) -> Checked:
     """Compile and check the file at `path` and its sub-workflows; everything that is wrong comes in one list.
+
+    With `validated` (path → text, such as a run has recorded), files with exactly those texts have passed
+    the rules before. They are applied again only if an environment variable can make a difference.
 
     Raises:
         Validation: there is no such file, or it may not be read.
@@ -84,11 +88,12 @@ def check_file(
     children = tree.plans | {at: one.plan for at, one in tree.partial.items() if INPUTS not in one.unsure}
     parts: list[tuple[str, Plan, PartialPlan | None]] = [(at, one, None) for at, one in tree.plans.items()]
     parts += ((at, one.plan, one) for at, one in tree.partial.items())
+    rules = RULES if validated is None or _has_changed(tree, validated) else (executors,)
     for at, one, partial in parts:
         if tree.same.get(_identity(at), at) == at:
             is_root = as_root and at == path
             tree.problems += check(
-                one, as_root=is_root, children=children, available=available, partial=partial
+                one, as_root=is_root, children=children, available=available, partial=partial, rules=rules
             )
     return Checked(
         plan=plan,
@@ -96,6 +101,12 @@ def check_file(
         children={at: one for at, one in tree.plans.items() if at != path},
         files=tree.files,
     )
+
+
+def _has_changed(tree: _Tree, validated: Mapping[str, str]) -> bool:
+    """Whether the files may be anything but those that were validated."""
+    texts = {path: text for path, (_, text) in tree.files.items()}
+    return texts != validated or any("${" in text for text in texts.values())
 
 
 def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:

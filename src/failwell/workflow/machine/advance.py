@@ -5,10 +5,8 @@ this process or another. A turn first applies the event, then continues with pen
 nothing is left to do without the outside, or until it has enough to be written down.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-from failwell.fault.frozen import frozen
 from failwell.workflow.machine.closing import ask_again, cancel_run, come_to_rest, end_run, hook
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
@@ -20,7 +18,6 @@ from failwell.workflow.machine.protocol import (
     Answered,
     Begin,
     Cancel,
-    Command,
     Continue,
     Done,
     Event,
@@ -34,17 +31,8 @@ from failwell.workflow.machine.protocol import (
 )
 from failwell.workflow.machine.scopes import close_scope
 from failwell.workflow.machine.state import ACTIVE, State, Task, below
-from failwell.workflow.machine.turn import Fact, Library, Turn
+from failwell.workflow.machine.turn import Library, Turn
 from failwell.workflow.plan import END
-
-
-@frozen
-class Step:
-    """What came of one event: the state after it, the facts to write down, the things to do then."""
-
-    state: State
-    facts: list[Fact]
-    commands: list[Command]
 
 
 class Machine:
@@ -55,8 +43,8 @@ class Machine:
     def __init__(self, plans: Library) -> None:
         self.plans = plans
 
-    def advance(self, state: State, event: Event) -> Step:
-        """Take `event` in."""
+    def advance(self, state: State, event: Event) -> Turn:
+        """Handle `event`. The turn holds the state after it, the facts to record, and then the commands."""
         turn = Turn(state, self.plans, event.at, event.jitter)
         if not turn.state.is_over:
             _take_in(turn, event)
@@ -65,7 +53,7 @@ class Machine:
         if turn.owed and not turn.state.is_over:
             turn.commands.append(Continue())
         turn.state.owed = [] if turn.state.is_over else list(turn.owed)
-        return Step(state=turn.state, facts=turn.facts, commands=turn.commands)
+        return turn
 
 
 def _go_on(turn: Turn) -> None:
@@ -137,8 +125,8 @@ def _begin(turn: Turn, event: Begin) -> None:
         "metadata": {**plan.metadata, **event.metadata},
     }
     if event.continues is not None:
-        data["continues"] = {key: value for key, value in event.continues.items() if key != "state"}
-        data["state"] = event.continues["state"]
+        data["continues"] = dict(event.continues)
+        data["state"] = turn.state.to_dict()
     turn.record("run:started", data)
     hook(turn, "on_start")
     _arm_run_timer(turn)
@@ -273,8 +261,8 @@ def _run_timed_out(turn: Turn) -> None:
     end_run(turn, late, error_type="LimitReached", node=None)
 
 
-def revived(state: State) -> Mapping[str, Any]:
-    """The state of a run that ended badly, made ready to go on where it failed, as JSON."""
+def revived(state: State) -> State:
+    """The state from which a new run continues one that ended badly: what failed runs again."""
     draft = state.fork()
     for path in draft.groups:
         retry_items(draft.group(path))
@@ -286,11 +274,12 @@ def revived(state: State) -> Mapping[str, Any]:
                 if task.parent is not None:
                     draft.group(task.parent).active.pop(path)
             continue
-        draft.tasks[path] = task.but(status=status, failure=None)
+        draft.tasks[path] = task.but(status=status, stored=None)
         if task.parent is not None:
             draft.group(task.parent).active[path] = True
     draft.cancel = draft.ending = None
     draft.leaves = 0
     draft.status = "running"
     draft.owed, draft.waiting = [], []
-    return draft.to_dict()
+    draft.seq = 0
+    return draft

@@ -6,7 +6,7 @@ from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
 from failwell.workflow.machine.protocol import Ask, CancelTimer, End, Idle, Stop
-from failwell.workflow.machine.state import ACTIVE, Task, below
+from failwell.workflow.machine.state import ACTIVE, Task, below, failure_in
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END
 from failwell.workflow.template.render import render
@@ -118,7 +118,8 @@ def _patience(turn: Turn) -> float:
 
 def _failed(turn: Turn) -> dict[str, Any]:
     ending = turn.state.ending or {}
-    failure: Failure = ending["failure"]
+    failure = failure_in(ending)
+    assert failure is not None
     told = {key: value for key, value in ending.items() if key != "failure"}
     errors_file = turn.state.metadata.get("errors_file")
     return {

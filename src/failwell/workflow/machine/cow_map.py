@@ -4,7 +4,7 @@ The newest version owns the entries; writing to it notes, for the version it was
 was there before. An older version that somebody still reads makes its own copy from those notes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
 
@@ -27,8 +27,8 @@ class CowMap(Generic[_V]):
 
     def fork(self) -> "CowMap[_V]":
         """A version to write to. This one keeps what it has now."""
-        made: CowMap[_V] = CowMap(self._own())
-        self._entries = None
+        made: CowMap[_V] = CowMap()
+        made._entries, self._entries = self._own(), None
         self._heir = made
         self._undo = []
         made._older = ref(self)
@@ -63,6 +63,11 @@ class CowMap(Generic[_V]):
         entries = self._own()
         self._note(entries, key)
         entries[key] = value
+
+    def update(self, entries: Mapping[str, _V]) -> None:
+        """Write several entries."""
+        for key, value in entries.items():
+            self[key] = value
 
     def pop(self, key: str) -> _V | None:
         """Take the entry at `key` away, if there is one."""

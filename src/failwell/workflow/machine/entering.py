@@ -11,7 +11,7 @@ from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import LEAVES
 from failwell.workflow.machine.gates import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
-from failwell.workflow.machine.protocol import Open, Request, SetTimer, Start
+from failwell.workflow.machine.protocol import Open, Request, SetTimer
 from failwell.workflow.machine.scopes import open_scope, terminate
 from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
@@ -130,7 +130,7 @@ def _leaf(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         file=plan.file,
         call=call_of(node, names, turn.state.metadata.get("cwd")),
     )
-    turn.commands.append(Start(request=request))
+    turn.commands.append(request)
 
 
 def _set(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:

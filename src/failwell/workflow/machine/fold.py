@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.state import Group, Scope, State, Task, below, item_path
+from failwell.workflow.machine.state import (
+    Group,
+    Scope,
+    State,
+    StoredFailure,
+    Task,
+    below,
+    failure_in,
+    item_path,
+)
 
 Data = dict[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
-_FAILING = frozenset({"node:failed", "node:retrying", "run:ending"})
-"""Facts whose `failure` the state holds."""
 _FROM_OUTSIDE = frozenset({"human_gate:answered"})
 """Facts of a run that nobody is at: they are no sign that somebody works on it."""
 
@@ -22,14 +29,12 @@ def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -
     """The state after `facts` of a journal, each a type, a time and its data."""
     draft = State() if state is None else state.fork()
     for kind, at, data in facts:
-        if kind in _FAILING:
-            data = {**data, "failure": Failure.from_dict(data["failure"])}  # noqa: PLW2901  (typed once, here)
         apply(draft, kind, at, data)
     return draft
 
 
 def apply(state: State, kind: str, at: float, data: Data) -> None:
-    """Write one fact into a state; its `failure` is a `Failure`. An unknown type changes nothing."""
+    """Write one fact into a state. An unknown type changes nothing."""
     state.seq += 1
     if kind not in _FROM_OUTSIDE:
         state.at = at
@@ -139,13 +144,13 @@ def _node_failed(state: State, _at: float, data: Data) -> None:
     task = state.tasks[path]
     _leave(state, task)
     _spend(state, data.get("usage"))
-    failure: Failure = data["failure"]
-    state.tasks[path] = task.but(status="failed", failure=failure, until=None, gate=None, asked=None)
+    failure: StoredFailure = data["failure"]
+    state.tasks[path] = task.but(status="failed", stored=failure, until=None, gate=None, asked=None)
     if task.parent is not None:
         _settle_member(state, task, {"failure": failure, "output": data.get("output")})
         return
     scope = state.scope(task.scope)
-    scope.errors[task.node] = failure.envelope
+    scope.errors[task.node] = failure.envelope if isinstance(failure, Failure) else failure["envelope"]
     group = state.groups.get(path)
     if group is not None:
         scope.outputs[task.node] = group_output(group)
@@ -173,7 +178,7 @@ def _node_retrying(state: State, _at: float, data: Data) -> None:
     state.tasks[task.path] = task.but(
         status="retrying",
         until=data["until"],
-        failure=data["failure"],
+        stored=data["failure"],
         retries=task.retries + (data["by"] == "route"),
         parked=task.parked + (data["by"] == "parking"),
     )
@@ -286,7 +291,7 @@ def group_output(group: Group) -> dict[str, Any]:
     in_order: list[Any] = []
     for index, key in enumerate(group.keys):
         result = group.results.get(str(index)) or {}
-        failed: Failure | None = result.get("failure")
+        failed = failure_in(result)
         if failed is not None:
             report = failed.report
             errors[key] = {

@@ -7,7 +7,7 @@ from failwell.fault.classes import Validation
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
-from failwell.workflow.machine.state import Group, Task, below
+from failwell.workflow.machine.state import Group, Task, below, failure_in
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
 from failwell.workflow.template.condition import holds
@@ -152,7 +152,8 @@ def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
     if not lost:
         complete(turn, task, group_output(group))
         return
-    first, *others = (group.results[str(index)]["failure"] for index in failed)
+    failures = (failure_in(group.results[str(index)]) for index in failed)
+    first, *others = (failure for failure in failures if failure is not None)
     more = tuple(other for other in others if not other.kind.startswith("cancel."))
     failure = replace(first, others=more) if more else first
     fail(turn, task, failure, seen=group_output(group))

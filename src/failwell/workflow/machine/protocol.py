@@ -128,7 +128,7 @@ RUN_TIMER = "run"
 
 @frozen
 class Request:
-    """One leaf to be run, with everything in it rendered."""
+    """Run a leaf, with everything in it rendered; answer with `Done`, `Failed` or `Stopped`."""
 
     path: str
     node: Node
@@ -143,13 +143,6 @@ class Request:
     file: str = ""
     """The workflow file that the node stands in."""
     call: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@frozen
-class Start:
-    """Run a leaf; answer with `Done`, `Failed` or `Stopped`."""
-
-    request: Request
 
 
 @frozen
@@ -212,4 +205,4 @@ class End:
     __slots__ = ()
 
 
-Command = Start | Stop | SetTimer | CancelTimer | Open | Ask | Idle | Continue | End
+Command = Request | Stop | SetTimer | CancelTimer | Open | Ask | Idle | Continue | End

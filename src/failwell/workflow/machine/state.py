@@ -10,6 +10,8 @@ from typing import Any, Literal, Self
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.cow_map import CowMap
 
+StoredFailure = Failure | Mapping[str, Any]
+"""A failure, or its JSON: one that comes from a journal is read only when something asks for it."""
 TaskStatus = Literal[
     "running", "retrying", "waiting", "gate", "budget", "opening", "child", "group", "failed"
 ]
@@ -21,8 +23,8 @@ class Task:
     """One execution of a node. Never changed: `but` makes another."""
 
     __slots__ = (
-        "approved", "asked", "attempt", "failure", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
-        "reserve", "retries", "scope", "started", "status", "type", "until", "visit",
+        "approved", "asked", "attempt", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
+        "reserve", "retries", "scope", "started", "status", "stored", "type", "until", "visit",
     )  # fmt: skip
 
     path: str
@@ -51,15 +53,25 @@ class Task:
     approved: bool
     """Whether a person let it start beyond the budget."""
     reserve: float
-    failure: Failure | None
+    stored: StoredFailure | None
+    """The failure, as a record or as the journal holds it."""
 
     def __init__(self, **values: Any) -> None:
         self.retries = self.parked = self.rerun = 0
         self.approved = False
         self.reserve = 0.0
-        self.parent = self.index = self.item = self.until = self.gate = self.asked = self.failure = None
+        self.parent = self.index = self.item = self.until = self.gate = self.asked = self.stored = None
         for name, value in values.items():
             setattr(self, name, value)
+
+    @property
+    def failure(self) -> Failure | None:
+        """How it failed, or failed last."""
+        stored = self.stored
+        if stored is None or isinstance(stored, Failure):
+            return stored
+        self.stored = failure = Failure.from_dict(stored)
+        return failure
 
     def but(self, **values: Any) -> "Task":
         """This task with some values changed."""
@@ -71,17 +83,15 @@ class Task:
     def to_dict(self) -> dict[str, Any]:
         """JSON, without what is not set."""
         values = {name: getattr(self, name) for name in Task.__slots__}
-        if self.failure is not None:
-            values["failure"] = self.failure.to_dict()
+        stored = values.pop("stored")
+        values["failure"] = stored.to_dict() if isinstance(stored, Failure) else stored
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        task = cls(**data)
-        if "failure" in data:
-            task.failure = Failure.from_dict(data["failure"])
-        return task
+        values = {**data}
+        return cls(stored=values.pop("failure", None), **values)
 
 
 class _Owned:
@@ -158,8 +168,9 @@ class Scope(_Owned):
         made.iterations, made.last, made.output = data["iterations"], data["last"], data["output"]
         made.ended = data["ended"]
         made.history = (list(data["history"]), len(data["history"]))
-        made.outputs, made.errors = CowMap(dict(data["outputs"])), CowMap(dict(data["errors"]))
-        made.visits = CowMap(dict(data["visits"]))
+        made.outputs.update(data["outputs"])
+        made.errors.update(data["errors"])
+        made.visits.update(data["visits"])
         return made
 
 
@@ -195,7 +206,7 @@ class Group(_Owned):
         self.active: CowMap[bool] = CowMap()
         """Paths of the members that have begun and not ended."""
         self.results: CowMap[dict[str, Any]] = CowMap()
-        """By index: `{"output": …}`, `{"failure": Failure, …}` or `{"skipped": reason}`."""
+        """By index: `{"output": …}`, `{"failure": …}` or `{"skipped": reason}`."""
         self.failures: tuple[int, ...] = ()
         """Indexes in the order of failing."""
         self.stopping = False
@@ -213,7 +224,7 @@ class Group(_Owned):
         """JSON."""
         return {
             "path": self.path, "type": self.type, "keys": self.keys, "items": self.items, "keyed": self.keyed, "next": self.next,
-            "active": list(self.active), "results": {index: _stored(result) for index, result in self.results.items()},
+            "active": list(self.active), "results": {index: _json(result) for index, result in self.results.items()},
             "failures": list(self.failures), "stopping": self.stopping,
         }  # fmt: skip
 
@@ -224,7 +235,7 @@ class Group(_Owned):
         made.next, made.stopping = data["next"], data["stopping"]
         made.failures = tuple(data["failures"])
         made.active = CowMap(dict.fromkeys(data["active"], True))
-        made.results = CowMap({index: _typed(result) for index, result in data["results"].items()})
+        made.results = CowMap(dict(data["results"]))
         return made
 
 
@@ -305,7 +316,7 @@ class State:
         """JSON; `from_dict` is its inverse."""
         values = {name: getattr(self, name) for name in _PLAIN}
         if self.ending is not None:
-            values["ending"] = _stored(self.ending)
+            values["ending"] = _json(self.ending)
         return {
             **values,
             "scopes": [scope.to_dict() for scope in self.scopes.values()],
@@ -319,8 +330,6 @@ class State:
         made = cls()
         for name in _PLAIN:
             setattr(made, name, data[name])
-        if made.ending is not None:
-            made.ending = _typed(made.ending)
         made.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
         made.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
         made.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
@@ -333,16 +342,16 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def _stored(data: Mapping[str, Any]) -> dict[str, Any]:
+def failure_in(data: Mapping[str, Any]) -> Failure | None:
+    """The failure of a member's result or of the run's end."""
+    stored: StoredFailure | None = data.get("failure")
+    return Failure.from_dict(stored) if isinstance(stored, Mapping) else stored
+
+
+def _json(data: Mapping[str, Any]) -> dict[str, Any]:
     """A result or an end with its failure as JSON."""
-    failure: Failure | None = data.get("failure")
-    return {**data} if failure is None else {**data, "failure": failure.to_dict()}
-
-
-def _typed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `_stored`."""
-    stored = data.get("failure")
-    return {**data} if stored is None else {**data, "failure": Failure.from_dict(stored)}
+    stored: StoredFailure | None = data.get("failure")
+    return {**data, "failure": stored.to_dict()} if isinstance(stored, Failure) else {**data}
 
 
 def item_path(group: str, index: int) -> str:

@@ -1,15 +1,17 @@
-"""Drives one run: events in, facts into the journal, then commands out into the world.
+"""Drives one run: events go to the machine, its facts go to the journal, then its commands are carried out.
 
-Everything goes through one queue. What has come in is taken together, so that under load many
-results share one write; nothing is told or done before it is written.
+Everything goes through one queue. Events that are waiting are handled together, so that under load
+many results share one write. Nobody is notified and nothing is done before it is written.
 """
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.fault.base import Fault
+from failwell.fault.classes import Validation
 from failwell.journal.event import TERMINAL
 from failwell.journal.event import Event as Entry
 from failwell.journal.folder import write_error, write_notification
@@ -31,16 +33,15 @@ from failwell.workflow.machine.protocol import (
     Opened,
     Request,
     SetTimer,
-    Start,
     Stop,
     Stopped,
     Tick,
     TimerFired,
 )
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.world import Ended, World
+from failwell.workflow.run.settings import DriveResult, Opener, Settings
 
 if TYPE_CHECKING:
     from asyncio import Task as Work
@@ -54,12 +55,23 @@ class Driver:
     """One run in this process."""
 
     def __init__(
-        self, machine: Machine, plans: dict[str, Plan], world: World, state: State | None = None
+        self,
+        plans: dict[str, Plan],
+        settings: Settings,
+        run_folder: Path,
+        *,
+        opener: Opener,
+        secrets: Mapping[str, str] | None = None,
+        state: State | None = None,
     ) -> None:
-        self.machine = machine
+        self.machine = Machine(plans)
         self.plans = plans
-        self.world = world
+        self.settings = settings
         self.state = State() if state is None else state
+        self._run_folder = run_folder
+        self._opener = opener
+        self._secrets: Mapping[str, str] = {} if secrets is None else secrets
+        self._tools: dict[str, Tools] = {}
         self._queue: deque[Event] = deque()
         self._wake: Any = None
         self._loop: Any = None
@@ -67,7 +79,7 @@ class Driver:
         self._timers: dict[str, Work[None]] = {}
         self._questions: dict[str, Work[None]] = {}
         self._stopping: dict[str, Work[None]] = {}
-        self._ended: Ended | None = None
+        self._ended: DriveResult | None = None
         self._next_snapshot = max(FIRST_SNAPSHOT, self.state.seq * 3 // 2)
 
     def tell(self, event: Event) -> None:
@@ -80,9 +92,9 @@ class Driver:
 
     def now(self) -> float:
         """The time that events carry."""
-        return self.world.clock.now().timestamp()
+        return self.settings.clock.now().timestamp()
 
-    async def drive(self, first: Event) -> Ended:
+    async def drive(self, first: Event) -> DriveResult:
         """Run until the run is over, or until only a person or a far time can move it."""
         import asyncio
 
@@ -109,13 +121,13 @@ class Driver:
         state = self.state
         while self._queue and len(facts) < 1_024:
             event = self._queue.popleft()
-            step = self.machine.advance(state, event)
-            state = step.state
-            facts.extend([(kind, event.at, data) for kind, data in step.facts])
-            commands.extend(step.commands)
+            turn = self.machine.advance(state, event)
+            state = turn.state
+            facts.extend([(kind, event.at, data) for kind, data in turn.facts])
+            commands.extend(turn.commands)
             if commands and isinstance(commands[-1], Continue):
                 commands.pop()
-                self._queue.append(Tick(at=self.now(), jitter=self.world.jitter()))
+                self._queue.append(Tick(at=self.now(), jitter=self.settings.jitter()))
         self.state = state
         if facts and not await self._write(facts):
             return
@@ -125,7 +137,9 @@ class Driver:
     async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
         """Record facts and tell them; whether that went well."""
         try:
-            events = await append_with_retry(self.world.store, self.state.run, facts, clock=self.world.clock)
+            events = await append_with_retry(
+                self.settings.store, self.state.run, facts, clock=self.settings.clock
+            )
         except Fault as fault:
             # Nobody may hear of what is not on record, except that this is the end.
             self._lost(fault)
@@ -135,7 +149,7 @@ class Driver:
                 self._put_down(event)
             elif event.type == "human_gate:resumed":
                 self._stop_asking(event.data["gate"])
-            self._tell_watchers(event)
+        self._notify(events)
         if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
             self._keep()
         return True
@@ -143,7 +157,7 @@ class Driver:
     def _put_down(self, event: Entry) -> None:
         """Beside the journal, failures and notifications go to files that other programs read."""
         state = self.state
-        folder = self.world.run_folder
+        folder = self._run_folder
         try:
             if event.type == "notification":
                 write_notification(folder, {"timestamp": event.at, "run_id": state.run, **event.data})
@@ -161,7 +175,7 @@ class Driver:
         import json
 
         text = json.dumps(self.state.to_dict(), separators=(",", ":"))
-        self.world.store.snapshot(self.state.run, self.state.seq - 1, text)
+        self.settings.store.snapshot(self.state.run, self.state.seq - 1, text)
         self._next_snapshot = self.state.seq * 3 // 2
 
     def _lost(self, fault: Fault) -> None:
@@ -169,20 +183,22 @@ class Driver:
         _LOG.error("run %s cannot be recorded: %s", self.state.run, failure.kind)
         data = {"failure": failure.to_dict(), "error_type": "NotRecorded"}
         last = Entry(self.state.seq, "run:failed", self.now(), data)
-        self._tell_watchers(last)
-        self._ended = Ended(status="failed", state=self.state, failure=failure, error_type="NotRecorded")
+        self._notify((last,))
+        self._ended = DriveResult(
+            status="failed", state=self.state, failure=failure, error_type="NotRecorded"
+        )
 
-    def _tell_watchers(self, event: Entry) -> None:
-        for watcher in self.world.watchers:
+    def _notify(self, events: Sequence[Entry]) -> None:
+        for watcher in self.settings.watchers:
             try:
-                watcher(event)
-            except Exception:  # noqa: BLE001  (a watcher's trouble is its own: neither the run nor the others pay for it)
+                watcher(events)
+            except Exception:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
                 _LOG.exception("a watcher of run %s failed", self.state.run)
 
     def _do(self, command: Command) -> None:
         match command:
-            case Start(request=request):
-                self._work[request.path] = self._spawn(self._execute(request))
+            case Request(path=path):
+                self._work[path] = self._spawn(self._execute(command))
             case Stop(path=path):
                 self._stop(path)
             case SetTimer(timer=timer, at=at):
@@ -193,48 +209,42 @@ class Driver:
             case Open():
                 self._work[command.path] = self._spawn(self._open(command))
             case Ask(gate=gate, question=question):
-                if self.world.asker is not None and gate not in self._questions:
+                if self.settings.asker is not None and gate not in self._questions:
                     self._questions[gate] = self._spawn(self._ask(gate, question))
             case Idle(gates=gates, blocked_until=until):
                 self._rest(gates, until)
             case Continue():
-                self._put(Tick(at=self.now(), jitter=self.world.jitter()))
+                self._put(Tick(at=self.now(), jitter=self.settings.jitter()))
             case End():
                 self._ended = self._outcome()
 
     def _rest(self, gates: tuple[str, ...], until: float | None) -> None:
-        at_terminal = any(gate in self._questions for gate in gates)
-        if not self.world.stays and not at_terminal and not self._queue:
-            self._ended = Ended(status="waiting", state=self.state, gates=gates, blocked_until=until)
+        asked = any(gate in self._questions for gate in gates)
+        if not self.settings.stays and not asked and not self._queue:
+            self._ended = DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
 
-    def _outcome(self) -> Ended:
+    def _outcome(self) -> DriveResult:
         state = self.state
         ending = state.ending or {}
-        return Ended(
+        return DriveResult(
             status=state.status,
             state=state,
             outputs=state.outputs,
-            failure=ending.get("failure"),
+            failure=failure_in(ending),
             error_type=ending.get("error_type"),
         )
 
     async def _execute(self, request: Request) -> None:
         import asyncio
 
-        tools = Tools(
-            plan=self.plans[request.file],
-            run_folder=self.world.run_folder,
-            secret=self.world.secret,
-            note=self.world.notes,
-            grace=self.world.grace,
-        )
+        tools = self._tools.get(request.file) or self._tools_of(request.file)
         path = request.path
         event: Event
         try:
-            result = await self.world.executors[request.node.type].run(request, tools)
+            result = await self.settings.executors[request.node.type].run(request, tools)
         except asyncio.CancelledError:
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, jitter=self.world.jitter()))
+            self._put(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
             raise
         except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
             result = Failure.from_exception(error)
@@ -243,8 +253,23 @@ class Driver:
         event = self._event(path, result)
         self._put(event)
 
+    def _tools_of(self, file: str) -> Tools:
+        tools = self._tools[file] = Tools(
+            plan=self.plans[file],
+            run_folder=self._run_folder,
+            secret=self._secret,
+            note=self.settings.notes,
+            grace=self.settings.grace,
+        )
+        return tools
+
+    def _secret(self, ref: str) -> str:
+        if ref not in self._secrets:
+            raise Validation(kind="validation.input_invalid", message=f"the secret `{ref}` was not given")
+        return self._secrets[ref]
+
     def _event(self, path: str, result: Success | Failure) -> Event:
-        at, jitter = self.now(), self.world.jitter()
+        at, jitter = self.now(), self.settings.jitter()
         if isinstance(result, Success):
             return Done(at=at, path=path, output=result.output, usage=result.usage, jitter=jitter)
         return Failed(at=at, path=path, failure=result, jitter=jitter)
@@ -254,7 +279,7 @@ class Driver:
 
         path = normpath(join(command.folder, command.file))
         try:
-            self.plans[path] = await self.world.opener(command.file, command.folder)
+            self.plans[path] = await self._opener(command.file, command.folder)
         except Fault as fault:
             self._work.pop(command.path, None)
             self._put(Failed(at=self.now(), path=command.path, failure=Failure.from_exception(fault)))
@@ -263,13 +288,13 @@ class Driver:
         self._put(Opened(at=self.now(), path=command.path, file=path))
 
     async def _ring(self, timer: str, at: float) -> None:
-        await self.world.clock.asleep(max(0.0, at - self.now()))
+        await self.settings.clock.asleep(max(0.0, at - self.now()))
         self._timers.pop(timer, None)
-        self._put(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.world.jitter()))
+        self._put(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.settings.jitter()))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
-        assert self.world.asker is not None
-        said = await self.world.asker(gate, question)
+        assert self.settings.asker is not None
+        said = await self.settings.asker(gate, question)
         self._questions.pop(gate, None)
         if said is None:
             self._put(Tick(at=self.now()))
@@ -282,7 +307,7 @@ class Driver:
                 by=said.by,
                 payload=said.payload,
                 comment=said.comment,
-                jitter=self.world.jitter(),
+                jitter=self.settings.jitter(),
             )
         )
 
@@ -303,12 +328,12 @@ class Driver:
         """A leaf that does not end when it is told to must not keep the run from ending."""
         from asyncio import wait
 
-        _, still = await wait((work,), timeout=self.world.grace + self.world.patience)
+        _, still = await wait((work,), timeout=self.settings.grace + self.settings.stop_timeout)
         self._stopping.pop(path, None)
         if still:
             _LOG.error("`%s` of run %s does not end; it is left behind", path, self.state.run)
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, jitter=self.world.jitter()))
+            self._put(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
 
     def _hush(self, timer: str) -> None:
         sleeping = self._timers.pop(timer, None)
@@ -336,4 +361,4 @@ class Driver:
         for one in left:
             one.cancel()
         if left:
-            await wait(left, timeout=self.world.grace + self.world.patience)
+            await wait(left, timeout=self.settings.grace + self.settings.stop_timeout)

@@ -16,8 +16,8 @@ def restored(store: Store, run: str) -> State:
     """The state of a run: its newest snapshot, and what was recorded since."""
     kept = store.latest_snapshot(run)
     before = None if kept is None else State.from_dict(json.loads(kept.state))
-    events = store.read(run, -1 if kept is None else kept.seq)
-    return fold(((event.type, event.at, dict(event.data)) for event in events), before)
+    events = list(store.read(run, -1 if kept is None else kept.seq))
+    return fold([(event.type, event.at, dict(event.data)) for event in events], before)
 
 
 def check_places(run: str, state: State, plans: Mapping[str, Plan]) -> None:

@@ -89,11 +89,12 @@ class ScriptExecutor:
         return ward
 
 
-class _Script:
+class _Script(Outcome):
     """One execution of one script."""
 
     def __init__(self, executor: ScriptExecutor, request: Request, tools: Tools, ward: RunProcesses) -> None:
-        self._executor, self._request, self._tools, self._ward = executor, request, tools, ward
+        super().__init__(request, tools.plan, executor.shapes)
+        self._executor, self._tools, self._ward = executor, tools, ward
         self._name = name = ward.next_name()
         self._error = f"{ward.scratch}/{name}.error.json"
         self._usage = f"{ward.scratch}/{name}.usage.json"
@@ -116,7 +117,6 @@ class _Script:
 
     async def _run(self, env: dict[str, str], out: Capture, err: Capture) -> Success | Failure:
         call = self._request.call
-        told = Outcome(self._request, self._tools.plan, self._executor.shapes)
         try:
             process = ScriptProcess(
                 [call["command"], *call.get("args", ())],
@@ -128,7 +128,7 @@ class _Script:
                 stdin=call.get("stdin"),
             )
         except (OSError, ValueError) as error:
-            return told.not_started(error)
+            return self.not_started(error)
         self._ward.watch(process)
         survivors: set[int] = set()
         try:
@@ -147,7 +147,7 @@ class _Script:
             survivors = await unbroken(self._stop(process))
         out.close()
         err.close()
-        return self._judge(told, out, err, code, survivors)
+        return self._judge(out, err, code, survivors)
 
     def clean(self) -> None:
         """Nothing of it stays but what was spilled."""
@@ -159,21 +159,19 @@ class _Script:
         self._ward.stopped(process)
         return survivors
 
-    def _judge(
-        self, told: Outcome, out: Capture, err: Capture, code: int | None, survivors: set[int]
-    ) -> Success | Failure:
+    def _judge(self, out: Capture, err: Capture, code: int | None, survivors: set[int]) -> Success | Failure:
         raised: Failure | Malformed | None
         try:
             raised = read_file(
-                _left_in(self._error), datetime.now(UTC), kinds=self._tools.plan.kinds, scene=told.scene
+                _left_in(self._error), datetime.now(UTC), kinds=self._tools.plan.kinds, scene=self.scene
             )
         except Malformed as error:
             raised = error
         usage = self._usage_told()
         output = output_of(out, err, code)
         if code is None:
-            return told.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
-        return told.ended(code, output, raised, err.end(4_000), out.was_cut, usage)
+            return self.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
+        return self.ended(code, output, raised, err.end(4_000), out.was_cut, usage)
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request

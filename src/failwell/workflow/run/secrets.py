@@ -13,16 +13,6 @@ from failwell.workflow.run.faults import WorkflowInvalid
 from failwell.workflow.run_inputs import check_inputs
 
 
-class Vault:
-    """The values of a run's secret inputs, by reference."""
-
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._secrets = secrets
-
-    def __call__(self, ref: str) -> str:
-        return self._secrets[ref]
-
-
 def split_inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What is recorded of a run's inputs, and the secrets by reference.
 

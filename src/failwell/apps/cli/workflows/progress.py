@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -15,8 +15,8 @@ from failwell.journal.event import Event
 class Progress(Protocol):
     """Shows the events of a run."""
 
-    def show(self, event: Event) -> None:
-        """Show one event."""
+    def show(self, events: Sequence[Event]) -> None:
+        """Show new events."""
         ...
 
     def pause(self) -> None:
@@ -53,12 +53,13 @@ class PlainProgress:
     def __init__(self) -> None:
         self._model = Model()
 
-    def show(self, event: Event) -> None:
-        """Print the line of one event, if it has one."""
-        row = self._model.apply(event)
-        line = line_of(self._model, event, row)
-        if line:
-            print(line, file=sys.stderr, flush=True)
+    def show(self, events: Sequence[Event]) -> None:
+        """Print the lines of events that have one."""
+        for event in events:
+            row = self._model.apply(event)
+            line = line_of(self._model, event, row)
+            if line:
+                print(line, file=sys.stderr, flush=True)
 
     def pause(self) -> None:
         """Nothing is drawn between two lines."""

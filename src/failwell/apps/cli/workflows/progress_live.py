@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any, Self
 
 from failwell.apps.cli.workflows.progress import span
@@ -52,9 +53,10 @@ class Live:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, event: Event) -> None:
-        """Apply one event; it is drawn with the next frame."""
-        self._model.apply(event)
+    def show(self, events: Sequence[Event]) -> None:
+        """Apply events; they are drawn with the next frame."""
+        for event in events:
+            self._model.apply(event)
 
     def pause(self) -> None:
         """Stop drawing, so that a question can be asked."""

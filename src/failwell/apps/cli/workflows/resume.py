@@ -8,8 +8,7 @@ from failwell.apps.cli.records import add_name
 from failwell.apps.cli.workflows.run import add_run_options, read_inputs, read_pairs
 
 if TYPE_CHECKING:
-    from failwell.workflow.run.launch import Settings
-    from failwell.workflow.run.world import Ended
+    from failwell.workflow.run.settings import DriveResult, Settings
 
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
 
@@ -41,7 +40,7 @@ def run(args: Namespace) -> int:
     from failwell.apps.cli.workflows.run_command import RunCommand
     from failwell.apps.cli.workflows.runs import find_run
 
-    async def work(settings: "Settings") -> "Ended":
+    async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import resume
 
         run_id = find_run(settings.store, args.run).id

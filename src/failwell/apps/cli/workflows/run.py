@@ -10,8 +10,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.workflow.run.launch import Settings
-    from failwell.workflow.run.world import Ended
+    from failwell.workflow.run.settings import DriveResult, Settings
 
 PROGRESS = ("auto", "live", "plain", "none")
 
@@ -80,7 +79,7 @@ def run(args: Namespace) -> int:
         return _dry_run(args, inputs)
     from failwell.apps.cli.workflows.run_command import RunCommand
 
-    async def work(settings: "Settings") -> "Ended":
+    async def work(settings: "Settings") -> "DriveResult":
         from failwell.workflow.run.launch import start
 
         return await start(args.workflow, inputs, settings, run=args.run_id, metadata=metadata)

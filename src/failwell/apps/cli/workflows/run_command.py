@@ -3,18 +3,15 @@
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
     from failwell.workflow.run.driver import Driver
-    from failwell.workflow.run.launch import Settings
-    from failwell.workflow.run.world import Ended
+    from failwell.workflow.run.settings import DriveResult, Settings
 
-Work = Callable[["Settings"], Awaitable["Ended"]]
+Work = Callable[["Settings"], Awaitable["DriveResult"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,7 +42,7 @@ class RunCommand:
 
         return print_end(ended, self.run, self.args, was_interrupted=self.was_interrupted)
 
-    async def _execute(self, work: Work) -> "Ended":
+    async def _execute(self, work: Work) -> "DriveResult":
         from asyncio import current_task, get_running_loop
 
         self._main, self._loop = current_task(), get_running_loop()
@@ -71,12 +68,12 @@ class RunCommand:
         args = self.args
         return local_settings(
             args.store,
-            on_event=None if shown is None else shown.show,
+            watchers=() if shown is None else (shown.show,),
             on_gate=self._gate_answers(shown),
             wait=args.wait,
             allow_outside=args.allow_outside,
             durability=args.durability,
-            around=self._around,
+            started=self._started,
             while_hosting=warnings_as_lines,
         )
 
@@ -89,14 +86,8 @@ class RunCommand:
             return None
         return terminal.Terminal(shown).ask
 
-    @asynccontextmanager
-    async def _around(self, driver: "Driver", run: str, folder: Path) -> AsyncGenerator[None]:
-        """Let other processes answer gates and stop the run while it goes on."""
-        from failwell.workflow.run.control import listening
-
+    def _started(self, driver: "Driver", run: str) -> None:
         self._driver, self.run = driver, run
-        async with listening(driver, folder):
-            yield
 
     def _interrupt(self, number: int) -> None:
         """The first signal cancels the run; the second ends it at once."""

@@ -14,10 +14,10 @@ from failwell.apps.cli.output import error_format, is_terminal, print_text
 
 if TYPE_CHECKING:
     from failwell.workflow.failure import Failure
-    from failwell.workflow.run.world import Ended
+    from failwell.workflow.run.settings import DriveResult
 
 
-def print_end(ended: "Ended", run: str, args: Namespace, *, was_interrupted: bool) -> int:
+def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupted: bool) -> int:
     """Print the end of a run and return the exit code."""
     if ended.status == "completed":
         print_text(_result(ended.outputs, args.format))
@@ -45,7 +45,7 @@ def _result(outputs: Any, form: str) -> str:
     return "\n".join(["| output | value |", "| --- | --- |", *rows])
 
 
-def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
+def _waiting(ended: "DriveResult", run: str) -> dict[str, Any]:
     message: dict[str, Any] = {"message": f"run {run} is waiting", "run": run, "gates": list(ended.gates)}
     if ended.gates:
         message["message"] = f"run {run} is waiting for an answer: {', '.join(ended.gates)}"
@@ -58,7 +58,7 @@ def _waiting(ended: "Ended", run: str) -> dict[str, Any]:
     return message
 
 
-def _failed(ended: "Ended", run: str, args: Namespace) -> int:
+def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
     from failwell.apps.cli.error_output import with_capability_defect
 
     assert ended.failure is not None

@@ -10,7 +10,7 @@ from failwell.apps.cli.output import is_terminal
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
-    from failwell.workflow.run.world import Said
+    from failwell.workflow.run.settings import GateAnswer
 
 _END = "."
 
@@ -28,14 +28,14 @@ def user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-async def first_option(_gate: str, question: Mapping[str, Any]) -> "Said | None":
+async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
     """What `--skip-gates` answers: the first option, or the default of each question."""
-    from failwell.workflow.run.world import Said
+    from failwell.workflow.run.settings import GateAnswer
 
     if question.get("type") == "questions":
         defaults = {one["id"]: one.get("default") for one in question["questions"]}
-        return Said(decision="answered", by="--skip-gates", payload=defaults)
-    return Said(decision=question["options"][0]["value"], by="--skip-gates")
+        return GateAnswer(decision="answered", by="--skip-gates", payload=defaults)
+    return GateAnswer(decision=question["options"][0]["value"], by="--skip-gates")
 
 
 class Terminal:
@@ -45,7 +45,7 @@ class Terminal:
         self._shown = shown
         self._turn: Any = None
 
-    async def ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
+    async def ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
         """Ask the question of a gate; `None` when the input has ended."""
         from asyncio import Lock
 
@@ -59,8 +59,8 @@ class Terminal:
             finally:
                 self._shown.resume()
 
-    async def _ask(self, gate: str, question: Mapping[str, Any]) -> "Said | None":
-        from failwell.workflow.run.world import Said
+    async def _ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
+        from failwell.workflow.run.settings import GateAnswer
 
         _print(f"\n? {question.get('prompt') or gate}")
         if question.get("type") == "questions":
@@ -82,10 +82,10 @@ class Terminal:
                 if text is None:
                     return None
                 payload = {chosen["prompt_for"]: text}
-            return Said(decision=chosen["value"], by=user_name(), payload=payload)
+            return GateAnswer(decision=chosen["value"], by=user_name(), payload=payload)
 
-    async def _questions(self, question: Mapping[str, Any]) -> "Said | None":
-        from failwell.workflow.run.world import Said
+    async def _questions(self, question: Mapping[str, Any]) -> "GateAnswer | None":
+        from failwell.workflow.run.settings import GateAnswer
 
         answers: dict[str, Any] = {}
         for item in question["questions"]:
@@ -93,7 +93,7 @@ class Terminal:
             if answer is _END_OF_INPUT:
                 return None
             answers[item["id"]] = answer
-        return Said(decision="answered", by=user_name(), payload=answers)
+        return GateAnswer(decision="answered", by=user_name(), payload=answers)
 
 
 _END_OF_INPUT = object()

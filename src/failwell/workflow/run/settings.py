@@ -1,0 +1,94 @@
+"""What runs work with in this process, what passes between a run and whoever watches it, and how a run ended."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from failwell.fault.frozen import frozen
+from failwell.journal.event import Event as Entry
+from failwell.journal.store import Store
+from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
+from failwell.workflow.failure import Failure
+from failwell.workflow.machine.state import State
+from failwell.workflow.plan import Plan
+from failwell.workflow.run.executor import Executor
+
+if TYPE_CHECKING:
+    from failwell.workflow.run.driver import Driver
+
+Watcher = Callable[[Sequence[Entry]], None]
+"""Receives the events of one write, in order, after they are in the journal."""
+Notes = Callable[[str, dict[str, Any]], None]
+"""Receives what the journal does not keep, such as a script's output as it is printed."""
+Asker = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
+"""Puts a gate's question to a person; `None` if nobody answers here."""
+Opener = Callable[[str, str], Awaitable[Plan]]
+"""Reads and checks the file of a sub-workflow: (file, folder) → plan."""
+
+
+@frozen
+class GateAnswer:
+    """A person's answer to a gate."""
+
+    decision: str
+    by: str
+    payload: Any = None
+    comment: str = ""
+
+
+@frozen
+class DriveResult:
+    """How a run ended, or why it stopped being driven."""
+
+    status: str
+    """completed, failed, cancelled, or waiting."""
+    state: State
+    outputs: Any = None
+    failure: Failure | None = None
+    error_type: str | None = None
+    gates: tuple[str, ...] = ()
+    blocked_until: float | None = None
+
+
+def _ignore_note(_kind: str, _data: dict[str, Any]) -> None:
+    """Nobody listens."""
+
+
+def _ignore_start(_driver: "Driver", _run: str) -> None:
+    """Nobody waits for it."""
+
+
+@frozen
+class Settings:
+    """How runs are run here."""
+
+    store: Store
+    folder: Path
+    """The state folder that the store lies in."""
+    executors: Mapping[str, Executor]
+    """What runs the leaves, by type of node."""
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The variables that workflow files may name."""
+    allow_outside: bool = False
+    """Whether files outside the project may be included."""
+    clock: Clock = SYSTEM_CLOCK
+    jitter: Callable[[], float] = random_jitter
+    watchers: tuple[Watcher, ...] = ()
+    notes: Notes = _ignore_note
+    asker: Asker | None = None
+    stays: bool = False
+    """Whether to keep waiting for answers and distant times instead of returning."""
+    listens: bool = False
+    """Whether other processes may answer gates and stop the run through its control socket."""
+    started: Callable[["Driver", str], None] = _ignore_start
+    """Called with the driver and the run's id before the run begins."""
+    grace: float = 0.8
+    """Seconds between SIGTERM and SIGKILL; a time limit is kept to within a second."""
+    stop_timeout: float = 10.0
+    """Seconds after which a leaf that does not end when it is cancelled is abandoned."""
+
+    @property
+    def available(self) -> frozenset[str]:
+        """The types of node that something here can run."""
+        return frozenset(self.executors)
