@@ -13,12 +13,16 @@ from tools.docs.api import api_page, module_page
 def test_every_public_name_has_an_entry_with_code(module: str) -> None:
     page = module_page(module)
 
-    entries = dict(re.findall(r"^## (\w+)\n\n```python\n(.*?)\n```", page, re.MULTILINE | re.DOTALL))
+    entries = dict(
+        re.findall(r"^## (?:class )?(\w+)\n\n```python\n(.*?)\n```", page, re.MULTILINE | re.DOTALL)
+    )
 
     names = {name for name in import_module(module).__all__ if not name.startswith("__")}
     assert entries.keys() == names
     assert [name for name, code in entries.items() if name not in code] == []
     assert f"(api/{module}.md)" in api_page()
+    anchors = re.findall(r"^\| \[`\w+`\]\(#(.+?)\) \|", page, re.MULTILINE)
+    assert len(anchors) == len(set(anchors)) == len(names)
 
 
 def test_a_long_signature_has_a_line_for_each_parameter() -> None:

@@ -52,10 +52,18 @@ def module_page(name: str) -> str:
         "",
     ]
     lines += ["| name | |", "| --- | --- |"]
-    lines += [f"| [`{each}`](#{each.lower()}) | {_summary(getattr(module, each))} |" for each in public]
     for each in public:
-        lines += ["", f"## {each}", "", *_entry(each, getattr(module, each))]
+        anchor = _heading(each, getattr(module, each)).lower().replace(" ", "-")
+        lines.append(f"| [`{each}`](#{anchor}) | {_summary(getattr(module, each))} |")
+    for each in public:
+        value = getattr(module, each)
+        lines += ["", f"## {_heading(each, value)}", "", *_entry(each, value)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _heading(name: str, value: object) -> str:
+    """Names that differ in case only, such as `Run` and `run`, must have different anchors."""
+    return f"class {name}" if inspect.isclass(value) else name
 
 
 def _entry(name: str, value: object) -> Iterator[str]:
