@@ -227,6 +227,47 @@ def test_a_broad_except_says_why() -> None:
     assert unexplained == []
 
 
+def swallows_interrupts(path: Path) -> Iterator[ast.ExceptHandler]:
+    """Handlers of everything that neither raise again nor come after one that lets interrupts and exits pass."""
+    for node in nodes_of(path):
+        if not isinstance(node, ast.Try):
+            continue
+        passed: set[str] = set()
+        for handler in node.handlers:
+            types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            names = {ast.unparse(each) for each in types if each is not None}
+            raises = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
+            if raises:
+                passed |= names
+            elif "BaseException" in names and not {"KeyboardInterrupt", "SystemExit"} <= passed:
+                yield handler
+
+
+def test_no_broad_except_swallows_an_interrupt_or_an_exit() -> None:
+    # In processes of their own these report the exit of somebody else's code as data.
+    reporting = {PACKAGE / "apps/doctor/probe.py", PACKAGE / "jobs/child/main.py"}
+
+    swallowing = [
+        place(path, handler)
+        for path in MODULES
+        if path not in reporting
+        for handler in swallows_interrupts(path)
+    ]
+
+    assert swallowing == []
+
+
+def test_the_search_for_swallowed_interrupts_finds_one(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        "try: pass\nexcept BaseException: pass\n"
+        "try: pass\nexcept (KeyboardInterrupt, SystemExit): raise\nexcept BaseException: pass\n"
+        "try: pass\nexcept BaseException: raise\n"
+    )
+
+    assert [handler.lineno for handler in swallows_interrupts(module)] == [2]
+
+
 def test_no_modules_load_each_other_in_a_circle() -> None:
     graph = {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(

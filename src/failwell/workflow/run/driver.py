@@ -219,8 +219,8 @@ class Driver:
                 self._ended = self._outcome()
 
     def _rest(self, gates: tuple[str, ...], until: float | None) -> None:
-        asked = any(gate in self._questions for gate in gates)
-        if not self.settings.stays and not asked and not self._queue:
+        is_asking = any(gate in self._questions for gate in gates)
+        if not self.settings.stays and not is_asking and not self._queue:
             self._ended = DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
 
     def _outcome(self) -> DriveResult:
