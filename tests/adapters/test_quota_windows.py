@@ -3,7 +3,7 @@
 import pytest
 
 from failwell.adapters.classify import classify
-from failwell.adapters.facts import Facts, codes_of, laid_out, message_of
+from failwell.adapters.facts import Facts, as_objects, codes_of, message_of
 
 ADVERT = " Add a payment method at https://example.test/settings/billing to spend less time waiting."
 
@@ -40,7 +40,7 @@ def test_a_code_that_names_what_is_counted_goes_before_the_sentence() -> None:
 def test_an_id_of_a_quota_goes_before_the_sentence() -> None:
     violation = {"quotaMetric": "example.test/free_tier_requests", "quotaId": "RequestsPerDayPerProject"}
     said = "You exceeded your current quota, please check your plan and billing details."
-    body = laid_out({"error": {"message": said, "details": [{"violations": [violation]}]}})
+    body = as_objects({"error": {"message": said, "details": [{"violations": [violation]}]}})
 
     found = classify(Facts(status=429, codes=codes_of(body), message=message_of(body), body=body))
 

@@ -85,13 +85,13 @@ def test_words_are_found_whatever_texts_came_before(messages: list[str]) -> None
     for message in messages:
         low = message.lower()
 
-        assert word_index.first_said(low) is next((rule for rule in WORDS if fits(rule, low)), None)
+        assert word_index.first_match(low) is next((rule for rule in WORDS if fits(rule, low)), None)
 
 
 def test_a_text_of_many_new_words_is_still_read() -> None:
     unheard = " ".join(f"x{'y' * n}z" for n in range(200))
 
-    found = word_index.first_said(f"{unheard} model not found {unheard}")
+    found = word_index.first_match(f"{unheard} model not found {unheard}")
 
     assert found is not None
     assert found.kind == "provider.model_not_found"
@@ -100,7 +100,7 @@ def test_a_text_of_many_new_words_is_still_read() -> None:
 def test_what_is_remembered_of_texts_is_bounded_and_holds_no_ids() -> None:
     for n in range(6_000):
         word = "".join(chr(97 + int(digit)) for digit in str(n))
-        word_index.first_said(f"{word} q{word} key-{n:08x}-4f9a {'long' * 9}")
+        word_index.first_match(f"{word} q{word} key-{n:08x}-4f9a {'long' * 9}")
 
     kept = word_index.remembered()
     assert 0 < len(kept) <= 4_096

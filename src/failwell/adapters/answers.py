@@ -29,9 +29,9 @@ def take(thing: object, *names: str) -> Any:
     """The first of `names` that an object or a mapping holds with something other than `None`."""
     if not isinstance(thing, Mapping):
         return None if isinstance(thing, str | bytes | list | tuple) else safe_getattr(thing, *names)
-    held = cast("Mapping[str, Any]", thing)
+    mapping = cast("Mapping[str, Any]", thing)
     for name in names:
-        value = held.get(name)
+        value = mapping.get(name)
         if value is not None:
             return value
     return None
@@ -88,8 +88,8 @@ class Answer:
         """Note the model, the id and the tokens."""
         model = take(reply, "model", "model_version", "modelVersion")
         self.model = model if isinstance(model, str) and model else self.model
-        found = take(reply, "_request_id", "id", "response_id", "responseId")
-        self.id = found if isinstance(found, str) and found else self.id
+        reply_id = take(reply, "_request_id", "id", "response_id", "responseId")
+        self.id = reply_id if isinstance(reply_id, str) and reply_id else self.id
         holder = take(reply, "usage", "usage_metadata", "usageMetadata", "meta")
         for counts in (reply, holder, take(holder, "tokens", "billed_units"), take(reply, "details")):
             self.count(counts)
@@ -163,7 +163,9 @@ class Answer:
 
     def calls_are_sound(self) -> bool:
         """Whether the arguments of every call are a JSON object, or nothing at all."""
-        return not self.broken_call and all(_is_object("".join(said)) for said in self._arguments.values())
+        return not self.broken_call and all(
+            _is_object("".join(pieces)) for pieces in self._arguments.values()
+        )
 
     def _failure(self, reply: object) -> None:
         error = take(reply, "error")
@@ -263,11 +265,11 @@ class Answer:
 
     def _plain(self, reply: object) -> bool:
         """Generated texts, embeddings and pictures."""
-        texts = [one for one in items(reply) or [reply] if _has(one, "generated_text")]
-        for one in texts:
+        texts = [text_reply for text_reply in items(reply) or [reply] if _has(text_reply, "generated_text")]
+        for text_reply in texts:
             self.ended = True
-            self.say(take(one, "generated_text"))
-            self.stop(take(take(one, "details"), "finish_reason"))
+            self.say(take(text_reply, "generated_text"))
+            self.stop(take(take(text_reply, "details"), "finish_reason"))
         pictures = take(reply, "images")
         if not texts and isinstance(pictures, list | tuple):
             self.ended = True

@@ -12,11 +12,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
-from failwell.adapters.headers import kept_headers
+from failwell.adapters.headers import allow_listed
 from failwell.adapters.reading import Reading
 from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
 from failwell.adapters.waits import wait_of
-from failwell.adapters.word_index import first_said, fitting
+from failwell.adapters.word_index import first_match, matching
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
 from failwell.fault.registry import kind as registered_kind
@@ -63,11 +63,11 @@ class _Named(NamedTuple):
 
 
 def _index(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
-    made: dict[str, tuple[int, ...]] = {}
+    index: dict[str, tuple[int, ...]] = {}
     for place, rule in enumerate(rules):
         for code in rule.codes:
-            made[code] = (*made.get(code, ()), place)
-    return made
+            index[code] = (*index.get(code, ()), place)
+    return index
 
 
 _BY_CODE = _index(CODES)
@@ -84,17 +84,17 @@ def rules_for(facts: Facts) -> list[Rule]:
         return [registered]
     codes, phase, status = _meant(facts.codes), facts.phase, facts.status
     low = facts.message[:_LONGEST].lower()
-    if status is None and phase is not None and not (codes and fitting(_named(codes, ()).rules, low)):
+    if status is None and phase is not None and not (codes and matching(_named(codes, ()).rules, low)):
         # No reply, so the class is the client's own, and it calls a connection that never came about
         # a time-out just as well.
         return [_transport(phase, in_stream=facts.in_stream)]
     rules, status = _by_name(facts, codes)
-    matches = fitting(rules, low) if rules else []
+    matches = matching(rules, low) if rules else []
     ladder = _ladder(facts, status)
     if not matches:
         if status in _DECIDES:
             matches = [_BY_STATUS[status]]
-        elif low and (by_words := first_said(low)) is not None:
+        elif low and (by_words := first_match(low)) is not None:
             matches = [by_words]
     if ladder is not None and ladder not in matches:
         matches.append(ladder)
@@ -272,10 +272,10 @@ _IDS = frozenset({"quotaId", "quotaMetric", "quota_limit"})
 def window_of(facts: Facts, kind: str) -> dict[str, str]:
     """What a rate limit or a quota counts (`limited`) and over how long (`window`), as far as it says."""
     units = _STOCK if kind == "provider.quota_exhausted" else _FLOW
-    held = () if facts.body is None or type(facts.body) is str else objects_of(facts.body)
+    holders = () if facts.body is None or type(facts.body) is str else objects_of(facts.body)
     ids = [
         str(holder[key]).lower()
-        for holder in held
+        for holder in holders
         if not _IDS.isdisjoint(holder)
         for key in holder
         if key in _IDS
@@ -377,7 +377,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         code=code,
         request_id=facts.request_id,
         retry_after=None if wait is None else wait.after,
-        headers=kept_headers(headers) if headers else {},
+        headers=allow_listed(headers) if headers else {},
     )
     reading = _new(Reading)
     Reading.__init__(
@@ -415,8 +415,8 @@ def _sentence(summary: str, provider: str | None, status: int | None, code: str 
         facts.append(f"HTTP {status}")
     if code is not None:
         facts.append(f"code `{code}`")
-    told = f" ({', '.join(facts)})" if facts else ""
-    return f"{summary.removesuffix('.')}{told}."
+    suffix = f" ({', '.join(facts)})" if facts else ""
+    return f"{summary.removesuffix('.')}{suffix}."
 
 
 def _saw(facts: Facts, rule: Rule) -> str:

@@ -104,15 +104,15 @@ def parse_body(body: object) -> Any:
 
 def codes_of(body: object) -> tuple[str, ...]:
     """Every code, type and reason in a body, inner ones first, lower-cased."""
-    return tuple(said_in(body)[0])
+    return tuple(codes_and_message(body)[0])
 
 
 def message_of(body: object) -> str:
     """The provider's own sentence in a body, for rules to read; it is never passed on."""
-    return body[:_LONGEST] if isinstance(body, str) else said_in(body)[1]
+    return body[:_LONGEST] if isinstance(body, str) else codes_and_message(body)[1]
 
 
-def said_in(body: object) -> tuple[dict[str, None], str]:
+def codes_and_message(body: object) -> tuple[dict[str, None], str]:
     """Both at once, the codes as the keys of a dict, to which others may be added."""
     codes: dict[str, None] = {}
     texts: list[str] = []
@@ -149,59 +149,61 @@ def _code_and_message_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tupl
 
     The same few keys come again in every failure of a service, so they are put in order once.
     """
-    held = frozenset(keys)
-    return tuple(key for key in _CODE_KEYS if key in held), tuple(key for key in _MESSAGE_KEYS if key in held)
+    present = frozenset(keys)
+    return tuple(key for key in _CODE_KEYS if key in present), tuple(
+        key for key in _MESSAGE_KEYS if key in present
+    )
 
 
 def codes_in_text(text: str) -> tuple[str, ...]:
     """Codes in a message that has a body printed into it, as several SDKs do."""
-    found = [match.lower() for match in _PRINTED.findall(text[:4_000])]
-    return tuple(dict.fromkeys(found))[:8]
+    codes = [match.lower() for match in _PRINTED.findall(text[:4_000])]
+    return tuple(dict.fromkeys(codes))[:8]
 
 
 def objects_of(body: object) -> "Objects":
     """Every object in a body that is looked into, inner ones first."""
     if type(body) is Objects:
         return body
-    found = Objects()
-    _collect(body, 0, found)
-    return found
+    objects = Objects()
+    _collect(body, 0, objects)
+    return objects
 
 
 class Objects(list[dict[str, Any]]):
     """The objects in a body, found once and then only gone through."""
 
 
-def laid_out(body: Any) -> Any:
+def as_objects(body: Any) -> Any:
     """A parsed body as its objects, for the many questions that follow; anything else as it is."""
     return objects_of(body) if isinstance(body, STRUCTURES) else body
 
 
-def _collect(body: Any, depth: int, found: Objects) -> None:
+def _collect(body: Any, depth: int, objects: Objects) -> None:
     """The objects in a body, `error` and its details before what is around them."""
     if depth > _DEEPEST:
         return
     if issubclass(type(body), list):
         for inner in body[:8]:
-            _collect(inner, depth + 1, found)
+            _collect(inner, depth + 1, objects)
     elif issubclass(type(body), dict):
         if not _FIRST_SET.isdisjoint(body):
-            _collect_first(body, depth + 1, found)
-        found.append(body)
+            _collect_first(body, depth + 1, objects)
+        objects.append(body)
         if not _AFTER.isdisjoint(body):
             for key, inner in body.items():
                 if key in _AFTER and isinstance(inner, STRUCTURES):
-                    _collect(inner, depth + 1, found)
+                    _collect(inner, depth + 1, objects)
 
 
-def _collect_first(holder: dict[str, Any], depth: int, found: Objects) -> None:
+def _collect_first(holder: dict[str, Any], depth: int, objects: Objects) -> None:
     for key in _FIRST:
         if key in holder:
             inner = holder[key]
             if isinstance(inner, str) and inner[:1] in ("{", "["):
                 inner = parse_body(inner)
             if isinstance(inner, STRUCTURES):
-                _collect(inner, depth, found)
+                _collect(inner, depth, objects)
 
 
 def _last_event(text: str) -> Any:

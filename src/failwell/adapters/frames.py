@@ -86,7 +86,14 @@ def unparsed_reply(error: BaseException) -> Parsed | None:
             continue
         if top not in CLIENTS:
             return None
-        reply = next((found for one in reversed(frames) if (found := _reply(one)) is not None), None)
+        reply = next(
+            (
+                candidate
+                for client_frame in reversed(frames)
+                if (candidate := _reply(client_frame)) is not None
+            ),
+            None,
+        )
         return Parsed(top, int_attr(reply, "status_code", "status"), safe_getattr(reply, "headers"))
     return None
 
@@ -96,12 +103,12 @@ def _reply(frame: FrameType) -> Any:
     if _place(frame)[0].partition(".")[0] not in CLIENTS:
         return None
     holder = safe_getattr(frame, "f_locals", default={}).get("self")
-    found = (
+    reply = (
         holder
         if int_attr(holder, "status_code", "status") is not None
         else safe_getattr(holder, "response", "http_response")
     )
-    return found if int_attr(found, "status_code", "status") is not None else None
+    return reply if int_attr(reply, "status_code", "status") is not None else None
 
 
 def _all_frames(error: BaseException) -> Iterator[FrameType]:
@@ -177,9 +184,9 @@ def reply_in(error: BaseException, top: str) -> Any:
     for frame in reversed(list(_frames(error))):
         if _module(frame).partition(".")[0] == top:
             for name in ("response", "resp"):
-                held = frame.f_locals.get(name)
-                if int_attr(held, "status_code") is not None:
-                    return held
+                value = frame.f_locals.get(name)
+                if int_attr(value, "status_code") is not None:
+                    return value
     return None
 
 
@@ -197,8 +204,8 @@ def memory_in(error: BaseException) -> Reading | None:
     from failwell.adapters.facts import Facts
     from failwell.adapters.sdk import text_of
 
-    said = text_of(error)
-    if "memory" not in said.lower() and "ALLOC" not in said:
+    text = text_of(error)
+    if "memory" not in text.lower() and "ALLOC" not in text:
         return None
-    reading = classify(Facts(exception_type=type(error).__name__, message=said))
+    reading = classify(Facts(exception_type=type(error).__name__, message=text))
     return reading if reading.kind.startswith("resource.") else None

@@ -59,17 +59,17 @@ def is_read_header(name: str) -> bool:
     return is_safe_header(name) or name in _READ or "ratelimit" in name or "rate-limit" in name
 
 
-def kept_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def allow_listed(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The allow-listed ones among lower-cased headers; the same object where they all are."""
     longest = max(map(len, headers.values()), default=0)
     if longest <= _LONGEST and len(headers) <= _MOST and _safe.issuperset(headers):
         return headers
-    kept = {
+    allowed = {
         name: value if len(value) <= _LONGEST else value[:_LONGEST]
         for name, value in headers.items()
         if name in _safe or name.startswith(_SAFE_PREFIXES)
     }
-    return kept if len(kept) <= _MOST else dict(islice(kept.items(), _MOST))
+    return allowed if len(allowed) <= _MOST else dict(islice(allowed.items(), _MOST))
 
 
 def allowed_headers(headers: object) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _lines(headers: object) -> dict[str, str] | None:
         lines: Any = vars(headers)["_list"]
         if len(lines) > _MOST_LINES:
             lines = lines[:_MOST_LINES]
-        found: dict[str, str] = {}
+        headers_read: dict[str, str] = {}
         known = _names.get
         for _, sent, value in lines:
             name = known(sent)
@@ -110,22 +110,22 @@ def _lines(headers: object) -> dict[str, str] | None:
                 text = value.decode()
                 if len(text) > _LONGEST_READ:
                     text = text[:_LONGEST_READ]
-                found[name] = f"{found[name]}, {text}" if name in found else text
+                headers_read[name] = f"{headers_read[name]}, {text}" if name in headers_read else text
     except (AttributeError, KeyError, TypeError, ValueError):
         # It is another library's mapping, or not in UTF-8.
         return None
-    return found
+    return headers_read
 
 
 def _items(headers: object) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers_read: dict[str, str] = {}
     for sent, value in list(cast("Any", headers).items())[:_MOST_LINES]:
         name = _names.get(sent) if type(sent) is str else None
         if name is None:
             name = _learn(sent, _text(sent))
         if name:
-            found[name] = _text(value)[:_LONGEST_READ]
-    return found
+            headers_read[name] = _text(value)[:_LONGEST_READ]
+    return headers_read
 
 
 def _text(sent: object) -> str:

@@ -86,9 +86,9 @@ def find(module: str, name: str) -> Entry | None:
 
 def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
     """What may speak for exceptions of `cls`, nearest class first, each with "is it exact?"."""
-    found = _entries.get(cls)
-    if found is None:
-        found = tuple(
+    known = _entries.get(cls)
+    if known is None:
+        known = tuple(
             (entry, above is cls)
             for above in cls.__mro__
             if (entry := find(above.__module__, above.__name__)) is not None
@@ -96,8 +96,8 @@ def entries(cls: type) -> tuple[tuple[Entry, bool], ...]:
         if len(_entries) >= _MOST_TYPES:
             # Programs that make exception classes on the fly must not make this grow for ever.
             _entries.clear()
-        _entries[cls] = found
-    return found
+        _entries[cls] = known
+    return known
 
 
 def read(error: BaseException) -> Reading | None:

@@ -14,9 +14,9 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import (
     Facts,
     Phase,
+    as_objects,
     codes_in_text,
     codes_of,
-    laid_out,
     message_of,
     parse_body,
 )
@@ -34,22 +34,26 @@ _SYMBOL = re.compile(r"[A-Z][A-Z_]{3,60}")
 
 def read_saved(row: Mapping[str, Any], now: datetime | None = None) -> Reading:
     """The reading of one saved row; absent and odd values are passed over."""
-    found = saved_facts(row)
+    facts = saved_facts(row)
     named = str(row.get("exception_class") or "")
-    if found.status is None and not found.codes and found.phase is None and found.cause_bug is None:
-        own = _own(named, found.message)
-        said = classify(found, now)
+    if facts.status is None and not facts.codes and facts.phase is None and facts.cause_bug is None:
+        own = _own(named, facts.message)
+        reading = classify(facts, now)
         # Python's classes say little about a provider; where the words say more, they win.
-        return own if own is not None and said.kind in ("provider.unknown", "provider.bad_request") else said
-    return classify(found, now)
+        return (
+            own
+            if own is not None and reading.kind in ("provider.unknown", "provider.bad_request")
+            else reading
+        )
+    return classify(facts, now)
 
 
 def saved_facts(row: Mapping[str, Any]) -> Facts:
     """The facts of one saved row."""
     headers = lower_headers(row.get("headers") or {})
-    body = laid_out(parse_body(row.get("body")))
-    said = row.get("message")
-    message = said if isinstance(said, str) else ""
+    body = as_objects(parse_body(row.get("body")))
+    text_given = row.get("message")
+    message = text_given if isinstance(text_given, str) else ""
     named = str(row.get("exception_class") or "")
     causes = [(str(c.get("class", "")), str(c.get("message", ""))) for c in _dicts(row.get("cause_chain"))]
     status = row.get("http_status")
@@ -87,11 +91,11 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
     bug: str | None = None
     for place, (dotted, message) in enumerate(chain):
         module, _, name = dotted.rpartition(".")
-        found = phase_of(module or "builtins", name)
-        if is_certificate(message) and (found or phase):
-            found = "tls"
-        if found is not None and (phase is None or found in REFINES):
-            phase = found
+        step = phase_of(module or "builtins", name)
+        if is_certificate(message) and (step or phase):
+            step = "tls"
+        if step is not None and (phase is None or step in REFINES):
+            phase = step
         wrapped = place > 0 and any(word in chain[0][0].lower() for word in _TRANSPORT_NAMES)
         if wrapped and phase is None and not module and name in BUGS:
             bug = name
@@ -123,8 +127,8 @@ def _name(dotted: str) -> str:
 def _dicts(value: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         return []
-    held = cast("list[object]", value)[:12]
-    return [cast("Mapping[str, Any]", one) for one in held if isinstance(one, Mapping)]
+    items = cast("list[object]", value)[:12]
+    return [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
 
 
 def _text(value: object) -> str | None:

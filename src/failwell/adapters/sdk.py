@@ -15,9 +15,9 @@ from failwell.adapters.facts import (
     STRUCTURES,
     Facts,
     Phase,
-    laid_out,
+    as_objects,
+    codes_and_message,
     parse_body,
-    said_in,
 )
 from failwell.adapters.frames import broke_in_stream
 from failwell.adapters.headers import lower_headers
@@ -88,7 +88,7 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     if response is None:
         response = safe_getattr(error, "raw_response", "http_response")
     headers = _headers(error, response)
-    body = laid_out(body_of(error, response, body))
+    body = as_objects(body_of(error, response, body))
     if type(status) is not int or not 100 <= status < 600:
         status = status_of(error, response)
     codes: dict[str, None] = {}
@@ -96,28 +96,28 @@ def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     if type(body) is str:
         message = body[:_LONGEST]
     elif body is not None:
-        codes, message = said_in(body)
+        codes, message = codes_and_message(body)
     phase, bug = transport(error)
     # One by one: to hand them to the class by their names would take longer than to read them.
-    found = _new(Facts)
-    found.provider, found.sdk = provider, sdk
-    found.exception_type, found.names = cls.__name__, _names(cls)
-    found.status = status
-    found.codes = _codes(codes, own, headers)
-    found.message = message or text_of(error)
-    found.headers, found.body = headers, body
-    found.phase, found.cause_bug = phase, bug
-    found.in_stream = (status is not None and status < 400 and _is_stream(headers)) or (
+    facts = _new(Facts)
+    facts.provider, facts.sdk = provider, sdk
+    facts.exception_type, facts.names = cls.__name__, _names(cls)
+    facts.status = status
+    facts.codes = _codes(codes, own, headers)
+    facts.message = message or text_of(error)
+    facts.headers, facts.body = headers, body
+    facts.phase, facts.cause_bug = phase, bug
+    facts.in_stream = (status is not None and status < 400 and _is_stream(headers)) or (
         phase in ("read", "closed") and broke_in_stream(error)
     )
-    found.request_id = plain_str(request_id) or str_attr(error, "_request_id") or id_in(headers)
-    found.model = plain_str(model)
-    return found
+    facts.request_id = plain_str(request_id) or str_attr(error, "_request_id") or id_in(headers)
+    facts.model = plain_str(model)
+    return facts
 
 
 def _headers(error: BaseException, response: object) -> dict[str, str]:
-    held = None if response is None else safe_getattr(response, "headers")
-    return lower_headers(held or safe_getattr(error, "headers", "response_headers"))
+    headers = None if response is None else safe_getattr(response, "headers")
+    return lower_headers(headers or safe_getattr(error, "headers", "response_headers"))
 
 
 def status_of(error: object, response: object) -> int | None:
@@ -143,27 +143,27 @@ def body_of(error: object, response: object, body: Any = None) -> Any:
     body = parse_body(safe_getattr(error, "body", "details") if body is None else body)
     if response is None or (body is not None and not isinstance(body, str)):
         return body
-    held = safe_getattr(response, "__dict__")
-    content = held.get("_content") if isinstance(held, _MAPPINGS) else None
+    attributes = safe_getattr(response, "__dict__")
+    content = attributes.get("_content") if isinstance(attributes, _MAPPINGS) else None
     if body and type(content) is bytes and b"{" not in content and b"[" not in content:
         # A page, which has no more to say than the text of it that the error holds.
         return body
-    kept = parse_body(content)
+    parsed = parse_body(content)
     # Some SDKs keep only the sentence; the reply beside it still has the code.
-    return kept if isinstance(kept, STRUCTURES) or (not body and bool(kept)) else body
+    return parsed if isinstance(parsed, STRUCTURES) or (not body and bool(parsed)) else body
 
 
-def _codes(found: dict[str, None], own: list[object], headers: Mapping[str, str]) -> tuple[str, ...]:
+def _codes(codes: dict[str, None], own: list[object], headers: Mapping[str, str]) -> tuple[str, ...]:
     """Codes and types from the body, the exception's attributes and the headers, most specific first."""
     for value in own:
         if value is not None and isinstance(value, str) and 0 < len(value) <= 80:
             code = value.strip().lower()
             if code not in _PHRASES:
-                found[code] = None
+                codes[code] = None
     if not _CODE_HEADERS.isdisjoint(headers):
         first = [value.partition(":")[0].lower() for name in _CODE_ORDER if (value := headers.get(name))]
-        return tuple(dict.fromkeys((*first, *found)))
-    return tuple(found)
+        return tuple(dict.fromkeys((*first, *codes)))
+    return tuple(codes)
 
 
 def names_of(error: BaseException) -> tuple[str, ...]:
@@ -199,12 +199,12 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
     seen: set[int] = set()
     link = error
     while True:
-        found = _class_phase(type(link))
-        if found is not None:
-            if found in ("connect", "closed") and is_certificate(text_of(link)):
-                found = "tls"
-            if phase is None or found in REFINES or _is_below(link):
-                phase = found
+        step = _class_phase(type(link))
+        if step is not None:
+            if step in ("connect", "closed") and is_certificate(text_of(link)):
+                step = "tls"
+            if phase is None or step in REFINES or _is_below(link):
+                phase = step
         if stands_alone(link):
             return phase, None
         seen.add(id(link))
@@ -222,9 +222,9 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
 @lru_cache(maxsize=_MOST_TYPES)
 def _class_phase(cls: type) -> Phase | None:
     for above in cls.__mro__:
-        found = phase_of(above.__module__, above.__name__)
-        if found is not None:
-            return found
+        phase = phase_of(above.__module__, above.__name__)
+        if phase is not None:
+            return phase
     return None
 
 

@@ -115,24 +115,24 @@ def _typed(answer: Answer, kind: str, event: object) -> bool:
 def _bedrock(answer: Answer, event: object) -> bool:
     if not isinstance(event, Mapping) or len(cast("Mapping[str, Any]", event)) != 1:
         return False
-    held = cast("Mapping[str, Any]", event)
-    failed = next((name for name in held if name.endswith(_BEDROCK_FAILURES)), None)
+    members = cast("Mapping[str, Any]", event)
+    failed = next((name for name in members if name.endswith(_BEDROCK_FAILURES)), None)
     if failed is not None:
         answer.known = True
-        answer.error = answer.error or {"code": failed, "message": take(held[failed], "message")}
-    elif "messageStop" in held:
-        answer.stop(take(held["messageStop"], "stopReason"))
+        answer.error = answer.error or {"code": failed, "message": take(members[failed], "message")}
+    elif "messageStop" in members:
+        answer.stop(take(members["messageStop"], "stopReason"))
         answer.ended = True
-    elif "contentBlockDelta" in held:
-        delta = take(held["contentBlockDelta"], "delta")
+    elif "contentBlockDelta" in members:
+        delta = take(members["contentBlockDelta"], "delta")
         used = take(delta, "toolUse")
         if used is not None:
-            answer.call(take(used, "input"), take(held["contentBlockDelta"], "contentBlockIndex") or 0)
+            answer.call(take(used, "input"), take(members["contentBlockDelta"], "contentBlockIndex") or 0)
         else:
             answer.say(take(delta, "text"))
-    elif "metadata" in held:
-        answer.about(held["metadata"])
-    elif not {"messageStart", "contentBlockStart", "contentBlockStop"} & held.keys():
+    elif "metadata" in members:
+        answer.about(members["metadata"])
+    elif not {"messageStart", "contentBlockStart", "contentBlockStop"} & members.keys():
         return False
     answer.known = True
     return True
@@ -160,9 +160,10 @@ def _plain(answer: Answer, event: object) -> None:
     answer.whole(event)
     gemini = take(event, "candidates", "prompt_feedback", "promptFeedback", "usage_metadata", "usageMetadata")
     if gemini is not None:
-        told = any(
-            word_of(take(one, "finish_reason", "finishReason")) for one in items(take(event, "candidates"))
+        is_final = any(
+            word_of(take(candidate, "finish_reason", "finishReason"))
+            for candidate in items(take(event, "candidates"))
         )
-        answer.ended = before[0] or told or answer.blocked
+        answer.ended = before[0] or is_final or answer.blocked
     elif take(event, "done") is False:
         answer.ended = before[0]

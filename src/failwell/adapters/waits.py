@@ -213,8 +213,8 @@ def _fields(holder: Mapping[str, Any], statements: _Statements) -> None:
             statements.add(f"body {source}", seconds, confidence)
     inner = holder.get("headers")
     if isinstance(inner, dict):
-        held = cast("dict[Any, Any]", inner)
-        lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(held.items())[:100]}
+        headers = cast("dict[Any, Any]", inner)
+        lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(headers.items())[:100]}
         _headers(lower, statements, "body header")
 
 
@@ -278,8 +278,8 @@ def _flexible(value: object, statements: _Statements) -> float | None:
     if isinstance(value, str):
         return seconds_of(value, statements)
     if isinstance(value, dict):
-        held = cast("dict[Any, Any]", value)
-        seconds, nanos = held.get("seconds", 0), held.get("nanos", 0)
+        duration = cast("dict[Any, Any]", value)
+        seconds, nanos = duration.get("seconds", 0), duration.get("nanos", 0)
         whole = _number(seconds) if isinstance(seconds, str) else _scaled(seconds, 1.0)
         fraction = _scaled(nanos, 1e-9)
         return None if whole is None or fraction is None else whole + fraction

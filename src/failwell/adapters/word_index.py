@@ -20,7 +20,7 @@ _plain: set[str] = set()
 """Pieces of texts that hold a part of no word. None with many digits is kept: it does not come again."""
 
 
-def fitting(rules: Iterable[Rule], low: str) -> list[Rule]:
+def matching(rules: Iterable[Rule], low: str) -> list[Rule]:
     """Those of `rules` for which a lower-cased text holds what they ask for, and nothing that they shun."""
     fits: list[Rule] = []
     for rule in rules:
@@ -37,22 +37,22 @@ def fitting(rules: Iterable[Rule], low: str) -> list[Rule]:
     return fits
 
 
-def first_said(low: str) -> Rule | None:
+def first_match(low: str) -> Rule | None:
     """The first row of words that fits a lower-cased text."""
     parts, pattern = _parts()
     new = [piece for piece in low.split() if piece not in _plain]
-    held: set[str] = set()
+    parts_found: set[str] = set()
     for piece in new[:_MOST_NEW]:
         if pattern.search(piece) is None:
             _remember(piece)
         else:
-            held.update([part for part in parts if part in piece])
+            parts_found.update([part for part in parts if part in piece])
     if len(new) > _MOST_NEW:
-        held.update(parts)
-    if not held:
+        parts_found.update(parts)
+    if not parts_found:
         return None
-    for place in sorted({place for part in held for word, place in parts[part] if word in low}):
-        if fitting((WORDS[place],), low):
+    for place in sorted({place for part in parts_found for word, place in parts[part] if word in low}):
+        if matching((WORDS[place],), low):
             return WORDS[place]
     return None
 
@@ -72,11 +72,11 @@ def _remember(piece: str) -> None:
 @cache
 def _parts() -> tuple[dict[str, list[tuple[str, int]]], re.Pattern[str]]:
     """The longest piece of every word, with the words and rows that it is part of; and what finds any of them."""
-    made: dict[str, list[tuple[str, int]]] = {}
+    index: dict[str, list[tuple[str, int]]] = {}
     for place, rule in enumerate(WORDS):
         for word in rule.words:
-            made.setdefault(max(word.split(" "), key=len), []).append((word, place))
-    return made, re.compile(_tree(sorted(made)))
+            index.setdefault(max(word.split(" "), key=len), []).append((word, place))
+    return index, re.compile(_tree(sorted(index)))
 
 
 def _tree(words: list[str]) -> str:
@@ -84,5 +84,7 @@ def _tree(words: list[str]) -> str:
     if "" in words:
         return ""
     firsts = dict.fromkeys(word[0] for word in words)
-    branches = [re.escape(one) + _tree([word[1:] for word in words if word[0] == one]) for one in firsts]
+    branches = [
+        re.escape(first) + _tree([word[1:] for word in words if word[0] == first]) for first in firsts
+    ]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

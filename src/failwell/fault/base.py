@@ -141,8 +141,8 @@ class Fault(_Fields):
         return self.summary() if self.message is None else self.message
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{k}={v!r}" for k, v in self.state().items())
-        return f"{type(self).__name__}({given})"
+        fields = ", ".join(f"{k}={v!r}" for k, v in self.state().items())
+        return f"{type(self).__name__}({fields})"
 
     @classmethod
     def wrap(cls, cause: BaseException, message: str | None = None, **fields: Any) -> Self:
@@ -217,10 +217,10 @@ def foreign_end(fault: Fault) -> BaseException | None:
 
 def _notes(error: BaseException) -> list[str]:
     # Anybody may assign `__notes__`, and to anything.
-    held: object = getattr(error, "__notes__", None)
+    notes: object = getattr(error, "__notes__", None)
     return (
-        [note for note in cast("list[object]", held) if isinstance(note, str)]
-        if isinstance(held, list)
+        [note for note in cast("list[object]", notes) if isinstance(note, str)]
+        if isinstance(notes, list)
         else []
     )
 

@@ -138,4 +138,4 @@ FAMILIES: tuple[type[_Family], ...] = (
 
 def family(kind: str) -> str | None:
     """The name of the family that the runtime's `kind` belongs to, or `None`."""
-    return next((made.__name__ for made in FAMILIES if made.holds(kind)), None)
+    return next((cls.__name__ for cls in FAMILIES if cls.holds(kind)), None)

@@ -18,35 +18,35 @@ _T = TypeVar("_T")
 def frozen(cls: type[_T]) -> type[_T]:
     """Make `cls` a frozen, slotted, keyword-only dataclass."""
     own = cls.__dict__
-    made: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
-    names: tuple[str, ...] = tuple(field.name for field in fields(made))
-    draft: type[Any] = type(f"_Draft{made.__name__}", (), {"__slots__": made.__dict__["__slots__"]})
-    made.__init__ = _constructor(made, draft)
-    made.__setattr__ = _refuse_to_set
-    made.__delattr__ = _refuse_to_delete
-    made.__getstate__ = _state
-    made.__setstate__ = _set_state
+    record: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
+    names: tuple[str, ...] = tuple(field.name for field in fields(record))
+    draft: type[Any] = type(f"_Draft{record.__name__}", (), {"__slots__": record.__dict__["__slots__"]})
+    record.__init__ = _constructor(record, draft)
+    record.__setattr__ = _refuse_to_set
+    record.__delattr__ = _refuse_to_delete
+    record.__getstate__ = _state
+    record.__setstate__ = _set_state
     if "__repr__" not in own:
-        made.__repr__ = _repr
+        record.__repr__ = _repr
     values: Callable[[Any], Any] = attrgetter(*names)
 
     def is_equal(self: Any, other: Any) -> bool:
-        return values(self) == values(other) if type(other) is made else NotImplemented
+        return values(self) == values(other) if type(other) is record else NotImplemented
 
     def hashed(self: Any) -> int:
-        return hash((made.__name__, values(self)))
+        return hash((record.__name__, values(self)))
 
-    made.__eq__ = is_equal
+    record.__eq__ = is_equal
     if "__hash__" not in own:
-        made.__hash__ = hashed
-    return made
+        record.__hash__ = hashed
+    return record
 
 
-def _constructor(made: type[Any], draft: type[Any]) -> Callable[..., None]:
-    known: dict[str, Any] = {"_draft": draft, "_made": made, "_set": object.__setattr__, "_none": MISSING}
+def _constructor(record: type[Any], draft: type[Any]) -> Callable[..., None]:
+    known: dict[str, Any] = {"_draft": draft, "_made": record, "_set": object.__setattr__, "_none": MISSING}
     wanted: list[str] = []
     lines: list[str] = []
-    for field in fields(made):
+    for field in fields(record):
         wanted.append(f"{field.name}{_default(field, known)}")
         value = field.name
         if field.default_factory is not MISSING:
@@ -58,7 +58,7 @@ def _constructor(made: type[Any], draft: type[Any]) -> Callable[..., None]:
             "    _set(self, '__class__', _draft)",
             *lines,
             "    self.__class__ = _made",
-            "    self.__post_init__()" if hasattr(made, "__post_init__") else "",
+            "    self.__post_init__()" if hasattr(record, "__post_init__") else "",
         ]
     )
     # The text is composed of the field names of our own classes alone, as dataclasses do it.
@@ -94,5 +94,5 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 
 def _repr(self: Any) -> str:
-    given = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
-    return f"{type(self).__qualname__}({given})"
+    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+    return f"{type(self).__qualname__}({values})"

@@ -92,19 +92,19 @@ def links(error: BaseException) -> tuple[list[Link], bool]:
     """Everything below `error`, depth first in printing order, and whether some was left out."""
     if stands_alone(error):
         return [], False
-    found: list[Link] = []
+    chain: list[Link] = []
     seen = {id(error)}
     waiting = list(_under(error, 1))
     while waiting:
         link = waiting.pop(0)
         if id(link.error) in seen:
             continue
-        if len(found) >= MOST_LINKS or link.level > DEEPEST:
-            return found, True
+        if len(chain) >= MOST_LINKS or link.level > DEEPEST:
+            return chain, True
         seen.add(id(link.error))
-        found.append(link)
+        chain.append(link)
         waiting[:0] = _under(link.error, link.level + 1)
-    return found, False
+    return chain, False
 
 
 def _under(error: BaseException, level: int) -> Iterator[Link]:

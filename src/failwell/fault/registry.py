@@ -56,10 +56,10 @@ def kind(name: str) -> Kind:
     Raises:
         KindError: nobody registered it; the message names the nearest ones.
     """
-    found = _kinds.get(name)
-    if found is None:
+    known = _kinds.get(name)
+    if known is None:
         raise KindError(_not_registered(name))
-    return found
+    return known
 
 
 def find_kind(name: str) -> Kind | None:
@@ -119,7 +119,7 @@ def register_kind(
         )
     category = Category(category)
     words = name.rsplit(".", 1)[-1].replace("_", " ").strip() or name
-    made = Kind(
+    registered = Kind(
         name=name,
         category=category,
         certainty=Certainty(certainty),
@@ -134,10 +134,10 @@ def register_kind(
         model_keys=model_keys,
     )
     known = _kinds.get(name)
-    if known is not None and known != made:
+    if known is not None and known != registered:
         raise KindError(f"`{name}` is already registered with another meaning ({known.category})")
-    _kinds[name] = made
-    return made
+    _kinds[name] = registered
+    return registered
 
 
 def _not_registered(name: str) -> str:

@@ -47,16 +47,16 @@ def check_reply(provider: str, reply: object) -> None:
         chunks = items(reply)
         for chunk in chunks:
             feed(answer, chunk)
-        found = after_stream(provider, answer, len(chunks))
+        fault = after_stream(provider, answer, len(chunks))
     elif isinstance(reply, str) and (page := page_instead(provider, reply)) is not None:
-        found = page
+        fault = page
     else:
         answer.whole(reply)
         if reply is None:
             answer.known = answer.ended = True
-        found = after_reply(provider, answer)
-    if found is not None:
-        raise found
+        fault = after_reply(provider, answer)
+    if fault is not None:
+        raise fault
 
 
 def checked(provider: str, stream: Any) -> "CheckedStream":
@@ -74,8 +74,8 @@ class CheckedStream:
     def __init__(self, provider: str, stream: Any) -> None:
         self._provider = provider
         # Bedrock hands out its stream inside a reply.
-        held = cast("Mapping[str, Any]", stream).get("stream") if isinstance(stream, Mapping) else None
-        self._stream: Any = stream if held is None else held
+        inner = cast("Mapping[str, Any]", stream).get("stream") if isinstance(stream, Mapping) else None
+        self._stream: Any = stream if inner is None else inner
         self._source: Any = None
         self._answer = Answer()
         self._chunks = 0
@@ -135,9 +135,9 @@ class CheckedStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
-        held = self._manager
-        if _can(held, "__exit__"):
-            held.__exit__(kind, error, trace)
+        manager = self._manager
+        if _can(manager, "__exit__"):
+            manager.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Self:
         try:
@@ -154,9 +154,9 @@ class CheckedStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
-        held = self._manager
-        if _can(held, "__aexit__"):
-            await held.__aexit__(kind, error, trace)
+        manager = self._manager
+        if _can(manager, "__aexit__"):
+            await manager.__aexit__(kind, error, trace)
 
     def __getattr__(self, name: str) -> Any:
         # The SDKs' streams have more than chunks: `close`, `response`, `get_final_message`.
@@ -181,24 +181,24 @@ class CheckedStream:
 
     def _finish(self) -> None:
         self._over = True
-        found = after_stream(self._provider, self._answer, self._chunks)
-        if found is not None:
-            raise found
+        fault = after_stream(self._provider, self._answer, self._chunks)
+        if fault is not None:
+            raise fault
 
     def _broken(self, error: Exception) -> Fault:
         self._over = True
-        told = {"chunks": self._chunks, **usage_of(self._answer)}
+        details = {"chunks": self._chunks, **usage_of(self._answer)}
         if self._chunks and kind_of(error) in _BEGUN:
             return ProviderTransient.wrap(
                 error,
                 kind="provider.stream_interrupted",
                 provider=self._provider,
                 model=self._answer.model,
-                details=told,
+                details=details,
             )
         report = describe(error, provider=self._provider, model=self._answer.model)
         if self._chunks:
-            report = replace(report, certainty=Certainty.PARTIAL, details={**report.details, **told})
+            report = replace(report, certainty=Certainty.PARTIAL, details={**report.details, **details})
         return revive(report)
 
 
@@ -214,10 +214,10 @@ def _can(thing: object, method: str) -> bool:
 def _is_stream(reply: object) -> bool:
     if not isinstance(reply, list | tuple):
         return False
-    held = items(cast("object", reply))
+    parts = items(cast("object", reply))
     # The inference API wraps a whole answer in a list; a piece of a stream has its token with it.
-    return not held or any(
-        take(one, "generated_text") is None or take(one, "token") is not None for one in held
+    return not parts or any(
+        take(part, "generated_text") is None or take(part, "token") is not None for part in parts
     )
 
 
@@ -284,10 +284,10 @@ def _fault(
     kind, certainty = _KINDS[what]
     if what == "refused" and answer.blocked:
         certainty = None
-    told = {**(details or {}), **usage_of(answer)}
+    facts = {**(details or {}), **usage_of(answer)}
     if word in STOPS:
-        told["stop"] = word
-    family = next(one for one in (ProviderTransient, ProviderCapability, Cancellation) if one.holds(kind))
+        facts["stop"] = word
+    family = next(cls for cls in (ProviderTransient, ProviderCapability, Cancellation) if cls.holds(kind))
     return family(
         kind=kind,
         message=_SENTENCES.get(what),
@@ -295,14 +295,14 @@ def _fault(
         provider=provider,
         model=answer.model,
         provider_metadata=_metadata(answer),
-        details=told or None,
+        details=facts or None,
     )
 
 
 def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
     """An error that came inside a reply with a good status, judged like any other."""
     body = _as_mapping(answer.error)
-    found = Facts(
+    error_facts = Facts(
         provider=provider,
         codes=codes_of({"error": body}),
         message=message_of(body),
@@ -311,7 +311,7 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
         model=answer.model,
         request_id=answer.id,
     )
-    reading = classify(found)
+    reading = classify(error_facts)
     kind = reading.kind
     family = ProviderTransient if ProviderTransient.holds(kind) else ProviderCapability
     facts: dict[str, Any] = {

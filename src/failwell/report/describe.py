@@ -197,10 +197,10 @@ def _completed(
     provider = report.provider or usable(label, called[0])
     model = report.model or usable(label, called[1])
     where = report.scene if scene is None else merge(report.scene, place(scene))
-    made = report.attempts or attempts
-    if (provider, model, where, made) == (report.provider, report.model, report.scene, report.attempts):
+    tries = report.attempts or attempts
+    if (provider, model, where, tries) == (report.provider, report.model, report.scene, report.attempts):
         return report
-    return replace(report, provider=provider, model=model, scene=where, attempts=made)
+    return replace(report, provider=provider, model=model, scene=where, attempts=tries)
 
 
 def attach_report(error: BaseException, report: ErrorReport) -> None:
@@ -288,16 +288,16 @@ def _place(error: BaseException, scene: Scene | None, reading: Reading) -> tuple
 
 
 def _causes(below: list[Link], was_cut: bool, policy: TracebackPolicy) -> tuple[Cause, ...]:
-    made: list[Cause] = []
+    causes: list[Cause] = []
     for link in below:
         finished = finished_report(link.error)
         if finished is None:
-            made.append(_cause(link, policy))
+            causes.append(_cause(link, policy))
         else:
-            made.extend(_reported(finished, link))
+            causes.extend(_reported(finished, link))
     if was_cut:
-        made.append(Cause(type="…", message="[more causes cut]", via="cause", level=below[-1].level))
-    return tuple(made)
+        causes.append(Cause(type="…", message="[more causes cut]", via="cause", level=below[-1].level))
+    return tuple(causes)
 
 
 def _reported(report: ErrorReport, link: Link) -> Iterator[Cause]:

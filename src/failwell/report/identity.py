@@ -23,12 +23,12 @@ _made: dict[tuple[str | int | None, ...], str] = {}
 
 def fingerprint(*parts: str | int | None) -> str:
     """A versioned hash over `parts`, with every number inside a text blanked."""
-    made = _made.get(parts)
-    if made is None:
+    known = _made.get(parts)
+    if known is None:
         if len(_made) >= _MOST_FILES:
             _made.clear()
-        made = _made[parts] = _hash(parts)
-    return made
+        known = _made[parts] = _hash(parts)
+    return known
 
 
 def _hash(parts: tuple[str | int | None, ...]) -> str:

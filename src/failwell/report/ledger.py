@@ -46,20 +46,22 @@ class Ledger:
     @property
     def may_have_been_billed(self) -> int:
         """How many attempts ended without anybody knowing whether they were billed."""
-        return sum(1 for one in self.attempts if one.certainty in _UNSURE and one.cost is None)
+        return sum(1 for attempt in self.attempts if attempt.certainty in _UNSURE and attempt.cost is None)
 
     @property
     def unpriced(self) -> int:
         """How many attempts reported tokens for which no price is known."""
-        return sum(1 for one in self.attempts if one.usage and one.cost is None)
+        return sum(1 for attempt in self.attempts if attempt.usage and attempt.cost is None)
 
     def table(self) -> str:
         """The ledger as lines of text."""
         rows = [("#", "kind", "provider", "model", "waited", "cost", "")]
         left = list(self.skipped)
-        for one in self.attempts:
-            rows += [_skip_row(left.pop(0)) for skip in self.skipped if left and skip.before <= one.number]
-            rows.append(_row(one))
+        for attempt in self.attempts:
+            rows += [
+                _skip_row(left.pop(0)) for skip in self.skipped if left and skip.before <= attempt.number
+            ]
+            rows.append(_row(attempt))
         rows += [_skip_row(skip) for skip in left]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
@@ -77,21 +79,21 @@ class Ledger:
         return lines
 
 
-def _row(one: Attempt) -> tuple[str, ...]:
-    cost = "" if one.cost is None else f"{one.cost / 1e8:.6f} $"
+def _row(attempt: Attempt) -> tuple[str, ...]:
+    cost = "" if attempt.cost is None else f"{attempt.cost / 1e8:.6f} $"
     return (
-        str(one.number),
-        one.kind or "ok",
-        one.provider or "",
-        one.model or "",
-        "" if one.wait is None else f"{one.wait:.1f} s",
-        "no price" if one.usage and one.cost is None else cost,
-        one.reason or "",
+        str(attempt.number),
+        attempt.kind or "ok",
+        attempt.provider or "",
+        attempt.model or "",
+        "" if attempt.wait is None else f"{attempt.wait:.1f} s",
+        "no price" if attempt.usage and attempt.cost is None else cost,
+        attempt.reason or "",
     )
 
 
-def _skip_row(one: Skipped) -> tuple[str, ...]:
-    return ("-", "skipped", one.provider, one.model, "", "", one.reason)
+def _skip_row(skipped: Skipped) -> tuple[str, ...]:
+    return ("-", "skipped", skipped.provider, skipped.model, "", "", skipped.reason)
 
 
 def attach(error: BaseException, ledger: Ledger) -> None:
@@ -101,8 +103,8 @@ def attach(error: BaseException, ledger: Ledger) -> None:
 
 def ledger_of(error: BaseException) -> Ledger | None:
     """The ledger that a loop below attached to `error`, if any."""
-    held = instance_dict(error).get(_STAMP)
-    return held if isinstance(held, Ledger) else None
+    ledger = instance_dict(error).get(_STAMP)
+    return ledger if isinstance(ledger, Ledger) else None
 
 
 def attempts_of(error: BaseException) -> tuple[Attempt, ...]:

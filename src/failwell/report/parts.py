@@ -60,7 +60,7 @@ def dump(part: Part | None, value: Any) -> Any:
     if part is None:
         return value
     if part.is_list:
-        return [_record(part, one) for one in value]
+        return [_record(part, item) for item in value]
     return _record(part, value)
 
 
@@ -68,12 +68,12 @@ def load(
     part: Part, data: Mapping[str, Any], *, strict: bool, aside: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Keyword arguments for `part.made`. Strictly, or dropping (and setting aside) what is unknown."""
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     decode = part.decode
     for key, value in data.items():
         reader = decode.get(key)
         if reader is _text and type(value) is str:
-            made[key] = value
+            values[key] = value
             continue
         if reader is None:
             if strict:
@@ -82,27 +82,27 @@ def load(
                 aside[key] = value
             continue
         try:
-            made[key] = reader(value, strict)
+            values[key] = reader(value, strict)
         except Wrong as wrong:
             if strict:
                 raise wrong.inside(key) from None
-    return made
+    return values
 
 
 def _record(part: Part, value: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     for name in part.decode:
-        one = getattr(value, name)
-        if one is None or one in _EMPTY:
+        item = getattr(value, name)
+        if item is None or item in _EMPTY:
             continue
-        if isinstance(one, StrEnum):
-            one = one._value_
-        elif isinstance(one, datetime):
-            one = one.isoformat()
-        elif isinstance(one, tuple):
-            one = list(cast("tuple[Any, ...]", one))
-        made[name] = one
-    return made
+        if isinstance(item, StrEnum):
+            item = item._value_
+        elif isinstance(item, datetime):
+            item = item.isoformat()
+        elif isinstance(item, tuple):
+            item = list(cast("tuple[Any, ...]", item))
+        record[name] = item
+    return record
 
 
 def _text(value: Any, _strict: bool) -> str:
@@ -148,7 +148,7 @@ def _time(value: Any, strict: bool) -> datetime:
 
 
 def _texts(value: Any, _strict: bool) -> tuple[str, ...]:
-    if type(value) is not list or not all(type(one) is str for one in cast("list[Any]", value)):
+    if type(value) is not list or not all(type(text) is str for text in cast("list[Any]", value)):
         raise Wrong("a list of texts")
     return tuple(cast("list[str]", value))
 
@@ -160,17 +160,17 @@ def _object(value: Any, _strict: bool) -> dict[str, Any]:
 
 
 def _text_map(value: Any, strict: bool) -> dict[str, str]:
-    held = _object(value, strict)
-    if not all(type(one) is str for one in held.values()):
+    texts = _object(value, strict)
+    if not all(type(text) is str for text in texts.values()):
         raise Wrong("an object of texts")
-    return held
+    return texts
 
 
 def _count_map(value: Any, strict: bool) -> dict[str, int]:
-    held = _object(value, strict)
-    if not all(type(one) is int for one in held.values()):
+    counts = _object(value, strict)
+    if not all(type(count) is int for count in counts.values()):
         raise Wrong("an object of whole numbers")
-    return held
+    return counts
 
 
 def _schema(value: Any, strict: bool) -> str:
@@ -203,50 +203,50 @@ def _choice(*allowed: str) -> Decode:
 
 
 def _nested(part: Part, *, shared: bool = False) -> Decode:
-    made: dict[tuple[Any, ...], Any] = {}
+    shared_values: dict[tuple[Any, ...], Any] = {}
 
     def decode_shared(value: Any, strict: bool) -> Any:
         # The same advice and the same evidence stand in report after report: make each once.
         try:
             key = (*value.items(),)
-            held = made.get(key)
+            known = shared_values.get(key)
         except (AttributeError, TypeError):
             return decode(value, strict)
-        if held is None:
-            held = decode(value, strict)
-            if len(made) < _MOST_SHARED and strict:
-                made[key] = held
-        return held
+        if known is None:
+            known = decode(value, strict)
+            if len(shared_values) < _MOST_SHARED and strict:
+                shared_values[key] = known
+        return known
 
     def decode(value: Any, strict: bool) -> Any:
-        held = load(part, _object(value, strict), strict=strict)
+        values = load(part, _object(value, strict), strict=strict)
         for name in part.required:
-            if name not in held:
+            if name not in values:
                 raise Wrong("present", name)
-        return part.made(**held)
+        return part.made(**values)
 
     return decode_shared if shared else decode
 
 
 def _scene(value: Any, strict: bool) -> Scene:
-    made = _any_scene(value, strict)
-    return NOWHERE if made == NOWHERE else made
+    scene = _any_scene(value, strict)
+    return NOWHERE if scene == NOWHERE else scene
 
 
 def _list_of(part: Part) -> Decode:
-    one = _nested(part, shared=part is _EVIDENCE)
+    read_item = _nested(part, shared=part is _EVIDENCE)
 
     def decode(value: Any, strict: bool) -> tuple[Any, ...]:
         if type(value) is not list:
             raise Wrong("a list")
-        made: list[Any] = []
+        items: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
             try:
-                made.append(one(item, strict))
+                items.append(read_item(item, strict))
             except Wrong as wrong:
                 if strict:
                     raise wrong.inside(f"[{index}]") from None
-        return tuple(made)
+        return tuple(items)
 
     return decode
 

@@ -57,15 +57,15 @@ def describe_pasted(text: str, *, policy: TracebackPolicy | str | None = None) -
     Raises:
         Validation: no line of the text names an exception.
     """
-    kept = default_policy() if policy is None else TracebackPolicy(policy)
-    found = read_traceback(text)
-    if found is None:
+    chosen = default_policy() if policy is None else TracebackPolicy(policy)
+    parsed = read_traceback(text)
+    if parsed is None:
         raise Validation(
             kind="validation.shape_invalid",
             message="no line of the text names an exception, such as `ValueError: …`",
         )
-    error = _stand_in(found, kept)
-    report = describe(error, policy=kept)
+    error = _stand_in(parsed, chosen)
+    report = describe(error, policy=chosen)
     metadata = report.provider_metadata
     return replace(
         report,
@@ -75,10 +75,10 @@ def describe_pasted(text: str, *, policy: TracebackPolicy | str | None = None) -
             report.provider,
             metadata.status_code if metadata else None,
             metadata.code if metadata else None,
-            _site(found.frames),
+            _site(parsed.frames),
         ),
         evidence=_evidence(error, report),
-        internal=None if kept is TracebackPolicy.STRICT else _internal(found, text, kept),
+        internal=None if chosen is TracebackPolicy.STRICT else _internal(parsed, text, chosen),
     )
 
 
@@ -91,58 +91,58 @@ class _Spoken(Fault):
         return {}
 
 
-def _stand_in(found: TextError, policy: TracebackPolicy) -> BaseException:
+def _stand_in(parsed: TextError, policy: TracebackPolicy) -> BaseException:
     """Exceptions of the printed names, linked as they were printed."""
-    outermost = error = _one(found, policy)
+    outermost = error = _one(parsed, policy)
     for _ in range(_MOST_BELOW):
-        if found.below is None:
+        if parsed.below is None:
             break
-        below = _one(found.below, policy)
-        if found.via == "cause":
+        below = _one(parsed.below, policy)
+        if parsed.via == "cause":
             error.__cause__ = below
         else:
             error.__context__ = below
-        error, found = below, found.below
+        error, parsed = below, parsed.below
     return outermost
 
 
-def _one(found: TextError, policy: TracebackPolicy) -> BaseException:
-    said = "\n".join([found.text, *found.rest]).strip()
-    if found.module.partition(".")[0] == "failwell" and (ours := _our_class(found.name)) is not None:
-        return _fault(ours, said, policy)
-    members = [_stand_in(member, policy) for member in found.members]
-    cls = _same_name(found, said, members)
-    error: BaseException = cls.__new__(cls, said, members) if members else cls.__new__(cls)
-    facts = _facts(said)
-    if not members and _is_a_providers(found, cls, facts):
-        return _spoken(found, said, facts, policy)
+def _one(parsed: TextError, policy: TracebackPolicy) -> BaseException:
+    message = "\n".join([parsed.text, *parsed.rest]).strip()
+    if parsed.module.partition(".")[0] == "failwell" and (ours := _our_class(parsed.name)) is not None:
+        return _fault(ours, message, policy)
+    members = [_stand_in(member, policy) for member in parsed.members]
+    cls = _same_name(parsed, message, members)
+    error: BaseException = cls.__new__(cls, message, members) if members else cls.__new__(cls)
+    facts = _facts(message)
+    if not members and _is_a_providers(parsed, cls, facts):
+        return _spoken(parsed, message, facts, policy)
     for name, value in facts.items():
         setattr(error, name, value)
     return error
 
 
-def _is_a_providers(found: TextError, cls: type[BaseException], facts: dict[str, Any]) -> bool:
-    top = found.module.partition(".")[0]
+def _is_a_providers(parsed: TextError, cls: type[BaseException], facts: dict[str, Any]) -> bool:
+    top = parsed.module.partition(".")[0]
     home = HOMES.get(top)
     if home in _PLAIN_HOMES:
-        return bool(found.module) and not entries(cls) and "status_code" in facts
-    return home is not None or top in PHASES or (bool(found.module) and "status_code" in facts)
+        return bool(parsed.module) and not entries(cls) and "status_code" in facts
+    return home is not None or top in PHASES or (bool(parsed.module) and "status_code" in facts)
 
 
-def _same_name(found: TextError, said: str, members: list[BaseException]) -> type[BaseException]:
+def _same_name(parsed: TextError, message: str, members: list[BaseException]) -> type[BaseException]:
     base: type[BaseException] = Exception
-    builtin = None if found.module else _builtin(found.name)
+    builtin = None if parsed.module else _builtin(parsed.name)
     if members:
         plain = all(isinstance(member, Exception) for member in members)
         base = ExceptionGroup if plain else BaseExceptionGroup
     elif builtin is not None and not issubclass(builtin, BaseExceptionGroup):
         base = builtin
-    module = "builtins" if builtin is not None else found.module or "__main__"
+    module = "builtins" if builtin is not None else parsed.module or "__main__"
 
     def __str__(_self: BaseException) -> str:  # noqa: N807  (it becomes the method)
-        return said
+        return message
 
-    return cast("type[BaseException]", type(found.name, (base,), {"__module__": module, "__str__": __str__}))
+    return cast("type[BaseException]", type(parsed.name, (base,), {"__module__": module, "__str__": __str__}))
 
 
 def _builtin(name: str) -> type[BaseException] | None:
@@ -158,27 +158,27 @@ def _our_class(name: str) -> type[Fault] | None:
     return None
 
 
-def _fault(cls: type[Fault], said: str, policy: TracebackPolicy) -> Fault:
+def _fault(cls: type[Fault], text: str, policy: TracebackPolicy) -> Fault:
     # Made without its constructor: the fields it would insist on were not printed.
     fault = cls.__new__(cls)
     fault.caller_facing = False
-    if policy.keeps_message and said:
-        fault.message = said
+    if policy.keeps_message and text:
+        fault.message = text
     return fault
 
 
-def _spoken(found: TextError, said: str, facts: dict[str, Any], policy: TracebackPolicy) -> Fault:
+def _spoken(parsed: TextError, message: str, facts: dict[str, Any], policy: TracebackPolicy) -> Fault:
     """A fault for what a provider's client printed, judged as the exception itself would have been."""
-    cls = cast("type[_Spoken]", type(found.name, (_Spoken,), {"__module__": found.module}))
-    fault = cast("_Spoken", _fault(cls, said, policy))
+    cls = cast("type[_Spoken]", type(parsed.name, (_Spoken,), {"__module__": parsed.module}))
+    fault = cast("_Spoken", _fault(cls, message, policy))
     reading = read_saved(
         {
             "http_status": facts.get("status_code"),
             "headers": {},
-            "body": _body(said),
-            "exception_class": f"{found.module}.{found.name}",
-            "message": said,
-            "cause_chain": _chain(found),
+            "body": _body(message),
+            "exception_class": f"{parsed.module}.{parsed.name}",
+            "message": message,
+            "cause_chain": _chain(parsed),
         }
     )
     fault.reading = reading
@@ -188,14 +188,14 @@ def _spoken(found: TextError, said: str, facts: dict[str, Any], policy: Tracebac
     return fault
 
 
-def _body(said: str) -> object:
+def _body(text: str) -> object:
     """The reply's body, which most clients print after the status, as JSON or as Python prints it."""
-    if (named := _NAMED.search(said)) is not None:
+    if (named := _NAMED.search(text)) is not None:
         return {"code": named["code"]}
-    start, end = said.find("{"), said.rfind("}")
+    start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end <= start + _LONGEST_BODY:
         return None
-    text = said[start : end + 1]
+    text = text[start : end + 1]
     try:
         return loads(text)
     except (ValueError, RecursionError):
@@ -208,9 +208,9 @@ def _body(said: str) -> object:
         return None
 
 
-def _chain(found: TextError) -> list[dict[str, str]]:
+def _chain(parsed: TextError) -> list[dict[str, str]]:
     chain: list[dict[str, str]] = []
-    below = found.below
+    below = parsed.below
     while below is not None and len(chain) < _MOST_BELOW:
         name = f"{below.module}.{below.name}" if below.module else below.name
         chain.append({"class": name, "message": below.text})
@@ -218,10 +218,10 @@ def _chain(found: TextError) -> list[dict[str, str]]:
     return chain
 
 
-def _facts(said: str) -> dict[str, Any]:
+def _facts(text: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for pattern in _FACTS:
-        if (match := pattern.search(said)) is not None:
+        if (match := pattern.search(text)) is not None:
             facts |= {k: int(v) if v.lstrip("-").isdecimal() else v for k, v in match.groupdict().items()}
     if "status_code" in facts:
         facts["code"] = facts["status_code"]
@@ -232,10 +232,10 @@ def _evidence(error: BaseException, report: ErrorReport) -> tuple[Evidence, ...]
     return evidence_of(error.reading) if isinstance(error, _Spoken) else report.evidence
 
 
-def _internal(found: TextError, text: str, policy: TracebackPolicy) -> Internal:
-    name = f"{found.module}.{found.name}" if found.module else found.name
+def _internal(parsed: TextError, text: str, policy: TracebackPolicy) -> Internal:
+    name = f"{parsed.module}.{parsed.name}" if parsed.module else parsed.name
     return Internal(
-        repr=redact_text(f"{name}: {found.text}" if found.text else name),
+        repr=redact_text(f"{name}: {parsed.text}" if parsed.text else name),
         traceback=_end_of(text.strip()) if policy is TracebackPolicy.FULL else None,
     )
 
@@ -246,8 +246,8 @@ def _end_of(text: str) -> str:
     masked = redact_text(part, len(part) + _TRACEBACK_CAP)
     if len(part) == len(text) and len(masked) <= _TRACEBACK_CAP:
         return masked
-    kept = masked[_MARGIN:] if len(part) < len(text) else masked
-    return f"[the beginning was cut] …{kept[-(_TRACEBACK_CAP - 50) :]}"
+    tail = masked[_MARGIN:] if len(part) < len(text) else masked
+    return f"[the beginning was cut] …{tail[-(_TRACEBACK_CAP - 50) :]}"
 
 
 def _site(frames: list[TextFrame]) -> str:

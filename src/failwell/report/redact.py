@@ -87,13 +87,13 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
     if text in _clean and len(text) <= limit:
         return text
     known = _known
-    made = _bounded(text, limit, _mask)
+    result = _bounded(text, limit, _mask)
     # What was learnt meanwhile in another thread was not looked for.
-    if made == text and known is _known:
+    if result == text and known is _known:
         if len(_clean) >= _MOST_CLEAN:
             _clean.clear()
         _clean.add(text)
-    return made
+    return result
 
 
 def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:
@@ -189,8 +189,8 @@ def _mask(text: str) -> str:
 
 
 def _cut(text: str, limit: int, length: int) -> str:
-    kept = max(0, limit - len(str(length)) - len("… [ more characters cut]"))
-    return f"{text[:kept]}… [{length - kept} more characters cut]"[:limit]
+    room = max(0, limit - len(str(length)) - len("… [ more characters cut]"))
+    return f"{text[:room]}… [{length - room} more characters cut]"[:limit]
 
 
 def _value(value: object, depth: int, room: list[int]) -> Any:
@@ -228,15 +228,15 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
     from failwell.report.shapes import is_telling
 
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, inner in value.items():
-        if room[0] <= 0 or len(made) >= 100:
-            made["…"] = "[more keys cut]"
+        if room[0] <= 0 or len(members) >= 100:
+            members["…"] = "[more keys cut]"
             break
         name = _key(key)
         room[0] -= len(name)
-        made[name] = MARK if inner is not None and is_telling(name) else _value(inner, depth + 1, room)
-    return made
+        members[name] = MARK if inner is not None and is_telling(name) else _value(inner, depth + 1, room)
+    return members
 
 
 def _key(key: object) -> str:
@@ -246,13 +246,13 @@ def _key(key: object) -> str:
 
 
 def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
-    made: list[Any] = []
+    items: list[Any] = []
     for inner in value:
-        if room[0] <= 0 or len(made) >= 100:
-            made.append("… [more items cut]")
+        if room[0] <= 0 or len(items) >= 100:
+            items.append("… [more items cut]")
             break
-        made.append(_value(inner, depth + 1, room))
-    return made
+        items.append(_value(inner, depth + 1, room))
+    return items
 
 
 def _scalar(value: object, room: list[int]) -> Any:

@@ -101,13 +101,13 @@ def _place(error: Exception) -> dict[str, Any]:
     return {}
 
 
-def _json_headers(given: object) -> dict[str, str]:
+def _json_headers(headers: object) -> dict[str, str]:
     """Headers as an object, as pairs, or as objects with `name` and `value`."""
     pairs: list[tuple[object, object]] = []
-    if isinstance(given, Mapping):
-        pairs = list(cast("Mapping[object, object]", given).items())
-    elif isinstance(given, list):
-        for item in cast("list[Any]", given):
+    if isinstance(headers, Mapping):
+        pairs = list(cast("Mapping[object, object]", headers).items())
+    elif isinstance(headers, list):
+        for item in cast("list[Any]", headers):
             if isinstance(item, Mapping):
                 named = cast("Mapping[str, object]", item)
                 pairs.append((named.get("name", ""), named.get("value", "")))

@@ -294,14 +294,14 @@ def _metadata(line: list[Fault], tail: Reading | None) -> ProviderMetadata | Non
 
 def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
     """All that is known, field by field, the first word counting."""
-    held = [one for one in known if type(one) is ProviderMetadata]
-    if len(held) < 2:
-        return held[0] if held else None
+    records = [record for record in known if type(record) is ProviderMetadata]
+    if len(records) < 2:
+        return records[0] if records else None
     merged: dict[str, Any] = {
-        name: next((value for one in held if (value := getattr(one, name)) is not None), None)
+        name: next((value for record in records if (value := getattr(record, name)) is not None), None)
         for name in _METADATA
     }
-    merged["headers"] = {k: v for one in reversed(held) for k, v in _items(one.headers).items()}
+    merged["headers"] = {k: v for record in reversed(records) for k, v in _items(record.headers).items()}
     return ProviderMetadata(**merged)
 
 

@@ -70,9 +70,9 @@ def translate(
         safe_call(_fill_in, None, error, provider, model)
         return error
     report = describe(error, provider=provider, model=model, untyped=untyped, idempotent=idempotent)
-    made = revive(report)
-    made.__cause__ = error
-    return made
+    fault = revive(report)
+    fault.__cause__ = error
+    return fault
 
 
 def _fill_in(fault: Fault, provider: str | None, model: str | None) -> None:

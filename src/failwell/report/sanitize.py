@@ -55,12 +55,12 @@ def label(name: object) -> str | None:
     return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
-def reply(said: ProviderMetadata) -> ProviderMetadata | None:
+def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
     """What a provider said, with nothing in it that must not be kept."""
-    sdk, exception_type = usable(label, said.sdk), usable(label, said.exception_type)
-    code, request_id = usable(label, said.code), usable(label, said.request_id)
-    status, delay = usable(_whole, said.status_code), usable(_seconds, said.retry_after)
-    headers = usable(masked_headers, said.headers) or {}
+    sdk, exception_type = usable(label, metadata.sdk), usable(label, metadata.exception_type)
+    code, request_id = usable(label, metadata.code), usable(label, metadata.request_id)
+    status, delay = usable(_whole, metadata.status_code), usable(_seconds, metadata.retry_after)
+    headers = usable(masked_headers, metadata.headers) or {}
     if not headers and (sdk, exception_type, code, request_id, status, delay) == _NOTHING_SAID:
         return None
     return ProviderMetadata(
@@ -77,16 +77,16 @@ def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
     return ResourceShortfall(short.resource, needed, available)
 
 
-def wait(told: NotBefore, when: datetime) -> NotBefore | None:
+def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
     """The wait, if it is a credible one, with the time at which it is over."""
-    seconds = _number(told.after)
+    seconds = _number(requested.after)
     if seconds is None or seconds > _FURTHEST:
         return None
     after = max(0.0, float(seconds))
-    named = isinstance(told.at, datetime) and told.at.tzinfo is not None
-    at = in_utc(told.at) if named else when + timedelta(seconds=after)
-    sure = told.confidence if told.confidence in ("high", "medium", "low") else "low"
-    return NotBefore(after=after, at=at, source=label(told.source) or "declared", confidence=sure)
+    named = isinstance(requested.at, datetime) and requested.at.tzinfo is not None
+    at = in_utc(requested.at) if named else when + timedelta(seconds=after)
+    sure = requested.confidence if requested.confidence in ("high", "medium", "low") else "low"
+    return NotBefore(after=after, at=at, source=label(requested.source) or "declared", confidence=sure)
 
 
 def action(advice: UserAction) -> UserAction:
@@ -104,9 +104,9 @@ def field_names(names: object) -> tuple[str, ...] | None:
 def place(scene: Scene) -> Scene:
     """Where it happened. Names are the program's own, so only known secrets are masked in them."""
     changed = {
-        name: kept
+        name: safe
         for name in Scene.__dataclass_fields__
-        if (value := getattr(scene, name)) is not None and (kept := _place(value, name)) != value
+        if (value := getattr(scene, name)) is not None and (safe := _place(value, name)) != value
     }
     return replace(scene, **changed) if changed else scene
 
@@ -124,30 +124,32 @@ def frame(crossed: Frame) -> Frame:
 
 def checked_attempts(attempts: object) -> tuple[Attempt, ...]:
     """The attempts among whatever was given as such."""
-    held = islice(cast("Any", attempts), _MOST_ATTEMPTS)
+    first = islice(cast("Any", attempts), _MOST_ATTEMPTS)
     return tuple(
-        made for one in held if isinstance(one, Attempt) and (made := usable(_attempt, one)) is not None
+        checked
+        for attempt in first
+        if isinstance(attempt, Attempt) and (checked := usable(_attempt, attempt)) is not None
     )
 
 
-def _attempt(one: Attempt) -> Attempt:
-    number = _whole(one.number)
+def _attempt(attempt: Attempt) -> Attempt:
+    number = _whole(attempt.number)
     return Attempt(
         number=0 if number is None else number,
-        kind=usable(label, one.kind),
-        certainty=one_of(Certainty, one.certainty),
-        provider=usable(label, one.provider),
-        model=usable(label, one.model),
-        usage=_counts(one.usage),
-        cost=usable(_whole, one.cost),
-        wait=usable(_seconds, one.wait),
-        reason=usable(masked, one.reason, _LABEL_CAP),
+        kind=usable(label, attempt.kind),
+        certainty=one_of(Certainty, attempt.certainty),
+        provider=usable(label, attempt.provider),
+        model=usable(label, attempt.model),
+        usage=_counts(attempt.usage),
+        cost=usable(_whole, attempt.cost),
+        wait=usable(_seconds, attempt.wait),
+        reason=usable(masked, attempt.reason, _LABEL_CAP),
     )
 
 
 def _counts(usage: Mapping[str, int]) -> dict[str, int]:
-    held = islice(usage.items(), _MOST_FIELDS)
-    return {_named(name): count for name, value in held if (count := _whole(value)) is not None}
+    counts = islice(usage.items(), _MOST_FIELDS)
+    return {_named(name): count for name, value in counts if (count := _whole(value)) is not None}
 
 
 def _place(value: object, name: str) -> Any:

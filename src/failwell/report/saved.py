@@ -76,9 +76,9 @@ def evidence_of(reading: Reading) -> tuple[Evidence, ...]:
 
 
 def _causes(chain: object) -> list[Cause]:
-    held = cast("list[object]", chain)[:_MOST_CAUSES] if isinstance(chain, list) else []
+    links = cast("list[object]", chain)[:_MOST_CAUSES] if isinstance(chain, list) else []
     names = [
-        str(cast("Mapping[str, Any]", one).get("class") or "") for one in held if isinstance(one, Mapping)
+        str(cast("Mapping[str, Any]", link).get("class") or "") for link in links if isinstance(link, Mapping)
     ]
     return [
         Cause(type=redact_text(name.rpartition(".")[2], _LABEL_CAP), level=level)

@@ -112,7 +112,7 @@ def _mask_value(match: re.Match[str]) -> str:
 
 
 def _mask_headers(text: str) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     while (head := _HEADER.search(text, at)) is not None:
         start = head.end()
@@ -125,6 +125,6 @@ def _mask_headers(text: str) -> str:
         close = text.find(quote, start) if quote in ("'", '"') else -1
         end = close if close >= 0 else len(text)
         line = _LINE_END.search(text, start, end)
-        kept += [text[at:start], MARK]
+        pieces += [text[at:start], MARK]
         at = end if line is None else line.start()
-    return "".join([*kept, text[at:]])
+    return "".join([*pieces, text[at:]])

@@ -117,7 +117,7 @@ def _one(error: BaseException) -> str:
 def _frames(error: BaseException) -> list[str]:
     from traceback import FrameSummary, StackSummary, walk_tb
 
-    found = StackSummary.extract(walk_tb(traceback_of(error)), limit=-_FRAMES_SHOWN, lookup_lines=False)
+    stack = StackSummary.extract(walk_tb(traceback_of(error)), limit=-_FRAMES_SHOWN, lookup_lines=False)
     shown = [
         FrameSummary(
             frame.filename[:_LONGEST_NAME],
@@ -126,7 +126,7 @@ def _frames(error: BaseException) -> list[str]:
             lookup_line=False,
             line=_short(frame.line or "", _LONGEST_NAME) if _is_readable(frame.filename) else "",
         )
-        for frame in found
+        for frame in stack
     ]
     return StackSummary.from_list(shown).format()
 
@@ -152,8 +152,8 @@ def _full_name(cls: type) -> str:
 
 def _prints_its_arguments(error: BaseException) -> bool:
     printer = type(error).__str__
-    held = _args(error)
-    if printer is BaseException.__str__ and len(held) == 1 and type(held[0]) is str:
+    arguments = _args(error)
+    if printer is BaseException.__str__ and len(arguments) == 1 and type(arguments[0]) is str:
         return False
     # Written in C, as those of all built-in exceptions are: it makes the whole text before it can be cut.
     return type(printer) is type(BaseException.__str__)
@@ -164,24 +164,24 @@ def _weighs(value: object, limit: int) -> bool:
     room = limit
     waiting: list[object] = [value]
     while waiting and room >= 0:
-        one = waiting.pop()
+        item = waiting.pop()
         room -= 16
-        if isinstance(one, str | bytes | bytearray):
-            room -= len(one)
-        elif isinstance(one, dict):
-            held = cast("dict[object, object]", one)
-            room -= 2 * len(held)
+        if isinstance(item, str | bytes | bytearray):
+            room -= len(item)
+        elif isinstance(item, dict):
+            mapping = cast("dict[object, object]", item)
+            room -= 2 * len(mapping)
             if room >= 0:
-                waiting += [*held.keys(), *held.values()]
-        elif isinstance(one, list | tuple | set | frozenset):
-            held_too = cast("list[object]", one)
-            room -= 2 * len(held_too)
+                waiting += [*mapping.keys(), *mapping.values()]
+        elif isinstance(item, list | tuple | set | frozenset):
+            sequence = cast("list[object]", item)
+            room -= 2 * len(sequence)
             if room >= 0:
-                waiting += held_too
-        elif isinstance(one, BaseException):
-            waiting.append(_args(one))
-        elif is_dataclass(one):
-            waiting += [getattr(one, field.name) for field in fields(one)]
+                waiting += sequence
+        elif isinstance(item, BaseException):
+            waiting.append(_args(item))
+        elif is_dataclass(item):
+            waiting += [getattr(item, field.name) for field in fields(item)]
     return room < 0
 
 
@@ -240,8 +240,8 @@ def _pieces(value: object, room: list[int], depth: int) -> Iterator[str]:
 
 def _inside(value: object) -> Iterator[object]:
     if isinstance(value, Mapping):
-        held = cast("Mapping[object, object]", value).items()
-        yield from (inner for name, inner in held if str(name).lower() not in SAFE_HEADERS)
+        members = cast("Mapping[object, object]", value).items()
+        yield from (inner for name, inner in members if str(name).lower() not in SAFE_HEADERS)
     elif isinstance(value, list | tuple):
         yield from cast("list[object]", value)
     else:
@@ -271,7 +271,7 @@ def _without(text: str, piece: str) -> str:
     return text
 
 
-def _in_common(one: str, other: str) -> int:
+def _in_common(text: str, other: str) -> int:
     """How many characters two texts have in common from their beginning."""
-    ends = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(ends) if a != b), min(len(one), len(other)))
+    ends = zip(text, other, strict=False)
+    return next((at for at, (a, b) in enumerate(ends) if a != b), min(len(text), len(other)))

@@ -167,8 +167,8 @@ def _members(lines: list[_Line]) -> list[TextError]:
             parts.append([])
         elif parts:
             parts[-1].append(line)
-    found = (_chain(part, depth) for part in parts)
-    return [member for member in found if member is not None]
+    chains = (_chain(part, depth) for part in parts)
+    return [member for member in chains if member is not None]
 
 
 def _with_margins(lines: list[str]) -> Iterator[_Line]:
@@ -238,10 +238,10 @@ def _last_named(lines: list[str]) -> TextError | None:
     """What the last line that names an exception and says something names."""
     for line in reversed(lines):
         for pattern in (_ALONE, _RAISED):
-            found = pattern.search(line) if pattern is _ALONE else pattern.match(line.strip())
-            if found is not None and _names_an_exception(found["name"]):
+            match = pattern.search(line) if pattern is _ALONE else pattern.match(line.strip())
+            if match is not None and _names_an_exception(match["name"]):
                 error = TextError()
-                _name(error, found["name"], found["text"])
+                _name(error, match["name"], match["text"])
                 return error
     return None
 

@@ -51,10 +51,10 @@ def note(error: BaseException, report: ErrorReport) -> None:
 def unclassified(*, forget: bool = False) -> list[Unclassified]:
     """What no rule knew since the process began, the most frequent first; `forget` begins anew."""
     with _lock:
-        found = sorted(_seen.values(), key=lambda one: (-one.count, one.first))
+        entries = sorted(_seen.values(), key=lambda entry: (-entry.count, entry.first))
         if forget:
             _seen.clear()
-    return found
+    return entries
 
 
 def _module(error: BaseException) -> str:

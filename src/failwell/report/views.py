@@ -156,25 +156,25 @@ class JobError:
 
     def to_dict(self) -> dict[str, Any]:
         """This summary as JSON-safe values, without nulls."""
-        made = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        values = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if self.resource_shortfall is not None:
             short = self.resource_shortfall
-            made["resource_shortfall"] = {f.name: getattr(short, f.name) for f in fields(short)}
+            values["resource_shortfall"] = {f.name: getattr(short, f.name) for f in fields(short)}
         if self.occurred_at is not None:
-            made["occurred_at"] = self.occurred_at.isoformat()
-        return made
+            values["occurred_at"] = self.occurred_at.isoformat()
+        return values
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "JobError":
         """The exact inverse of `to_dict`."""
-        held = dict(data)
-        short = held.get("resource_shortfall")
+        fields_read = dict(data)
+        short = fields_read.get("resource_shortfall")
         if short is not None:
-            held["resource_shortfall"] = ResourceShortfall(**cast("dict[str, Any]", short))
-        at = held.get("occurred_at")
+            fields_read["resource_shortfall"] = ResourceShortfall(**cast("dict[str, Any]", short))
+        at = fields_read.get("occurred_at")
         if at is not None:
-            held["occurred_at"] = datetime.fromisoformat(cast("str", at))
-        return cls(**held)
+            fields_read["occurred_at"] = datetime.fromisoformat(cast("str", at))
+        return cls(**fields_read)
 
 
 def classify_exception(exc: BaseException) -> JobCategory:
@@ -215,8 +215,8 @@ def map_bare_exception_to_job_error(
     """
     place = Scene(capability=capability_name, instance=capability_instance_id)
     report = describe(exc, policy=traceback_policy, scene=place, at=occurred_at)
-    made = JobError.from_report(report)
-    known: dict[str, Any] = {f.name: getattr(made, f.name) for f in fields(made)}
+    job_error = JobError.from_report(report)
+    known: dict[str, Any] = {f.name: getattr(job_error, f.name) for f in fields(job_error)}
     declared = _declared(exc)
     if declared is not None:
         known["category"], known["retriable"] = declared

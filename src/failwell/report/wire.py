@@ -29,7 +29,7 @@ _LABEL = 200
 
 def to_dict(report: ErrorReport) -> dict[str, Any]:
     """The report as JSON-safe values, without nulls and without empty containers."""
-    made: dict[str, Any] = {
+    data: dict[str, Any] = {
         "schema": report.schema,
         "id": report.id,
         "kind": report.kind,
@@ -46,17 +46,17 @@ def to_dict(report: ErrorReport) -> dict[str, Any]:
         "occurred_at": report.occurred_at.isoformat(),
     }
     if report.caller_facing:
-        made["caller_facing"] = True
+        data["caller_facing"] = True
     for name, part in REPORT.optional:
         value = getattr(report, name)
         if value and value is not NOWHERE and (name != "scene" or value != NOWHERE):
-            made[name] = dump(part, value)
+            data[name] = dump(part, value)
     # An empty list of invalid fields says something that its absence does not.
     if report.fields_invalid is not None:
-        made["fields_invalid"] = list(report.fields_invalid)
+        data["fields_invalid"] = list(report.fields_invalid)
     for name, value in report.extra.items():
-        made.setdefault(name, value)
-    return made
+        data.setdefault(name, value)
+    return data
 
 
 def to_json(report: ErrorReport) -> str:
@@ -78,12 +78,12 @@ def from_dict(data: Mapping[str, Any]) -> ErrorReport:
     try:
         fields = load(REPORT, data, strict=True)
         domain = fields.pop("domain", None)
-        made = ErrorReport(**fields)
+        report = ErrorReport(**fields)
     except (Wrong, TypeError, ValueError):
         raise _refuse_all(data) from None
-    if domain is not made.category.domain:
+    if domain is not report.category.domain:
         raise _refuse_all(data)
-    return made
+    return report
 
 
 def from_json(text: str | bytes) -> ErrorReport:
@@ -176,8 +176,8 @@ def _bare(report: ErrorReport) -> ErrorReport:
         frames=(),
         attempts=(),
         evidence=tuple(
-            Evidence(rule=one.rule[:_LABEL], basis=one.basis[:_LABEL], saw=one.saw[:_LABEL])
-            for one in report.evidence[:2]
+            Evidence(rule=evidence.rule[:_LABEL], basis=evidence.basis[:_LABEL], saw=evidence.saw[:_LABEL])
+            for evidence in report.evidence[:2]
         ),
         internal=None,
     )
@@ -209,8 +209,8 @@ def _written(report: ErrorReport) -> tuple[ErrorReport, str]:
         return report, _encode(to_dict(report))
 
 
-def _sound(made: dict[str, Any]) -> str:
-    text = _encode(made)
+def _sound(data: dict[str, Any]) -> str:
+    text = _encode(data)
     if not text.isascii():
         text.encode("utf-8")
     return text
@@ -268,14 +268,14 @@ def _refuse_all(data: Mapping[str, Any]) -> Validation:
     for key, value in data.items():
         try:
             fields.update(load(REPORT, {key: value}, strict=True))
-        except Wrong as one:
-            wrong.append(one)
+        except Wrong as problem:
+            wrong.append(problem)
     wrong += _contradictions(fields)
-    said = "; ".join(f"`{one.where}` must be {one.expected}" for one in wrong)
+    text = "; ".join(f"`{problem.where}` must be {problem.expected}" for problem in wrong)
     return Validation(
         kind="validation.shape_invalid",
-        message=f"not an error report: {said}",
-        fields_invalid=[one.where for one in wrong],
+        message=f"not an error report: {text}",
+        fields_invalid=[problem.where for problem in wrong],
     )
 
 

@@ -16,16 +16,16 @@ from failwell.fault.axes import Certainty
 
 def _refine(error: BaseException, facts: Facts) -> None:
     inner = safe_getattr(error, "inner_exception")
-    if isinstance(inner, BaseException) and (found := transport(inner)[0]) is not None:
+    if isinstance(inner, BaseException) and (phase := transport(inner)[0]) is not None:
         # "Request error" is also what it calls a reply that stopped half-way; the transport knows better.
-        facts.phase = found
+        facts.phase = phase
     if facts.body is None:
-        told = safe_getattr(error, "error")
+        service_error = safe_getattr(error, "error")
         body: dict[str, Any] = {
             "error": {
-                "code": str_attr(told, "code"),
-                "message": str_attr(told, "message", limit=2_000),
-                "innererror": safe_getattr(told, "innererror"),
+                "code": str_attr(service_error, "code"),
+                "message": str_attr(service_error, "message", limit=2_000),
+                "innererror": safe_getattr(service_error, "innererror"),
             }
         }
         facts.body = body

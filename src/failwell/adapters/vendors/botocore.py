@@ -8,7 +8,7 @@ nobody sent.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.adapters.facts import Facts, laid_out, said_in
+from failwell.adapters.facts import Facts, as_objects, codes_and_message
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
@@ -27,17 +27,17 @@ _BEDROCK = frozenset(
 def _answered(error: BaseException) -> Facts:
     response = _mapping(safe_getattr(error, "response"))
     around = _mapping(response.get("ResponseMetadata"))
-    body = laid_out({name: value for name, value in response.items() if name != "ResponseMetadata"})
+    body = as_objects({name: value for name, value in response.items() if name != "ResponseMetadata"})
     headers = lower_headers(around.get("HTTPHeaders"))
     status, request_id = around.get("HTTPStatusCode"), around.get("RequestId")
     names = names_of(error)
     in_stream = "eventstreamerror" in names
-    codes, message = said_in(body)
+    codes, message = codes_and_message(body)
     phase, bug = transport(error)
     # As a call of the class it would take twice as long.
-    found = object.__new__(Facts)
+    facts = object.__new__(Facts)
     Facts.__init__(
-        found,
+        facts,
         provider="bedrock" if str_attr(error, "operation_name") in _BEDROCK else "aws",
         sdk="botocore",
         exception_type=type(error).__name__,
@@ -52,7 +52,7 @@ def _answered(error: BaseException) -> Facts:
         request_id=request_id[:200] if isinstance(request_id, str) else id_in(headers),
         cause_bug=bug,
     )
-    return found
+    return facts
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -36,13 +36,13 @@ def carries(
 def bad_answer(error: BaseException, rule: str, **facts: Any) -> Reading:
     """A model's answer that did not pass a check: which fields and rules, nothing of the answer."""
     known = read(error)
-    said = Reading.from_rule(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
+    reading = Reading.from_rule(kind="provider.output_invalid", rule=rule, saw=type(error).__name__, **facts)
     if known is None or known.fields_invalid is None:
-        return said
+        return reading
     fields = tuple(dict.fromkeys(_plain(name) for name in known.fields_invalid))
     named = ", ".join(f"`{name}`" for name in fields[:5])
     return replace(
-        said, fields_invalid=fields, message=f"The model's answer does not fit its schema: {named}."
+        reading, fields_invalid=fields, message=f"The model's answer does not fit its schema: {named}."
     )
 
 

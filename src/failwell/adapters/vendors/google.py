@@ -40,7 +40,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
 def _call(error: BaseException, facts: Facts) -> None:
     """google.api_core: details are messages of google.rpc, or absent, with the JSON in the response."""
     facts.provider = "google"
-    details = [_plain(one, _FIELDS) for one in _several(safe_getattr(error, "details"))]
+    details = [_plain(detail, _FIELDS) for detail in _several(safe_getattr(error, "details"))]
     body = body_of(None, safe_getattr(error, "response"))
     if any(details) or body is None:
         body = {
@@ -57,26 +57,26 @@ def _call(error: BaseException, facts: Facts) -> None:
 def _several(value: object) -> list[object]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return []
-    return [one for one, _ in zip(cast("Iterable[object]", value), range(_MOST_DETAILS), strict=False)]
+    return [item for item, _ in zip(cast("Iterable[object]", value), range(_MOST_DETAILS), strict=False)]
 
 
 def _plain(message: object, names: tuple[str, ...]) -> dict[str, Any]:
     """The named fields of one google.rpc message, or of the dict that stands for it."""
     if isinstance(message, dict):
         return cast("dict[str, Any]", message)
-    found: dict[str, Any] = {}
+    fields_read: dict[str, Any] = {}
     for name in names:
         value = safe_getattr(message, name)
         if isinstance(value, str) and value:
-            found["quotaId" if name == "quota_id" else name] = value
+            fields_read["quotaId" if name == "quota_id" else name] = value
         elif name == "retry_delay" and value is not None:
-            found[name] = {
+            fields_read[name] = {
                 "seconds": safe_getattr(value, "seconds", default=0),
                 "nanos": safe_getattr(value, "nanos", default=0),
             }
         elif name in ("violations", "field_violations") and value is not None:
-            found["violations"] = [_plain(one, _VIOLATION) for one in _several(value)]
-    return found
+            fields_read["violations"] = [_plain(violation, _VIOLATION) for violation in _several(value)]
+    return fields_read
 
 
 _genai = adapter("google", "google-genai", _refine)
@@ -92,21 +92,21 @@ def _retried(error: BaseException) -> Reading | None:
 def _continued(error: BaseException) -> Reading:
     # Earlier parts of the answer were made and billed, whatever stopped the next one.
     cause = error.__cause__
-    found = None if cause is None else read(cause)
-    if found is None:
+    reading = None if cause is None else read(cause)
+    if reading is None:
         return Reading.from_rule(
             kind="provider.stream_interrupted", rule="google.ContinuationInterruptedError", provider="google"
         )
-    return replace(found, certainty=Certainty.PARTIAL)
+    return replace(reading, certainty=Certainty.PARTIAL)
 
 
 def _transport(error: BaseException) -> Reading | None:
     # Fetching a token failed on the way: the call it was for was never sent.
-    found = _auth_transport(error)
+    reading = _auth_transport(error)
     return (
-        replace(found, certainty=Certainty.NOT_SENT, kind="provider.connection")
-        if found.kind == "provider.outcome_unknown"
-        else found
+        replace(reading, certainty=Certainty.NOT_SENT, kind="provider.connection")
+        if reading.kind == "provider.outcome_unknown"
+        else reading
     )
 
 

@@ -21,12 +21,12 @@ def _read(error: BaseException) -> Reading | None:
             if cause is None
             else Reading.from_rule(kind="provider.unknown", rule="grpc.RpcError", inner=cause)
         )
-    said = _answer(error, "details")
+    details_text = _answer(error, "details")
     trailers = list(_pairs(_answer(error, "trailing_metadata")))
     packed = next((value for name, value in trailers if name == _PACKED and isinstance(value, bytes)), b"")
     return read_rpc(
         word,
-        said[:4_000] if isinstance(said, str) else "",
+        details_text[:4_000] if isinstance(details_text, str) else "",
         sdk="grpc",
         name=type(error).__name__,
         headers={name: value for name, value in trailers if isinstance(value, str)},

@@ -15,9 +15,9 @@ _PROVIDER, _SDK = "huggingface", "huggingface_hub"
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
-    said = str_attr(error, "server_message", limit=2_000)
-    if said and said not in facts.message:
-        facts.message = f"{said}\n{facts.message}"
+    server_message = str_attr(error, "server_message", limit=2_000)
+    if server_message and server_message not in facts.message:
+        facts.message = f"{server_message}\n{facts.message}"
 
 
 def _generation(error: BaseException, facts: Facts) -> None:

@@ -67,8 +67,8 @@ def _stopped(error: BaseException, details: dict[str, Any]) -> Reading | None:
     return _cut(error) if stop == "truncated" else None
 
 
-def _item(held: Any, place: int) -> object:
-    return cast("list[object]", held)[place] if isinstance(held, list) and held else None
+def _item(container: Any, place: int) -> object:
+    return cast("list[object]", container)[place] if isinstance(container, list) and container else None
 
 
 def _asserted(inner: BaseException, details: dict[str, Any]) -> Reading:
@@ -109,8 +109,8 @@ def _cut_words(model: str | None, known: dict[str, Any]) -> str:
         "" if known["stop_reason"] is None else f"stop reason `{known['stop_reason']}`",
         "" if known["output_tokens"] is None else f"{known['output_tokens']} tokens",
     ]
-    told = ", ".join(fact for fact in facts if fact)
-    return f"The structured answer reached its length limit before it was complete{f' ({told})' if told else ''}."
+    suffix = ", ".join(fact for fact in facts if fact)
+    return f"The structured answer reached its length limit before it was complete{f' ({suffix})' if suffix else ''}."
 
 
 def _carried(error: BaseException) -> Reading:

@@ -23,18 +23,18 @@ _KINDS = {
 
 
 def _xla(error: BaseException) -> Reading:
-    said = text_of(error)
-    word = _WORD.match(said)
+    text = text_of(error)
+    word = _WORD.match(text)
     status = word.group(1) if word else None
     if status == "RESOURCE_EXHAUSTED":
         # On a graphics card it tells what it asked for and not what there was.
-        needed = needed_mb(said)
+        needed = needed_mb(text)
         return Reading.from_rule(
             kind="resource.gpu_memory",
             rule="jax.RESOURCE_EXHAUSTED",
             basis="code",
             saw="RESOURCE_EXHAUSTED",
-            resource_shortfall=shortfall_of("resource.gpu_memory", said),
+            resource_shortfall=shortfall_of("resource.gpu_memory", text),
             details={} if needed is None else {"needed_mb": needed},
         )
     kind = _KINDS.get(status or "", "internal.unknown")

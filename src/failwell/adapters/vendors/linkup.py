@@ -26,22 +26,22 @@ def _entry(kind: str | None) -> Adapter:
     """An adapter for one class; without a kind, the status in the text decides."""
 
     def read(error: BaseException) -> Reading:
-        said = text_of(error)
-        found = _STATUS.search(said)
-        status = int(found.group(1)) if found else None
+        text = text_of(error)
+        match = _STATUS.search(text)
+        status = int(match.group(1)) if match else None
         name = type(error).__name__
         headers = lower_headers(safe_getattr(reply_in(error, "linkup"), "headers"))
         facts = Facts(
-            provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=said,
+            provider="linkup", sdk="linkup", exception_type=name, status=status, headers=headers, message=text,
             request_id=headers.get("x-request-id"),
         )  # fmt: skip
-        told = classify(facts)
+        reading = classify(facts)
         if kind is None:
-            return told
+            return reading
         summary = registered(kind).summary.removesuffix(".")
         at = "" if status is None else f", HTTP {status}"
         return replace(
-            told,
+            reading,
             kind=kind,
             evidence=(Evidence(rule=f"linkup.{name}", basis="type", saw=name),),
             message=f"{summary} (linkup{at}).",
@@ -73,8 +73,8 @@ def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of linkup's client."""
     if type(error) is not ValueError:
         return None
-    said = Facts(provider="linkup", sdk="linkup", exception_type="ValueError", message=str(error)[:500])
-    reading = classify(said)
+    facts = Facts(provider="linkup", sdk="linkup", exception_type="ValueError", message=str(error)[:500])
+    reading = classify(facts)
     return reading if reading.kind == "provider.auth" else None
 
 

@@ -7,7 +7,7 @@ because the context may also be something that the caller was dealing with befor
 
 from failwell.adapters.classify import classify
 from failwell.adapters.frames import tops_of
-from failwell.adapters.headers import kept_headers, lower_headers
+from failwell.adapters.headers import allow_listed, lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
@@ -41,7 +41,7 @@ def _read(error: BaseException) -> Reading:
     if caught is None:
         return own
     known = ProviderMetadata(
-        sdk="litellm", exception_type=type(error).__name__, headers=kept_headers(headers)
+        sdk="litellm", exception_type=type(error).__name__, headers=allow_listed(headers)
     )
     return carries(caught, rule, otherwise=own.kind, provider=provider, model=model, provider_metadata=known)
 
@@ -59,8 +59,8 @@ def _caught(error: BaseException) -> BaseException | None:
 
 
 def _original(error: BaseException) -> BaseException | None:
-    kept = safe_getattr(error, "original_exception")
-    return kept if isinstance(kept, BaseException) and kept is not error else None
+    original = safe_getattr(error, "original_exception")
+    return original if isinstance(original, BaseException) and original is not error else None
 
 
 def _is_caught(link: BaseException) -> bool:

@@ -27,11 +27,11 @@ _UNKNOWN_TOOL = ("unknown tool", "tool not found")
 
 
 def _spoken(error: BaseException) -> Reading:
-    held = safe_getattr(error, "error") or error
-    code = int_attr(held, "code")
+    holder = safe_getattr(error, "error") or error
+    code = int_attr(holder, "code")
     kind = "tool.failed" if code is None else _CODES.get(code, "tool.failed")
-    said = (str_attr(held, "message", limit=200) or "").lower()
-    if kind == "tool.input_invalid" and said.startswith(_UNKNOWN_TOOL):
+    text = (str_attr(holder, "message", limit=200) or "").lower()
+    if kind == "tool.input_invalid" and text.startswith(_UNKNOWN_TOOL):
         kind = "tool.not_found"
     return Reading.from_rule(
         kind=kind,

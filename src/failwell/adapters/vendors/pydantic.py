@@ -18,17 +18,17 @@ _REPLIES = ("Response", "Completion", "Chunk", "Result")
 
 
 def _read(error: BaseException) -> Reading:
-    said = _given(error)
+    reading = _given(error)
     if not _is_reply(error):
-        return said
-    told = _error_instead(error)
-    if told is not None:
-        return told
+        return reading
+    instead = _error_instead(error)
+    if instead is not None:
+        return instead
     # A client that cannot fit a reply into its own classes has a provider's answer, not its caller's input.
     return replace(
-        said,
+        reading,
         kind="provider.output_invalid",
-        evidence=(replace(said.evidence[0], rule="provider.unparsed_reply", basis="origin"),),
+        evidence=(replace(reading.evidence[0], rule="provider.unparsed_reply", basis="origin"),),
         message="The provider's reply does not have the form that its client expects.",
     )
 
@@ -47,22 +47,22 @@ def _error_instead(error: BaseException) -> Reading | None:
     for row in _rows(error, include_input=True):
         body = _error_in(row)
         if body is not None:
-            found = Facts(
+            facts = Facts(
                 exception_type=type(error).__name__,
                 codes=codes_of(body),
                 message=message_of(body),
                 body=body,
                 in_stream=True,
             )
-            return classify(found)
+            return classify(facts)
     return None
 
 
 def _error_in(row: Any) -> dict[str, Any] | None:
-    given = cast("dict[str, Any]", row).get("input") if isinstance(row, dict) else None
-    if not isinstance(given, dict):
+    value = cast("dict[str, Any]", row).get("input") if isinstance(row, dict) else None
+    if not isinstance(value, dict):
         return None
-    body = cast("dict[str, Any]", given)
+    body = cast("dict[str, Any]", value)
     named = "error" in (body.get("object"), body.get("type")) or isinstance(body.get("error"), dict)
     return body if named else None
 

@@ -19,8 +19,8 @@ from failwell.fault.axes import Certainty
 
 
 def _refine(error: BaseException, facts: Facts) -> None:
-    said = [str_attr(error, name, limit=2_000) for name in ("title", "detail")]
-    facts.message = "\n".join(part for part in said if part)
+    texts = [str_attr(error, name, limit=2_000) for name in ("title", "detail")]
+    facts.message = "\n".join(part for part in texts if part)
     facts.headers = lower_headers(safe_getattr(reply_in(error, "replicate"), "headers"))
 
 
@@ -30,29 +30,31 @@ def _failed(error: BaseException) -> Reading:
         return Reading.from_rule(
             kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate"
         )
-    said = str_attr(prediction, "error", limit=4_000) or ""
+    text = str_attr(prediction, "error", limit=4_000) or ""
     # With nothing said, the container fell over; it does say what is wrong with an input.
-    return _judged(error, said, codes=() if said else ("model_error",), model=str_attr(prediction, "model"))
+    return _classified_as(
+        error, text, codes=() if text else ("model_error",), model=str_attr(prediction, "model")
+    )
 
 
 def raised(error: BaseException) -> Reading | None:
     """A builtin exception that came out of replicate's client: no token, or an error event of a stream."""
     if type(error) is ValueError:
-        reading = _judged(error, str(error)[:500])
+        reading = _classified_as(error, str(error)[:500])
         return reading if reading.kind == "provider.auth" else None
     if type(error) is RuntimeError:
-        return _judged(error, message_of(parse_body(str(error))), status=500, in_stream=True)
+        return _classified_as(error, message_of(parse_body(str(error))), status=500, in_stream=True)
     return None
 
 
-def _judged(error: BaseException, said: str, **facts: Any) -> Reading:
-    found = Facts(
-        provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=said, **facts
+def _classified_as(error: BaseException, text: str, **facts: Any) -> Reading:
+    gathered = Facts(
+        provider="replicate", sdk="replicate", exception_type=type(error).__name__, message=text, **facts
     )
-    reading = classify(found)
+    reading = classify(gathered)
     if reading.kind != "provider.content_refused":
         return reading
-    return replace(reading, certainty=None if "input" in said.lower() else Certainty.PARTIAL)
+    return replace(reading, certainty=None if "input" in text.lower() else Certainty.PARTIAL)
 
 
 TABLES: dict[str, Table] = {

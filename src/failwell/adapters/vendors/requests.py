@@ -14,8 +14,8 @@ from failwell.adapters.sdk import adapter, transport
 def _refine(error: BaseException, facts: Facts) -> None:
     if facts.phase is None:
         # urllib3 hands its last error over as an argument or a `reason`, not always as a cause.
-        given = safe_getattr(error, "args", default=())
-        inner = safe_getattr(error, "reason", default=given[0] if given else None)
+        args = safe_getattr(error, "args", default=())
+        inner = safe_getattr(error, "reason", default=args[0] if args else None)
         if isinstance(inner, BaseException):
             facts.phase, _ = transport(inner)
             if facts.phase is None:

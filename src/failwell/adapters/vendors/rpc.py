@@ -47,7 +47,7 @@ def read_rpc(
     headers: dict[str, str] | None = None, details: bytes = b"",
 ) -> Reading:  # fmt: skip
     """The reading of one failed call: its status word, its text, its trailing metadata."""
-    told = headers or {}
+    metadata = headers or {}
     body = {"details": list(details_of(details))} if details else None
     phase = _phase(word, message)
     if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
@@ -58,18 +58,18 @@ def read_rpc(
     codes = [detail["reason"].lower() for detail in (body or {}).get("details", ()) if "reason" in detail]
     if word in _SPOKEN:
         codes.append("request_too_large" if too_large else _SPOKEN[word])
-    found = Facts(
+    facts = Facts(
         provider=provider,
         sdk=sdk,
         exception_type=name,
         status=None if phase else _STATUSES.get(word),
         codes=() if phase else tuple(codes),
         message="" if phase else message,
-        headers=told,
+        headers=metadata,
         body=body,
         phase=phase,
     )
-    return classify(found)
+    return classify(facts)
 
 
 def _phase(word: str, message: str) -> Phase | None:
@@ -85,19 +85,19 @@ def details_of(packed: bytes) -> Iterator[dict[str, Any]]:
     """The known details of a packed `google.rpc.Status`."""
     for number, value in _fields(packed):
         if number == 3 and isinstance(value, bytes):
-            held = dict(_fields(value))
-            url, inner = held.get(1), held.get(2)
+            members = dict(_fields(value))
+            url, inner = members.get(1), members.get(2)
             if isinstance(url, bytes) and isinstance(inner, bytes):
-                found = _detail(url.rpartition(b".")[2].decode("ascii", "replace"), inner)
-                if found:
-                    yield found
+                detail = _detail(url.rpartition(b".")[2].decode("ascii", "replace"), inner)
+                if detail:
+                    yield detail
 
 
 def _detail(name: str, packed: bytes) -> dict[str, Any]:
     if name == "RetryInfo":
         span = next((value for number, value in _fields(packed) if number == 1), None)
-        held = dict(_fields(span)) if isinstance(span, bytes) else {}
-        return {"retryDelay": {"seconds": held.get(1, 0), "nanos": held.get(2, 0)}}
+        members = dict(_fields(span)) if isinstance(span, bytes) else {}
+        return {"retryDelay": {"seconds": members.get(1, 0), "nanos": members.get(2, 0)}}
     if name == "ErrorInfo":
         reason = next((value for number, value in _fields(packed) if number == 1), b"")
         return {"reason": _text(reason)}

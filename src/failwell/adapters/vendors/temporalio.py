@@ -35,14 +35,14 @@ def _application(error: BaseException) -> Reading:
     known = _by_name(name)
     veto = False if safe_getattr(error, "non_retryable") is True else None
     wait = safe_getattr(error, "next_retry_delay")
-    told = isinstance(wait, timedelta) and wait >= timedelta(0)
+    has_delay = isinstance(wait, timedelta) and wait >= timedelta(0)
     return Reading.from_rule(
         kind=str(recorded["kind"]) if recorded is not None else known or "internal.unknown",
         rule="temporalio.ApplicationError",
         basis="declared" if recorded is not None else "code" if known else "type",
         saw="report" if recorded is not None else name or "ApplicationError",
         retryable=veto,
-        not_before=NotBefore(after=wait.total_seconds(), source="next_retry_delay") if told else None,
+        not_before=NotBefore(after=wait.total_seconds(), source="next_retry_delay") if has_delay else None,
         inner=None if recorded is not None or known else cause_of(error),
         recorded=recorded,
     )
@@ -52,11 +52,11 @@ def _report_in(details: object) -> Mapping[str, Any] | None:
     """The report among an error's details, if one of them is a report."""
     if not isinstance(details, list | tuple):
         return None
-    for one in cast("list[object]", details)[:8]:
-        if isinstance(one, Mapping):
-            held = cast("Mapping[str, Any]", one)
-            if str(held.get("schema", "")).startswith(_SCHEMA) and isinstance(held.get("kind"), str):
-                return held
+    for detail in cast("list[object]", details)[:8]:
+        if isinstance(detail, Mapping):
+            mapping = cast("Mapping[str, Any]", detail)
+            if str(mapping.get("schema", "")).startswith(_SCHEMA) and isinstance(mapping.get("kind"), str):
+                return mapping
     return None
 
 
@@ -67,8 +67,8 @@ def _by_name(name: str | None) -> str | None:
     if isinstance(getattr(builtins, name, None), type):
         entry = find("builtins", name)
         return entry.kind if isinstance(entry, Reading) else None
-    found = classify(Facts(names=(name.lower(),), exception_type=name)).kind
-    return None if found == "provider.unknown" else found
+    by_class = classify(Facts(names=(name.lower(),), exception_type=name)).kind
+    return None if by_class == "provider.unknown" else by_class
 
 
 def _timeout(error: BaseException) -> Reading:
@@ -89,10 +89,10 @@ def _server(error: BaseException) -> Reading:
 
 def _rpc(error: BaseException) -> Reading:
     word = str_attr(safe_getattr(error, "status"), "name") or "UNKNOWN"
-    said = str_attr(error, "message", limit=4_000) or ""
+    text = str_attr(error, "message", limit=4_000) or ""
     packed = safe_getattr(error, "raw_grpc_status")
     return read_rpc(
-        word, said, sdk="temporalio", name=type(error).__name__, provider="temporal",
+        word, text, sdk="temporalio", name=type(error).__name__, provider="temporal",
         details=packed if isinstance(packed, bytes) else b"",
     )  # fmt: skip
 

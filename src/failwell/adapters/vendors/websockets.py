@@ -38,15 +38,15 @@ def _closed(error: BaseException) -> Reading:
     code = int_attr(frame, "code")
     reason = str_attr(frame, "reason", limit=500) or ""
     if code is not None and (code == 1008 or code in _OWN) and reason:
-        said = classify(
+        reading = classify(
             Facts(
                 sdk="websockets", exception_type=type(error).__name__, codes=(_word(reason),), message=reason
             )
         )
-        if said.kind != "provider.unknown":
-            return _told(said, code)
+        if reading.kind != "provider.unknown":
+            return _with_close_code(reading, code)
     if code is not None and _status(code) is not None:
-        return _told(
+        return _with_close_code(
             classify(Facts(sdk="websockets", exception_type=type(error).__name__, status=_status(code))), code
         )
     kind = "provider.stream_interrupted" if code is None else _CLOSES.get(code, "provider.stream_interrupted")
@@ -60,10 +60,10 @@ def _closed(error: BaseException) -> Reading:
     )
 
 
-def _told(said: Reading, code: int) -> Reading:
+def _with_close_code(reading: Reading, code: int) -> Reading:
     from dataclasses import replace
 
-    return replace(said, certainty=Certainty.PARTIAL, details={**said.details, "close_code": code})
+    return replace(reading, certainty=Certainty.PARTIAL, details={**reading.details, "close_code": code})
 
 
 def _word(reason: str) -> str:
