@@ -34,7 +34,7 @@ def retried(error: Exception | None, **more: Any) -> BaseException:
             raise error
 
     with pytest.raises(tenacity.RetryError) as caught:
-        tenacity.RetryOptions(stop=tenacity.stop_after_attempt(2), **more)(fail)
+        tenacity.Retrying(stop=tenacity.stop_after_attempt(2), **more)(fail)
     return caught.value
 
 
