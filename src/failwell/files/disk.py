@@ -72,14 +72,14 @@ def decoded(content: bytes, name: str) -> str:
 
 def project_of(path: str) -> str:
     """The folder that includes of the file at `path` must stay in: the nearest one with `.git`, else its own."""
-    own = os.path.dirname(os.path.realpath(path))  # noqa: PTH120
-    folder = own
+    own_folder = os.path.dirname(os.path.realpath(path))  # noqa: PTH120
+    folder = own_folder
     while True:
         if os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118
             return folder
         above = os.path.dirname(folder)  # noqa: PTH120
         if above == folder:
-            return own
+            return own_folder
         folder = above
 
 

@@ -29,9 +29,9 @@ def expand(text: str, environ: Mapping[str, str]) -> Expanded:
     unset: list[str] = []
     veiled = False
 
-    def value_of(found: re.Match[str]) -> str:
+    def value_of(match: re.Match[str]) -> str:
         nonlocal veiled
-        escaped, name, default = found.groups()
+        escaped, name, default = match.groups()
         if escaped:
             # A mark that cannot come from a YAML text keeps it from being read again.
             return "\0{"

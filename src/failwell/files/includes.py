@@ -64,11 +64,11 @@ class Loader:
 
     def _digest(self, root: str) -> str:
         """One digest for the root and its includes, the same wherever the folder lies."""
-        own, _ = self.files[root]
+        root_digest, _ = self.files[root]
         if len(self.files) == 1:
-            return own
+            return root_digest
         folder = os.path.dirname(root)  # noqa: PTH120
-        lines = [own]
+        lines = [root_digest]
         for file, (digest, _) in sorted(self.files.items()):
             if file != root:
                 lines.append(f"{digest}  {os.path.relpath(file, folder or '.').replace(os.sep, '/')}")

@@ -232,7 +232,7 @@ class Problems:
             )
         )
 
-    def wrong(self, item: Item, path: Path, message: str, **more: Any) -> None:
+    def wrong(self, item: Item, path: Path, message: str, **options: Any) -> None:
         """Keep a mistake about a value; one that stands for a file that could not be read has its mistake already."""
         if item.is_unread:
             self.errors += 1
@@ -241,7 +241,7 @@ class Problems:
             self.left_out += 1
             self.errors += 1
             return
-        self.add(message, item.place, path, **more)
+        self.add(message, item.place, path, **options)
 
     @property
     def is_full(self) -> bool:
@@ -254,8 +254,8 @@ class Problems:
         split = {file: _BREAKS.split(texts[file]) for file in files if file in texts}
         done = [_with_line(mistake, split) for mistake in in_order(self.found)]
         if self.left_out:
-            more = f"{self.left_out} further mistakes are not shown; correct these first"
-            done.append(Mistake(message=more))
+            remark = f"{self.left_out} further mistakes are not shown; correct these first"
+            done.append(Mistake(message=remark))
         return tuple(done)
 
 

@@ -48,8 +48,8 @@ class Many:
         value = item.value
         if not is_list(value):
             if self.single:
-                one = self.each.read(item, path, problems)
-                return INVALID if isinstance(one, Invalid) else (one,)
+                entry = self.each.read(item, path, problems)
+                return INVALID if isinstance(entry, Invalid) else (entry,)
             problems.wrong(
                 item, path, f"{name_of(path)} must be a list, not {sort_of(value)}", hint=self.instead
             )
@@ -59,38 +59,38 @@ class Many:
             problems.wrong(item, path, f"{name_of(path)} {few}", hint=self.hint)
             return INVALID
         read = self.each.read
-        made = [read(child, (path, index), problems) for index, child in enumerate(value)]
+        values = [read(child, (path, index), problems) for index, child in enumerate(value)]
         if self.distinct:
-            self._distinct(value, made, path, problems)
-        for one in made:
-            if type(one) is Invalid:
-                return Invalid(tuple(_rests(made)))
-        return tuple(made)
+            self._distinct(value, values, path, problems)
+        for entry in values:
+            if type(entry) is Invalid:
+                return Invalid(tuple(_rests(values)))
+        return tuple(values)
 
-    def _distinct(self, items: list[Item], made: list[Any], path: Path, problems: Problems) -> None:
-        seen: dict[Any, Item] = {}
-        for index, (child, one) in enumerate(zip(items, made, strict=True)):
-            if isinstance(one, Invalid):
+    def _distinct(self, items: list[Item], values: list[Any], path: Path, problems: Problems) -> None:
+        first: dict[Any, Item] = {}
+        for index, (child, value) in enumerate(zip(items, values, strict=True)):
+            if isinstance(value, Invalid):
                 continue
-            if one in seen:
+            if value in first:
                 quoted = f"`{shown(child)}` " if shown(child) else "an entry "
                 problems.wrong(
                     child,
                     (path, index),
                     f"{quoted}is listed twice in {name_of(path)}",
                     hint="keep one of them",
-                    also=(seen[one].place,),
+                    also=(first[value].place,),
                 )
-            seen.setdefault(one, child)
+            first.setdefault(value, child)
 
     def schema(self) -> Schema:
         each = self.each.schema()
-        made: Schema = {"type": "array", "items": each}
+        schema: Schema = {"type": "array", "items": each}
         if self.least:
-            made["minItems"] = self.least
+            schema["minItems"] = self.least
         if self.distinct:
-            made["uniqueItems"] = True
-        return {"anyOf": [each, made]} if self.single else made
+            schema["uniqueItems"] = True
+        return {"anyOf": [each, schema]} if self.single else schema
 
 
 class Named:
@@ -115,25 +115,25 @@ class Named:
         if len(value) < self.least:
             problems.wrong(item, path, f"{name_of(path)} must not be empty")
             return Invalid({})
-        made: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, child in value.items():
             if self.key is not None and self.key.fullmatch(key) is None:
                 problems.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (path, key))
-                made[key] = INVALID
+                values[key] = INVALID
             else:
-                made[key] = self.each.read(child, (path, key), problems)
-        for one in made.values():
-            if type(one) is Invalid:
-                return Invalid(readable(made))
-        return made
+                values[key] = self.each.read(child, (path, key), problems)
+        for entry in values.values():
+            if type(entry) is Invalid:
+                return Invalid(readable(values))
+        return values
 
     def schema(self) -> Schema:
-        made: Schema = {"type": "object", "additionalProperties": self.each.schema()}
+        schema: Schema = {"type": "object", "additionalProperties": self.each.schema()}
         if self.key is not None:
-            made["propertyNames"] = {"pattern": f"^(?:{self.key.pattern})$"}
+            schema["propertyNames"] = {"pattern": f"^(?:{self.key.pattern})$"}
         if self.least:
-            made["minProperties"] = self.least
-        return made
+            schema["minProperties"] = self.least
+        return schema
 
 
 class Either:
@@ -145,11 +145,11 @@ class Either:
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
         kind = _KINDS.get(cast("Any", type(item.value)), "nothing")
-        wanted = self.by.get(kind)
-        if wanted is None:
+        type_ = self.by.get(kind)
+        if type_ is None:
             problems.wrong(item, path, f"{name_of(path)} must be {self.must}, not {sort_of(item.value)}")
             return INVALID
-        return wanted.read(item, path, problems)
+        return type_.read(item, path, problems)
 
     def schema(self) -> Schema:
         return {"anyOf": [each.schema() for each in self.by.values()]}
@@ -265,7 +265,7 @@ class Shape:
         self.about = about
         self.elsewhere = elsewhere or {}
         """Keys that are known in other shapes, and the hint that is given for them here."""
-        self.required = tuple(key for key, held in self.keys.items() if held.is_required)
+        self.required = tuple(key for key, spec in self.keys.items() if spec.is_required)
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
         """What `make` makes of the values, or the values themselves."""
@@ -295,13 +295,13 @@ class Shape:
         values: Values = {}
         known = self.keys
         for key, child in item.value.items():
-            held = known.get(key)
-            if held is None:
+            spec = known.get(key)
+            if spec is None:
                 self._unknown(key, item, path, problems)
-            elif child.value is not None or held.null:
-                value = values[key] = held.type.read(child, (path, key), problems)
+            elif child.value is not None or spec.null:
+                value = values[key] = spec.type.read(child, (path, key), problems)
                 if type(value) is Invalid and value.rest is None:
-                    problems.unsure.update(held.topics)
+                    problems.unsure.update(spec.topics)
         for key in self.required:
             if key not in values:
                 problems.wrong(item, path, f"{self.name} needs `{key}`", hint=known[key].about, missing=key)
@@ -329,39 +329,39 @@ class Shape:
         )
 
     def _exactly_one(self, values: Values, item: Item, path: Path, problems: Problems) -> None:
-        there = [key for key in self.one_of if key in values]
-        if not there:
+        present = [key for key in self.one_of if key in values]
+        if not present:
             words = ", ".join(f"`{key}`" for key in self.one_of)
             problems.wrong(item, path, f"{self.name} needs exactly one of {words}", hint="add one of them")
             values[self.one_of[0]] = INVALID
             self._doubt(self.one_of, problems)
-        self._together(there, item, path, problems)
+        self._together(present, item, path, problems)
 
-    def _together(self, there: list[str], item: Item, path: Path, problems: Problems) -> None:
-        if len(there) > 1:
-            words = " and ".join(f"`{key}`" for key in there)
+    def _together(self, present: list[str], item: Item, path: Path, problems: Problems) -> None:
+        if len(present) > 1:
+            words = " and ".join(f"`{key}`" for key in present)
             problems.add(
                 f"{self.name} cannot have {words} together",
-                item.key_place(there[1]),
-                (path, there[1]),
+                item.key_place(present[1]),
+                (path, present[1]),
                 hint="keep one of them",
-                also=(item.key_place(there[0]),),
+                also=(item.key_place(present[0]),),
             )
-            self._doubt(there, problems)
+            self._doubt(present, problems)
 
     def schema(self) -> Schema:
         """The shape as JSON Schema."""
-        made: Schema = {"type": "object", "properties": self.properties(), "additionalProperties": False}
+        schema: Schema = {"type": "object", "properties": self.properties(), "additionalProperties": False}
         if self.about:
-            made["description"] = self.about
+            schema["description"] = self.about
         if self.required:
-            made["required"] = list(self.required)
+            schema["required"] = list(self.required)
         rules: list[Schema] = [{"not": {"required": list(pair)}} for pair in self._pairs()]
         if self.one_of:
             rules.append({"anyOf": [{"required": [key]} for key in self.one_of]})
         if rules:
-            made["allOf"] = rules
-        return made
+            schema["allOf"] = rules
+        return schema
 
     def _pairs(self) -> list[tuple[str, str]]:
         groups = [*self.at_most, *([self.one_of] if self.one_of else [])]
@@ -374,13 +374,13 @@ class Shape:
 
     def properties(self) -> Schema:
         """The keys as JSON Schema."""
-        made: Schema = {}
-        for key, held in self.keys.items():
-            of = held.type.schema()
-            if not held.is_required and of and not held.null:
+        schemas: Schema = {}
+        for key, spec in self.keys.items():
+            of = spec.type.schema()
+            if not spec.is_required and of and not spec.null:
                 of = {"anyOf": [of, {"type": "null"}]}
-            made[key] = {"description": held.about, **of} if held.about else of
-        return made
+            schemas[key] = {"description": spec.about, **of} if spec.about else of
+        return schemas
 
 
 def is_right(values: Mapping[str, Any]) -> bool:

@@ -32,9 +32,11 @@ class Near:
             from difflib import get_close_matches
 
             # Names of another length are never close, and leaving them out is most of the work.
-            likely = [one for one in valid if abs(len(one) - len(name)) <= max(2, len(name) // 2)]
-            found = get_close_matches(name, likely[:2000], n=1, cutoff=0.6)
-            self._known[key] = found[0] if found else None
+            likely = [
+                candidate for candidate in valid if abs(len(candidate) - len(name)) <= max(2, len(name) // 2)
+            ]
+            matches = get_close_matches(name, likely[:2000], n=1, cutoff=0.6)
+            self._known[key] = matches[0] if matches else None
         return self._known[key]
 
 

@@ -107,10 +107,10 @@ class Verbatim:
 
     def _keep(self, value: Any, item: Item) -> Any:
         if is_map(value):
-            return {key: self._keep(one, item.value[key]) for key, one in value.items()}
+            return {key: self._keep(inner, item.value[key]) for key, inner in value.items()}
         if isinstance(value, tuple):
-            several = cast("tuple[Any, ...]", value)
-            return [self._keep(one, child) for one, child in zip(several, item.value, strict=True)]
+            entries = cast("tuple[Any, ...]", value)
+            return [self._keep(inner, child) for inner, child in zip(entries, item.value, strict=True)]
         return template_of(item) if self.templated and type(value) is str else value
 
     def schema(self) -> Schema:

@@ -31,8 +31,8 @@ def read_toml(text: str, file: str, problems: Problems) -> Item | None:
     try:
         values = loads(text)
     except TOMLDecodeError as error:
-        found = _PLACE.search(str(error))
-        line, column = (found[1], found[2]) if found else (text.count("\n") + 1, 1)
+        match = _PLACE.search(str(error))
+        line, column = (match[1], match[2]) if match else (text.count("\n") + 1, 1)
         place = Place(file=file, line=int(line), column=int(column))
         reason = _PLACE.sub("", str(error))[:200]
         problems.add(f"the file is not TOML: {reason}", place, hint="correct it at that place")
@@ -81,14 +81,14 @@ class _Tree:
         line, column = self.place(offset)
         item = Item(value, line, column, self.file)
         if isinstance(value, dict):
-            held = cast("dict[str, Any]", value)
-            item.value = {key: self.item(inner, (*steps, key)) for key, inner in held.items()}
+            mapping = cast("dict[str, Any]", value)
+            item.value = {key: self.item(inner, (*steps, key)) for key, inner in mapping.items()}
             item.keys = {
-                key: self.place(self.keys[*steps, key]) for key in held if (*steps, key) in self.keys
+                key: self.place(self.keys[*steps, key]) for key in mapping if (*steps, key) in self.keys
             }
         elif isinstance(value, list):
-            several = cast("list[Any]", value)
-            item.value = [self.item(inner, (*steps, index)) for index, inner in enumerate(several)]
+            entries = cast("list[Any]", value)
+            item.value = [self.item(inner, (*steps, index)) for index, inner in enumerate(entries)]
         elif isinstance(value, date | datetime | time):
             item.value = value.isoformat()
         return item

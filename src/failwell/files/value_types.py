@@ -120,12 +120,12 @@ class Text:
         return INVALID
 
     def schema(self) -> Schema:
-        made: Schema = {"type": "string"}
+        schema: Schema = {"type": "string"}
         if not self.empty:
-            made["minLength"] = 1
+            schema["minLength"] = 1
         if self.pattern is not None:
-            made["pattern"] = f"^(?:{self.pattern.pattern})$"
-        return made
+            schema["pattern"] = f"^(?:{self.pattern.pattern})$"
+        return schema
 
 
 class Number:
@@ -154,8 +154,8 @@ class Number:
         else:
             what = sort_of(value)
         hint = "write the number without quotes" if type(value) is str and not item.veiled else ""
-        given = "" if what in ("between", "in range") else f", not {what}"
-        problems.wrong(item, path, f"{name_of(path)} must be {self._words()}{given}", hint=hint)
+        instead = "" if what in ("between", "in range") else f", not {what}"
+        problems.wrong(item, path, f"{name_of(path)} must be {self._words()}{instead}", hint=hint)
         return INVALID
 
     def _fits(self, value: float) -> bool:
@@ -177,11 +177,11 @@ class Number:
         return " ".join([kind, " and ".join(bounds)]).strip()
 
     def schema(self) -> Schema:
-        made: Schema = {"type": "integer" if self.whole else "number"}
+        schema: Schema = {"type": "integer" if self.whole else "number"}
         for key, bound in (("minimum", self.least), ("maximum", self.most), ("exclusiveMinimum", self.above)):
             if bound is not None:
-                made[key] = bound
-        return {"anyOf": [made, VARIABLE]}
+                schema[key] = bound
+        return {"anyOf": [schema, VARIABLE]}
 
 
 class Flag:
@@ -256,8 +256,8 @@ class Duration:
         # A truth value is a number to Python; it is no duration.
         if type(value) is int or type(value) is float:
             seconds = float(value)
-        elif type(value) is str and (found := _SPELLED.fullmatch(value.strip())):
-            seconds = float(found[1]) * _UNITS[found[2] or "s"]
+        elif type(value) is str and (match := _SPELLED.fullmatch(value.strip())):
+            seconds = float(match[1]) * _UNITS[match[2] or "s"]
         if seconds is None:
             problems.wrong(
                 item, path, f"{name_of(path)} must be a duration, not {sort_of(value)}", hint=_HINT
@@ -277,4 +277,6 @@ class Duration:
         if self.most is not None:
             number["maximum"] = self.most
         texts = [f"^\\s*{_SPELLED.pattern}\\s*$", r"\$\{", *self.further_patterns]
-        return {"anyOf": [number, {"type": "string", "pattern": "|".join(f"(?:{one})" for one in texts)}]}
+        return {
+            "anyOf": [number, {"type": "string", "pattern": "|".join(f"(?:{pattern})" for pattern in texts)}]
+        }

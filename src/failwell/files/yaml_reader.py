@@ -224,9 +224,9 @@ class _Composer:
                 self.path(text),
                 hint="write the keys out, or share whole values with an anchor and an alias",
             )
-        known = holder.keys
-        assert known is not None
-        if text in known:
+        keys = holder.keys
+        assert keys is not None
+        if text in keys:
             first = holder.key_place(text)
             self.problems.add(
                 f"the key `{text[:100]}` is written twice in one mapping",
@@ -235,7 +235,7 @@ class _Composer:
                 hint=f"keep one of them; the first is in line {first.line}",
                 also=(first,),
             )
-        known[text] = (mark.line, mark.column)
+        keys[text] = (mark.line, mark.column)
         return text
 
     def no_key(self, mark: Any) -> NoReturn:
@@ -252,13 +252,13 @@ class _Composer:
         text: str = event.value
         expanded = None if self.environ is None or "${" not in text else expand(text, self.environ)
         item = Item(text, mark.line, mark.column, self.file, self.folder)
-        at = self.path(key)
+        path = self.path(key)
         if "\0" in text:
-            self.problems.wrong(item, at, "the text holds a NUL character", hint="remove the `\\0` from it")
+            self.problems.wrong(item, path, "the text holds a NUL character", hint="remove the `\\0` from it")
         if expanded is not None:
             item.value = expanded.text
             item.veiled = expanded.is_veiled
-            self.variables(expanded.unset, expanded.problem, item, at)
+            self.variables(expanded.unset, expanded.problem, item, path)
         elif event.implicit[0]:
             try:
                 item.value = meaning(text)
@@ -266,7 +266,7 @@ class _Composer:
                 item.value = self.not_json(problem, mark, key)
         if event.tag == "!file":
             errors = self.problems.errors
-            included = self.include(str(item.value), item, at)
+            included = self.include(str(item.value), item, path)
             item.is_unread = included is None and self.problems.errors > errors
             item = included or item
         elif event.tag is not None:
@@ -335,7 +335,7 @@ class _Composer:
             lines = text.split("\n", place.line)[: place.line]
             if "${" in lines[-1] or "{{" in lines[-1]:
                 hint = "put a text with `${…}` or `{{ … }}` in quotes"
-            if any("\t" in one[: len(one) - len(one.lstrip())] for one in lines[-2:]):
+            if any("\t" in line[: len(line) - len(line.lstrip())] for line in lines[-2:]):
                 hint = "indent with spaces; YAML does not accept tabs there"
         self.problems.add(f"the file is not YAML: {str(problem)[:200]}", place, self.path(None), hint=hint)
 
@@ -345,11 +345,11 @@ class _Composer:
 
     def path(self, key: str | None) -> Path:
         """Where the reader is in the structure."""
-        at: Path = ()
+        path: Path = ()
         for depth, item in enumerate(self.open):
             inner = self.keys[depth + 1] if depth + 1 < len(self.open) else key
             if is_list(item.value):
-                at = (at, len(item.value))
+                path = (path, len(item.value))
             elif inner is not None:
-                at = (at, inner)
-        return at
+                path = (path, inner)
+        return path

@@ -92,11 +92,11 @@ def _manifest_or_refusal(document: Document, directory: str, shown: str) -> Mani
             fields_invalid=sorted({_INDEX.sub("", field) for field in document.fields}),
             details={"mistakes": document.lines},
         )
-    known: dict[str, Any] = {"path": (".",), **values}
+    fields: dict[str, Any] = {"path": (".",), **values}
     for key in ("python", "venv", "env"):
-        known.pop(key, None)
+        fields.pop(key, None)
     return Manifest(
-        **known,
+        **fields,
         env=tuple(values.get("env", {}).values()),
         python=_interpreter(values.get("python", ""), values.get("venv", ""), directory),
         directory=directory,
@@ -201,14 +201,14 @@ class ConfigSchema:
         if not is_map(item.value):
             problems.wrong(item, path, "`config` must be a table", hint="write `[config.properties.NAME]`")
             return INVALID
-        wrong = wrong_in_schema(schema)
-        for steps, words in wrong:
+        mistakes = wrong_in_schema(schema)
+        for steps, words in mistakes:
             inner = item
             for step in steps:
                 inner = inner.value[step]
             inner_path = spelled(("config", *steps))
             problems.add(f"`{inner_path}` {words}", inner.place, inner_path)
-        return INVALID if wrong else schema
+        return INVALID if mistakes else schema
 
     def schema(self) -> JsonSchema:
         return {"type": "object"}

@@ -32,20 +32,20 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
         CapabilityConfigError: something is not allowed. Every such field is named.
     """
     check_schema(schema, name=name)
-    given, unknown = deepcopy(dict(config)), unknown_keys(schema, config)
+    values, unknown = deepcopy(dict(config)), unknown_keys(schema, config)
     if not strict:
-        given, unknown = without_unknown(schema, config)
-    whole = _with_defaults(schema, given)
-    found = [(spelled(steps), words) for steps, words in _mistakes(schema, whole, name)]
+        values, unknown = without_unknown(schema, config)
+    whole = _with_defaults(schema, values)
+    mistakes = [(spelled(steps), words) for steps, words in _mistakes(schema, whole, name)]
     if strict:
-        named = {place for place, _ in found}
-        found += [
+        named = {place for place, _ in mistakes}
+        mistakes += [
             (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in named
         ]
-    if found:
+    if mistakes:
         raise invalid_config(
             f"the configuration of {name!r} is not valid",
-            [(place or "config", what) for place, what in found],
+            [(place or "config", what) for place, what in mistakes],
             config_class_name=str(schema.get("title") or ""),
         )
     if unknown:
@@ -62,11 +62,11 @@ def check_schema(schema: Schema, *, name: str) -> None:
     _refuse(schema, wrong_in_schema(schema), name)
 
 
-def _refuse(schema: Schema, wrong: Sequence[Wrong], name: str) -> None:
-    if wrong:
+def _refuse(schema: Schema, mistakes: Sequence[Wrong], name: str) -> None:
+    if mistakes:
         raise invalid_config(
             f"the configuration schema of {name!r} is not valid",
-            [(spelled(("config", *steps)), words) for steps, words in wrong],
+            [(spelled(("config", *steps)), words) for steps, words in mistakes],
             config_class_name=str(schema.get("title") or ""),
         )
 
@@ -80,13 +80,13 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return f"sha256:{sha256(canonical.encode()).hexdigest()}"
 
 
-def _with_defaults(schema: Schema, given: dict[str, Any]) -> dict[str, Any]:
+def _with_defaults(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
     for key, below in cast("Mapping[str, Schema]", schema.get("properties") or {}).items():
-        if key not in given and "default" in below:
-            given[key] = deepcopy(below["default"])
-        elif isinstance(given.get(key), dict) and "properties" in below:
-            given[key] = _with_defaults(below, given[key])
-    return given
+        if key not in values and "default" in below:
+            values[key] = deepcopy(below["default"])
+        elif isinstance(values.get(key), dict) and "properties" in below:
+            values[key] = _with_defaults(below, values[key])
+    return values
 
 
 # ---------------------------------------------------------------- what jsonschema-rs finds, in our words
@@ -107,9 +107,9 @@ def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[
 
 def _worded(errors: Iterable[Any], config: Any) -> Iterator[Wrong]:
     """The errors as places and words. Where the type is wrong, nothing else is said of the same value."""
-    several = list(errors)
-    mistyped = {tuple(error.instance_path) for error in several if error.kind.name == "type"}
-    for error in several:
+    collected = list(errors)
+    mistyped = {tuple(error.instance_path) for error in collected if error.kind.name == "type"}
+    for error in collected:
         steps: Steps = tuple(error.instance_path)
         keyword: str = error.kind.name
         if keyword == "type" or steps not in mistyped:
@@ -142,7 +142,7 @@ def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Wrong]
     meant = [
         branch
         for branch in branches
-        if not any(one.kind.name == "type" and tuple(one.instance_path) == steps for one in branch)
+        if not any(inner.kind.name == "type" and tuple(inner.instance_path) == steps for inner in branch)
     ]
     if len(meant) == 1:
         yield from _worded(meant[0], config)

@@ -55,19 +55,19 @@ def _schema(schema: Any, place: Steps, root: Any) -> Iterator[Wrong]:
         yield place, f"must be a schema, not {schema!r}"
         return
     for key, value in cast("Mapping[str, Any]", schema).items():
-        at = (*place, key)
+        inner_place = (*place, key)
         if key in _BELOW:
-            yield from _BELOW[key](value, at, root)
+            yield from _BELOW[key](value, inner_place, root)
         elif key in _SHAPES:
             form, fits = _SHAPES[key]
             if not fits(value):
-                yield at, f"must be {form}, not {value!r}"
+                yield inner_place, f"must be {form}, not {value!r}"
         elif key == "type":
-            yield from _types(value, at)
+            yield from _types(value, inner_place)
         elif key == "$ref":
-            yield from _reference(value, at, root)
+            yield from _reference(value, inner_place, root)
         elif key not in NOTES and not key.startswith("x-"):
-            yield at, unknown_word(key, CHECKS, "is not supported")
+            yield inner_place, unknown_word(key, CHECKS, "is not supported")
 
 
 def _named(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
@@ -87,10 +87,10 @@ def _several(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
 
 
 def _types(value: Any, place: Steps) -> Iterator[Wrong]:
-    several: list[Any] = cast("list[Any]", value) if isinstance(value, list) and value else [value]
-    for one in several:
-        if not isinstance(one, str) or one not in TYPES:
-            yield place, not_one_of(one, TYPES)
+    names: list[Any] = cast("list[Any]", value) if isinstance(value, list) and value else [value]
+    for name in names:
+        if not isinstance(name, str) or name not in TYPES:
+            yield place, not_one_of(name, TYPES)
 
 
 def _reference(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
@@ -109,7 +109,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value))
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in cast("list[Any]", value))
 
 
 def _is_pattern(value: Any) -> bool:
@@ -146,12 +146,12 @@ CHECKS = (*_SHAPES, *_BELOW, "type", "$ref")
 
 def referred(pointer: str, root: Schema) -> Any:
     """The schema that `$ref` stands for; one that allows everything where there is none."""
-    found: Any = root
+    target: Any = root
     for step in pointer.removeprefix("#/").split("/"):
-        if not isinstance(found, Mapping):
+        if not isinstance(target, Mapping):
             return True
-        found = cast("Schema", found).get(step.replace("~1", "/").replace("~0", "~"), True)
-    return found
+        target = cast("Schema", target).get(step.replace("~1", "/").replace("~0", "~"), True)
+    return target
 
 
 def is_type(wanted: Any, value: Any) -> bool:
@@ -200,16 +200,16 @@ def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
     A table with properties knows these alone unless `additionalProperties` says otherwise; one without
     knows every key.
     """
-    return sorted({one.path for one in _unknown(schema, dict(config), "", schema)})
+    return sorted({place.path for place in _unknown(schema, dict(config), "", schema)})
 
 
 def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """`config` without the keys that the schema does not know, and where they were. It is not changed itself."""
-    kept = deepcopy(dict(config))
-    found = list(_unknown(schema, kept, "", schema))
-    for one in found:
-        one.holder.pop(one.key, None)
-    return kept, sorted({one.path for one in found})
+    known = deepcopy(dict(config))
+    places = list(_unknown(schema, known, "", schema))
+    for place in places:
+        place.holder.pop(place.key, None)
+    return known, sorted({place.path for place in places})
 
 
 def left_out(name: str, keys: Sequence[str]) -> str:
@@ -229,10 +229,10 @@ def _lines_up() -> int:
     """How far up the nearest frame is that belongs neither to this package nor to the event loop."""
     from inspect import currentframe
 
-    ours = (__name__.partition(".")[0], "asyncio")
+    packages = (__name__.partition(".")[0], "asyncio")
     frame, level = currentframe(), 0
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in ours:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in packages:
             return level
         frame, level = frame.f_back, level + 1
     return 1
@@ -241,28 +241,28 @@ def _lines_up() -> int:
 def _unknown(schema: Any, value: Any, place: str, root: Schema) -> Iterator[_Place]:
     if not isinstance(schema, Mapping):
         return
-    held = cast("Schema", schema)
-    if "$ref" in held:
-        yield from _unknown(referred(str(held["$ref"]), root), value, place, root)
+    rules = cast("Schema", schema)
+    if "$ref" in rules:
+        yield from _unknown(referred(str(rules["$ref"]), root), value, place, root)
     for word in ("anyOf", "oneOf"):
-        if word in held:
-            yield from _unknown(only_form(held[word], value, root), value, place, root)
-    if isinstance(value, list) and "items" in held:
+        if word in rules:
+            yield from _unknown(only_form(rules[word], value, root), value, place, root)
+    if isinstance(value, list) and "items" in rules:
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from _unknown(held["items"], item, f"{place}[{index}]", root)
+            yield from _unknown(rules["items"], item, f"{place}[{index}]", root)
     elif isinstance(value, dict):
-        yield from _in_table(held, cast("dict[str, Any]", value), f"{place}." if place else "", root)
+        yield from _in_table(rules, cast("dict[str, Any]", value), f"{place}." if place else "", root)
 
 
-def _in_table(held: Schema, value: dict[str, Any], dot: str, root: Schema) -> Iterator[_Place]:
-    known = cast("Schema", held.get("properties") or {})
+def _in_table(rules: Schema, value: dict[str, Any], dot: str, root: Schema) -> Iterator[_Place]:
+    known = cast("Schema", rules.get("properties") or {})
     # What stands beside may know more keys, so only a table by itself is closed without saying so.
-    is_alone = not any(word in held for word in ("$ref", "allOf", "anyOf", "oneOf"))
-    others = held.get("additionalProperties", not (known and is_alone))
-    for key, one in value.items():
+    is_alone = not any(word in rules for word in ("$ref", "allOf", "anyOf", "oneOf"))
+    further = rules.get("additionalProperties", not (known and is_alone))
+    for key, inner in value.items():
         if key in known:
-            yield from _unknown(known[key], one, f"{dot}{key}", root)
-        elif others is False:
+            yield from _unknown(known[key], inner, f"{dot}{key}", root)
+        elif further is False:
             yield _Place(f"{dot}{key}", value, key)
         else:
-            yield from _unknown(others, one, f"{dot}{key}", root)
+            yield from _unknown(further, inner, f"{dot}{key}", root)

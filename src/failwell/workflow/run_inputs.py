@@ -82,10 +82,10 @@ def _missing(declared: Input) -> Mistake:
 
 
 def _wrong_type(declared: Input, value: Any) -> Mistake:
-    found = "null" if value is None else _CALLED.get(type(value).__name__, "something else")
+    actual = "null" if value is None else _CALLED.get(type(value).__name__, "something else")
     return error(
         declared.place,
-        f"the input `{declared.name}` must be of type {declared.type}, but it is {found}",
+        f"the input `{declared.name}` must be of type {declared.type}, but it is {actual}",
         path=f"workflow.input.{declared.name}",
         hint=f"give it as {_as(declared)}",
     )

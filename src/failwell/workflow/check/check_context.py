@@ -77,52 +77,52 @@ class CheckContext:
     @cached_property
     def bodies(self) -> dict[str, str]:
         """Body of a `for_each` → its group."""
-        found: dict[str, str] = {}
+        groups: dict[str, str] = {}
         for node in self.plan.nodes.values():
-            at = node
-            while isinstance(at.spec, ForEachSpec):
-                found.setdefault(at.spec.body.name, node.name)
-                at = at.spec.body
-        return found
+            inner = node
+            while isinstance(inner.spec, ForEachSpec):
+                groups.setdefault(inner.spec.body.name, node.name)
+                inner = inner.spec.body
+        return groups
 
     @cached_property
     def everything(self) -> list[Placed]:
         """Every node, bodies of loops too."""
-        found: list[Placed] = []
+        placed: list[Placed] = []
         for node in self.plan.nodes.values():
             if node.name in self.unreadable:
                 continue
             if node.name in self.bodies and node.name in self.flow.owner:
                 # It is listed, and a loop runs it by its name; it is checked there.
                 continue
-            at, path = node, node.name
+            inner, path = node, node.name
             names = self._names_around(node.name)
             home = self.flow.outermost(node.name)
-            found.append(Placed(at, home, path, names))
-            while isinstance(at.spec, ForEachSpec):
-                names |= loop_names(at.spec)
-                at = at.spec.body
-                if at.name in self.unreadable:
+            placed.append(Placed(inner, home, path, names))
+            while isinstance(inner.spec, ForEachSpec):
+                names |= loop_names(inner.spec)
+                inner = inner.spec.body
+                if inner.name in self.unreadable:
                     break
                 path = f"{path}.agent"
-                found.append(Placed(at, home, path, names))
-        return found
+                placed.append(Placed(inner, home, path, names))
+        return placed
 
     @cached_property
     def uses(self) -> list[Use]:
         """Every template that is not plain, with what it refers to. One that cannot be parsed is left out."""
-        return [Use(text, found) for text in self.texts if (found := self._read(text)[0])]
+        return [Use(text, references_) for text in self.texts if (references_ := self._read(text)[0])]
 
     @cached_property
     def texts(self) -> list[TemplateText]:
         """Every text that the engine reads as a template or a condition."""
-        found = [
+        texts = [
             text
             for placed in self.everything
             for text in texts_of_node(placed.node, placed.home, placed.path, placed.names)
         ]
-        found += texts_of_workflow(self.plan)
-        return [text for text in found if text.is_condition or not text.template.is_plain]
+        texts += texts_of_workflow(self.plan)
+        return [text for text in texts if text.is_condition or not text.template.is_plain]
 
     @cached_property
     def loop_variables(self) -> frozenset[str]:
@@ -137,41 +137,43 @@ class CheckContext:
         """What a text refers to, and what is wrong with it. Each text is read once."""
         template, condition = text.template, text.is_condition
         key = (template.text, template.folder, condition)
-        found = self._texts_read.get(key)
-        if found is None:
+        result = self._texts_read.get(key)
+        if result is None:
             simple = None if condition and template.is_plain else simple_references(template.text)
             if simple is not None:
-                found = (simple, None)
+                result = (simple, None)
             else:
-                wrong = syntax_mistake(template, condition=condition)
-                found = (
-                    (references(template, condition=condition), None) if wrong is None else ((), str(wrong))
+                mistake = syntax_mistake(template, condition=condition)
+                result = (
+                    (references(template, condition=condition), None)
+                    if mistake is None
+                    else ((), str(mistake))
                 )
-            self._texts_read[key] = found
-        return found
+            self._texts_read[key] = result
+        return result
 
     def universe(self, can: Raisable, named: Iterable[str]) -> Universe:
         """Every kind that can come out of a node that can raise this and whose routes name those."""
         key = (can, tuple(named))
-        found = self._universes.get(key)
-        if found is None:
-            found = self._universes[key] = Universe(can, key[1], self.plan.kinds)
-        return found
+        universe = self._universes.get(key)
+        if universe is None:
+            universe = self._universes[key] = Universe(can, key[1], self.plan.kinds)
+        return universe
 
     def member(self, group: str, spec: ParallelSpec, name: str) -> Member | None:
         """The member of a group that is called `name`."""
-        found = self._members.get(group)
-        if found is None:
-            found = self._members[group] = {member.name: member for member in spec.members}
-        return found.get(name)
+        members = self._members.get(group)
+        if members is None:
+            members = self._members[group] = {member.name: member for member in spec.members}
+        return members.get(name)
 
     def _names_around(self, name: str) -> frozenset[str]:
         """The names of the loops that `name` is inside of."""
         owner = self.flow.owner
         names: frozenset[str] = frozenset()
-        seen = {name}
-        while (around := owner.get(name)) is not None and around not in seen:
-            seen.add(around)
+        visited = {name}
+        while (around := owner.get(name)) is not None and around not in visited:
+            visited.add(around)
             group = self._loops.get(around)
             names |= frozenset() if group is None else loop_names(group)
             name = around
@@ -179,10 +181,10 @@ class CheckContext:
 
     @cached_property
     def _loops(self) -> dict[str, ForEachSpec]:
-        found: dict[str, ForEachSpec] = {}
+        loops: dict[str, ForEachSpec] = {}
         for node in self.plan.nodes.values():
-            at = node
-            while isinstance(at.spec, ForEachSpec):
-                found.setdefault(at.name, at.spec)
-                at = at.spec.body
-        return found
+            inner = node
+            while isinstance(inner.spec, ForEachSpec):
+                loops.setdefault(inner.name, inner.spec)
+                inner = inner.spec.body
+        return loops

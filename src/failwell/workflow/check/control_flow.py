@@ -46,9 +46,9 @@ class Flow:
 
     def outermost(self, name: str) -> str:
         """The group that runs `name`, the outermost of several, or `name` itself."""
-        seen = {name}
-        while (around := self.owner.get(name)) is not None and around not in seen:
-            seen.add(around)
+        visited = {name}
+        while (around := self.owner.get(name)) is not None and around not in visited:
+            visited.add(around)
             name = around
         return name
 
@@ -77,8 +77,8 @@ class Flow:
         """The nodes that a run may come from when it comes to `name`."""
         if name not in self._before:
             vertex = self._vertex(name, "start")
-            found = () if vertex is None else self._tree.predecessors(vertex)
-            self._before[name] = {self._names[one] for one in found}
+            vertices = () if vertex is None else self._tree.predecessors(vertex)
+            self._before[name] = {self._names[before] for before in vertices}
         return self._before[name]
 
     def fewest_steps(self) -> int | None:

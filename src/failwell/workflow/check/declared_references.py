@@ -72,11 +72,11 @@ def _env_from(context: CheckContext, placed: Placed, spec: ScriptSpec) -> Iterat
 
 def _source(context: CheckContext, placed: Placed, text: str) -> Iterator[Mistake]:
     path = f"{placed.path}.source"
-    found = dotted(text)
-    if found is None or found.is_optional:
+    reference = dotted(text)
+    if reference is None or reference.is_optional:
         yield _malformed(placed, text, path)
         return
-    root, *rest = found.path
+    root, *rest = reference.path
     if root not in placed.names and (len(rest) < 2 and rest not in (["output"], ["outputs"])):
         yield error(
             placed.node.place,
@@ -98,22 +98,24 @@ def _malformed(placed: Placed, text: str, path: str) -> Mistake:
 
 
 def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> Iterator[Mistake]:
-    found = dotted(text)
-    if found is None:
+    reference = dotted(text)
+    if reference is None:
         yield _malformed(placed, text, path)
         return
-    root = found.path[0]
+    root = reference.path[0]
     plan, place = context.plan, placed.node.place
     if root in placed.names:
         return
     if root == "workflow":
-        if len(found.path) < 2 or found.path[1] not in ("input", "dir", "file", "name"):
+        if len(reference.path) < 2 or reference.path[1] not in ("input", "dir", "file", "name"):
             message = f"`{text}` is not a reference to an input"
             yield error(place, message, path=path, hint="write `workflow.input.NAME`")
-        elif found.path[1] == "input" and len(found.path) > 2 and found.path[2] not in plan.inputs:
+        elif (
+            reference.path[1] == "input" and len(reference.path) > 2 and reference.path[2] not in plan.inputs
+        ):
             if not context.knows(INPUTS):
                 return
-            name = found.path[2]
+            name = reference.path[2]
             hint = choices(
                 context.near(name, plan.inputs, "inputs"), plan.inputs, f"declare the input `{name}`"
             )
@@ -131,7 +133,7 @@ def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> I
         )
         yield error(place, f"no step is called `{root}`", path=path, hint=hint)
         return
-    yield from _there(context, placed, node, found, path)
+    yield from _there(context, placed, node, reference, path)
 
 
 def _inside(context: CheckContext, placed: Placed, root: str, path: str) -> Iterator[Mistake]:
@@ -147,21 +149,23 @@ def _inside(context: CheckContext, placed: Placed, root: str, path: str) -> Iter
     yield error(placed.node.place, message, path=path, hint=hint)
 
 
-def _there(context: CheckContext, placed: Placed, node: Node, found: Dotted, path: str) -> Iterator[Mistake]:
+def _there(
+    context: CheckContext, placed: Placed, node: Node, reference: Dotted, path: str
+) -> Iterator[Mistake]:
     """A required reference fails the step if it is not there."""
-    what = found.path[1] if len(found.path) > 1 else "output"
-    if found.is_optional or not context.knows(FLOW) or not context.flow.reaches(placed.home):
+    what = reference.path[1] if len(reference.path) > 1 else "output"
+    if reference.is_optional or not context.knows(FLOW) or not context.flow.reaches(placed.home):
         return
     how = "failure" if what == "error" and node.type not in GROUPS else "success"
-    kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
+    is_kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
     sure = node.name != placed.home and (
         context.flow.is_sure(node.name, how, placed.home)
-        or (kept and context.flow.is_sure(node.name, "start", placed.home))
+        or (is_kept and context.flow.is_sure(node.name, "start", placed.home))
     )
     if not sure:
         yield warning(
             placed.node.place,
-            f"`{'.'.join(found.path)}` may not exist when `{placed.node.name}` starts",
+            f"`{'.'.join(reference.path)}` may not exist when `{placed.node.name}` starts",
             path=path,
             hint="make it optional with a `?` at its end"
             if path.rpartition(".")[2].startswith("input")
@@ -178,7 +182,7 @@ def _undeclared(context: CheckContext) -> Iterator[Mistake]:
 
 
 def _granted(node: Node) -> set[tuple[str, ...]]:
-    found: set[tuple[str, ...]] = set()
+    paths: set[tuple[str, ...]] = set()
     for text in node.input:
         reference = dotted(text)
         if reference is None:
@@ -189,22 +193,22 @@ def _granted(node: Node) -> set[tuple[str, ...]]:
             path = path[:2]
         elif len(path) > 1 and path[1] not in (*OF_NODE, *OF_GROUP):
             path = (path[0], "output", *path[1:])
-        found.add(path)
-    return found
+        paths.add(path)
+    return paths
 
 
 def _not_granted(context: CheckContext, use: Use, node: Node) -> Iterator[Mistake]:
     granted = _granted(node)
-    told: set[str] = set()
+    reported: set[str] = set()
     for reference in use.references:
         path = reference.path
         if path[0] not in context.plan.nodes or path[0] in use.text.names or path[0] in context.flow.owner:
             continue
-        if any(path[: len(one)] == one or one[: len(path)] == path for one in granted):
+        if any(path[: len(grant)] == grant or grant[: len(path)] == path for grant in granted):
             continue
         shown = ".".join(path[:3] if path[1:2] != ("error",) else path[:2])
-        if shown not in told:
-            told.add(shown)
+        if shown not in reported:
+            reported.add(shown)
             yield warning(
                 use.text.template.place,
                 f"`{shown}` is not in the `input` of `{node.name}`, and in `explicit` mode only that is seen",

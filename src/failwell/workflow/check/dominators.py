@@ -36,7 +36,7 @@ class Dominators:
     def predecessors(self, vertex: int) -> list[int]:
         """The vertices with an edge to `vertex`, of those that the root reaches."""
         number = self._number[vertex]
-        return [] if number < 0 else [self._order[one] for one in self._before[number]]
+        return [] if number < 0 else [self._order[before] for before in self._before[number]]
 
 
 def _walk(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], list[int], list[int]]:

@@ -93,7 +93,7 @@ def _error_routes(
     fresh = universe.kinds
     """What still comes to the next repeat: another repeat before it takes its failures for good."""
     takers: list[tuple[Route, frozenset[str]]] = []
-    others = [
+    alternatives = [
         universe.taken(route.on_error).maybe
         for _, route in ways
         if route.retry is None and route.on_error is not None
@@ -101,12 +101,12 @@ def _error_routes(
     for index, route in ways:
         assert route.on_error is not None
         path = f"{node.name}.routes[{index}].on_error"
-        told = list(kinds_of_route(context, node, route, can, path))
-        yield from told
-        taken = universe.taken(route.on_error)
-        if not told and not taken.maybe & (left if route.retry is None else fresh):
-            yield _never(node, route, path, taken.maybe, takers)
-        elif route.retry is not None and not any(taken.maybe & other for other in others):
+        mistakes = list(kinds_of_route(context, node, route, can, path))
+        yield from mistakes
+        selection = universe.taken(route.on_error)
+        if not mistakes and not selection.maybe & (left if route.retry is None else fresh):
+            yield _never(node, route, path, selection.maybe, takers)
+        elif route.retry is not None and not any(selection.maybe & kinds for kinds in alternatives):
             yield warning(
                 route.place or node.place,
                 f"when the repeats of `{node.name}` are spent, no other route takes the failure",
@@ -114,10 +114,10 @@ def _error_routes(
                 hint="add an error route with `to` or `halt` behind it",
             )
         if route.when is None:
-            takers.append((route, taken.surely))
-            fresh -= taken.surely
+            takers.append((route, selection.surely))
+            fresh -= selection.surely
             if route.retry is None:
-                left -= taken.surely
+                left -= selection.surely
 
 
 def _never(
@@ -211,9 +211,9 @@ def kinds_of_route(
     assert selector is not None
     place = route.place or node.place
     for kind in sorted(selector.kinds):
-        found = (_owned if is_owned(kind) else _authored)(context, node, kind, can)
-        if found is not None:
-            message, hint, is_error = found
+        problem = (_owned if is_owned(kind) else _authored)(context, node, kind, can)
+        if problem is not None:
+            message, hint, is_error = problem
             yield (error if is_error else warning)(place, message, path=path, hint=hint)
     for prefix in selector.prefixes:
         if is_owned(prefix) and not any(kind.startswith(prefix) for kind in _OWNED):
@@ -250,7 +250,7 @@ def _authored(context: CheckContext, node: Node, kind: str, can: Raisable) -> tu
                 "take the route out, or put it on the node that raises it",
                 False,
             )
-        declared = ", ".join(f"`{one}`" for one in sorted(can.authored))
+        declared = ", ".join(f"`{name}`" for name in sorted(can.authored))
         near = context.near(kind, sorted(can.authored), f"raises of {node.name}")
         return (
             f"`{node.name}` has a route for `{kind}`, but raises {declared}",

@@ -48,11 +48,11 @@ def _parallel(
             path=path,
             hint="name two or more, or use the step without a group",
         )
-    here: set[str] = set()
+    names: set[str] = set()
     for index, member in enumerate(spec.members):
-        at = f"{path}[{index}]"
-        found = context.plan.nodes.get(member.name)
-        if found is None:
+        field = f"{path}[{index}]"
+        step = context.plan.nodes.get(member.name)
+        if step is None:
             if not context.knows(NAMES):
                 continue
             hint = choices(
@@ -60,18 +60,20 @@ def _parallel(
                 context.plan.nodes,
                 "add a step with that name",
             )
-            yield error(node.place, f"`{node.name}` has no step `{member.name}` to run", path=at, hint=hint)
+            yield error(
+                node.place, f"`{node.name}` has no step `{member.name}` to run", path=field, hint=hint
+            )
             continue
         first = home.setdefault(member.name, node.name)
-        if first != node.name or member.name in here:
+        if first != node.name or member.name in names:
             message = (
                 f"`{member.name}` is in `{node.name}` twice"
                 if first == node.name
                 else f"`{member.name}` is a member of both `{first}` and `{node.name}`"
             )
-            yield error(node.place, message, path=at, hint="let each group have a step of its own")
-        here.add(member.name)
-        yield from _member(context, found, node)
+            yield error(node.place, message, path=field, hint="let each group have a step of its own")
+        names.add(member.name)
+        yield from _member(context, step, node)
 
 
 def _for_each(context: CheckContext, node: Node, spec: ForEachSpec, path: str) -> Iterator[Mistake]:
@@ -130,15 +132,15 @@ def _circles(context: CheckContext) -> Iterator[Mistake]:
         if node.type not in GROUPS or name in clear:
             continue
         trail: dict[str, None] = {}
-        at: str | None = name
-        while at is not None and at not in trail and at not in clear:
-            trail[at] = None
-            at = owner.get(at)
-        if at is not None and at in trail:
-            circle = list(trail)[list(trail).index(at) :]
+        inner: str | None = name
+        while inner is not None and inner not in trail and inner not in clear:
+            trail[inner] = None
+            inner = owner.get(inner)
+        if inner is not None and inner in trail:
+            circle = list(trail)[list(trail).index(inner) :]
             yield error(
                 context.plan.nodes[circle[0]].place if circle[0] in context.plan.nodes else node.place,
-                f"the group `{circle[0]}` contains itself: {' in '.join(f'`{one}`' for one in [*circle, circle[0]])}",
+                f"the group `{circle[0]}` contains itself: {' in '.join(f'`{member}`' for member in [*circle, circle[0]])}",
                 path=circle[0],
                 hint="take one of them out of the other",
             )

@@ -60,8 +60,8 @@ class Raisable(NamedTuple):
 def raisable(node: Node, plan: Plan) -> Raisable:
     """What `node` can raise; a group, what its members can."""
     if not isinstance(node.spec, ParallelSpec | ForEachSpec):
-        own = node.raises if node.type in _OPEN else ()
-        return Raisable(runtime_kinds(node.type), None if own is None else frozenset(own))
+        declared = node.raises if node.type in _OPEN else ()
+        return Raisable(runtime_kinds(node.type), None if declared is None else frozenset(declared))
     runtime: set[str] = set(runtime_kinds(node.type))
     authored: set[str] | None = set()
     for leaf in leaves(node, plan):
@@ -75,21 +75,23 @@ def raisable(node: Node, plan: Plan) -> Raisable:
 
 def leaves(node: Node, plan: Plan) -> list[Node]:
     """The nodes inside a group, to any depth, that are not groups themselves. Each once."""
-    found: list[Node] = []
-    seen: set[int] = set()
+    leaf_nodes: list[Node] = []
+    visited: set[int] = set()
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        candidate = waiting.pop()
+        if id(candidate) in visited:
             continue
-        seen.add(id(one))
-        if isinstance(one.spec, ParallelSpec):
-            waiting += (plan.nodes[member.name] for member in one.spec.members if member.name in plan.nodes)
-        elif isinstance(one.spec, ForEachSpec):
-            waiting.append(one.spec.body)
+        visited.add(id(candidate))
+        if isinstance(candidate.spec, ParallelSpec):
+            waiting += (
+                plan.nodes[member.name] for member in candidate.spec.members if member.name in plan.nodes
+            )
+        elif isinstance(candidate.spec, ForEachSpec):
+            waiting.append(candidate.spec.body)
         else:
-            found.append(one)
-    return found
+            leaf_nodes.append(candidate)
+    return leaf_nodes
 
 
 @cache
@@ -142,11 +144,13 @@ class Universe:
 
     def category(self, kind: str) -> Category:
         """The category of `kind`: the registry's, the author's, or `unknown`."""
-        known = find_kind(kind)
-        if known is not None:
-            return known.category
+        registered = find_kind(kind)
+        if registered is not None:
+            return registered.category
         declared = self._declared.get(kind)
         return Category.UNKNOWN if declared is None else declared.category
 
     def _has_prefix(self, kind: str, prefixes: tuple[str, ...]) -> bool:
-        return any(not is_owned(one) for one in prefixes) if kind == OTHER else kind.startswith(prefixes)
+        return (
+            any(not is_owned(prefix) for prefix in prefixes) if kind == OTHER else kind.startswith(prefixes)
+        )

@@ -33,7 +33,7 @@ class Taint(NamedTuple):
 
 def secrets(context: CheckContext) -> Iterator[Mistake]:
     """Every use of a secret in a place that does not keep it."""
-    hidden = [name for name, one in context.plan.inputs.items() if one.secret]
+    hidden = [name for name, declared in context.plan.inputs.items() if declared.secret]
     if not hidden:
         return
     taints = _spread(context, [Taint(("workflow", "input", name), name) for name in hidden])
@@ -52,22 +52,22 @@ class _Taints:
 
     def add(self, taint: Taint) -> bool:
         """Take `taint` in; `False` if it was known."""
-        known = self._by_root.setdefault(taint.path[0], {})
-        if taint.path in known:
+        taints = self._by_root.setdefault(taint.path[0], {})
+        if taint.path in taints:
             return False
-        known[taint.path] = taint
+        taints[taint.path] = taint
         return True
 
     def hit(self, path: Path) -> Taint | None:
         """What a reference touches: the secret itself, something in it, or what it is in."""
-        known = self._by_root.get(path[0])
-        if known is None:
+        taints = self._by_root.get(path[0])
+        if taints is None:
             return None
         for end in range(1, len(path) + 1):
-            found = known.get(path[:end])
-            if found is not None:
-                return found
-        return next((one for one in known.values() if one.path[: len(path)] == path), None)
+            taint = taints.get(path[:end])
+            if taint is not None:
+                return taint
+        return next((candidate for candidate in taints.values() if candidate.path[: len(path)] == path), None)
 
 
 def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
@@ -94,18 +94,22 @@ def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
     while waiting:
         root = waiting.pop().path[0]
         for use, placed in readers.get(root, ()):
-            waiting += (made for made in _passed_on(context, use, placed, taints) if taints.add(made))
+            waiting += (taint_ for taint_ in _passed_on(context, use, placed, taints) if taints.add(taint_))
         for path, item in loops.get(root, ()):
             hit = taints.hit(path)
             if hit is not None:
-                made = Taint(item.path, hit.source, item.via)
-                waiting += (made,) if taints.add(made) else ()
+                taint_ = Taint(item.path, hit.source, item.via)
+                waiting += (taint_,) if taints.add(taint_) else ()
     return taints
 
 
 def _passed_on(context: CheckContext, use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
     hit = next(
-        (found for one in use.references if (found := taints.hit(_seen(context, use, one.path))) is not None),
+        (
+            taint
+            for reference in use.references
+            if (taint := taints.hit(_seen(context, use, reference.path))) is not None
+        ),
         None,
     )
     if hit is None:
@@ -123,12 +127,12 @@ def _passed_on(context: CheckContext, use: Use, placed: Placed, taints: _Taints)
 def _use(context: CheckContext, use: Use, taints: _Taints) -> Iterator[Mistake]:
     text = use.text
     node = text.node
-    told: set[str] = set()
+    reported: set[str] = set()
     for reference in use.references:
         hit = taints.hit(_seen(context, use, reference.path))
-        if hit is None or hit.source in told:
+        if hit is None or hit.source in reported:
             continue
-        told.add(hit.source)
+        reported.add(hit.source)
         if node is not None and text.moment == "start":
             is_handed_on = isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field
             if (is_handed_on or isinstance(node.spec, SetSpec)) and whole_reference(text.template) is None:

@@ -117,7 +117,7 @@ def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Pl
     path = f"{placed.path}.input_mapping"
     if spec.input_mapping is None and not context.knows(INPUTS):
         return
-    given = context.plan.inputs if spec.input_mapping is None else spec.input_mapping
+    inputs = context.plan.inputs if spec.input_mapping is None else spec.input_mapping
     if spec.input_mapping is not None:
         for key in spec.input_mapping:
             if key not in child.inputs:
@@ -126,7 +126,7 @@ def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Pl
                 message = f"`{spec.path.text}` has no input `{key}`"
                 yield error(placed.node.place, message, path=f"{path}.{key}", hint=hint)
     for key, declared in child.inputs.items():
-        if declared.required and not declared.has_default and key not in given:
+        if declared.required and not declared.has_default and key not in inputs:
             message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not give it"
             hint = f"add `{key}` to its `input_mapping`"
             yield error(placed.node.place, message, path=path, hint=hint)

@@ -35,15 +35,15 @@ def _reference(context: CheckContext, use: Use, reference: Reference) -> Iterato
     if root in text.names:
         return
     if root in context.plan.nodes or root in context.flow.owner:
-        found = _node(context, text, reference)
+        mistake = _node(context, text, reference)
     elif root == "workflow":
-        found = _workflow(context, text, path)
+        mistake = _workflow(context, text, path)
     elif root in OF_OWN:
-        found = _own(context, text, path)
+        mistake = _own(context, text, path)
     else:
-        found = _unknown(context, text, reference)
-    if found is not None:
-        yield found
+        mistake = _unknown(context, text, reference)
+    if mistake is not None:
+        yield mistake
 
 
 def _workflow(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mistake | None:
@@ -115,11 +115,11 @@ def _is_null_at_least(context: CheckContext, text: TemplateText, reference: Refe
     """Whether explicit mode grants it as optional: then it is null where there is nothing."""
     if context.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
         return False
-    wanted = reference.path
+    target = reference.path
     for granted in map(input_reference, text.node.input):
         # An error is granted whole, so nothing inside of it is there without it.
         path = granted.path[:2] if granted.slot == "error" else granted.path
-        if granted.is_optional and path[: len(wanted)] == wanted:
+        if granted.is_optional and path[: len(target)] == target:
             return True
     return False
 
@@ -127,9 +127,9 @@ def _is_null_at_least(context: CheckContext, text: TemplateText, reference: Refe
 def _inside(context: CheckContext, text: TemplateText, root: str, group: str) -> Mistake:
     """A member of a group has no slot of its own; nobody but its group finds it."""
     home = context.flow.outermost(root)
-    own = text.node is not None and text.node.name == root
+    is_itself = text.node is not None and text.node.name == root
     if home == text.home and text.moment == "start":
-        if own:
+        if is_itself:
             message = f"`{root}` refers to itself, and inside `{group}` it keeps nothing from before"
         else:
             message = f"`{root}` runs beside it in `{home}`, so nothing of it is known yet"
@@ -168,8 +168,10 @@ def _absent(context: CheckContext, text: TemplateText, node: Node, reference: Re
             )
         return _maybe(text, shown, f"`{node.name}` does not fail on every path that leads here")
     # A group keeps its record when it fails, and so does a script what it printed.
-    kept = node.type in GROUPS or node.type == "script"
-    if not _is_sure(context, text, node, "success") and not (kept and _is_sure(context, text, node, "start")):
+    keeps_output = node.type in GROUPS or node.type == "script"
+    if not _is_sure(context, text, node, "success") and not (
+        keeps_output and _is_sure(context, text, node, "start")
+    ):
         return _maybe(text, shown, f"not every path that leads here has `{node.name}` done")
     return _maybe_member(context, text, node, reference)
 
@@ -194,7 +196,7 @@ def _maybe_member(
     member = context.member(node.name, spec, reference.path[2])
     if member is None:
         message = f"`{node.name}` has no member `{reference.path[2]}`"
-        hint = choices(None, [one.name for one in spec.members], "name one of its members")
+        hint = choices(None, [candidate.name for candidate in spec.members], "name one of its members")
         return error(text.template.place, message, path=text.field, hint=hint)
     shown = ".".join(reference.path[:3])
     if member.when is not None:
@@ -210,12 +212,12 @@ def _unseen(context: CheckContext, text: TemplateText, root: str) -> Mistake | N
     if mode == "accumulate" or text.node is None or text.moment != "start":
         return None
     if mode == "last_only" and text.home is not None:
-        others = context.flow.just_before(text.home) - {root}
-        if others:
+        predecessors = context.flow.just_before(text.home) - {root}
+        if predecessors:
             return warning(
                 text.template.place,
                 f"`{root}` may not be seen here: in `last_only` mode only the step before is, and that may be"
-                f" `{min(others)}`",
+                f" `{min(predecessors)}`",
                 path=text.field,
                 hint="use `context: {mode: accumulate}`, or pass it on with a `set` step",
             )

@@ -60,15 +60,17 @@ def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> It
                 yield TemplateText(member.when, field, node, home, names=names, is_condition=True)
     for index, route in enumerate(node.routes):
         moment: Moment = "success" if route.on_error is None else "failure"
-        seen = names | (_ROUTE if route.on_error is None else _ERROR_ROUTE)
-        at = f"{path}.routes[{index}]"
+        visible = names | (_ROUTE if route.on_error is None else _ERROR_ROUTE)
+        route_path = f"{path}.routes[{index}]"
         if route.when is not None:
-            yield TemplateText(route.when, f"{at}.when", node, home, moment, seen, is_condition=True)
+            yield TemplateText(
+                route.when, f"{route_path}.when", node, home, moment, visible, is_condition=True
+            )
         if route.halt is not None:
-            yield TemplateText(route.halt, f"{at}.halt.message", node, home, moment, seen)
+            yield TemplateText(route.halt, f"{route_path}.halt.message", node, home, moment, visible)
         if route.output:
-            for field, template in walk(route.output, f"{at}.output"):
-                yield TemplateText(template, field, node, home, moment, seen)
+            for field, template in walk(route.output, f"{route_path}.output"):
+                yield TemplateText(template, field, node, home, moment, visible)
 
 
 def texts_of_workflow(plan: Plan) -> Iterator[TemplateText]:
@@ -137,10 +139,10 @@ def _of_rare_spec(node: Node) -> Iterator[tuple[str, Template]]:
         yield from _some(("assignee", spec.assignee))
     elif isinstance(spec, QuestionsSpec):
         for index, question in enumerate(spec.questions):
-            at = f"questions[{index}]"
-            yield f"{at}.text", question.text
-            yield from _some((f"{at}.hint", question.hint))
-            yield from walk(question.default, f"{at}.default")
+            question_path = f"questions[{index}]"
+            yield f"{question_path}.text", question.text
+            yield from _some((f"{question_path}.hint", question.hint))
+            yield from walk(question.default, f"{question_path}.default")
     elif isinstance(spec, WaitSpec):
         if isinstance(spec.duration, Template):
             yield "duration", spec.duration

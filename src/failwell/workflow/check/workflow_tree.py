@@ -36,8 +36,8 @@ class Checked:
     @property
     def plans(self) -> dict[str, Plan]:
         """Every plan that was made, by its path."""
-        mine = {} if self.plan is None else {self.plan.file: self.plan}
-        return {**self.children, **mine}
+        root = {} if self.plan is None else {self.plan.file: self.plan}
+        return {**self.children, **root}
 
     @property
     def is_usable(self) -> bool:
@@ -85,20 +85,25 @@ def check_file(
     while waiting:
         waiting += _follow(tree, waiting.pop())
     tree.problems += _circles(tree, path)
-    children = tree.plans | {at: one.plan for at, one in tree.partial.items() if INPUTS not in one.unsure}
-    parts: list[tuple[str, Plan, PartialPlan | None]] = [(at, one, None) for at, one in tree.plans.items()]
-    parts += ((at, one.plan, one) for at, one in tree.partial.items())
+    children = dict(tree.plans)
+    parts: list[tuple[str, Plan, PartialPlan | None]] = [
+        (file, checked, None) for file, checked in tree.plans.items()
+    ]
+    for file, partial in tree.partial.items():
+        parts.append((file, partial.plan, partial))
+        if INPUTS not in partial.unsure:
+            children[file] = partial.plan
     rules = RULES if validated is None or _has_changed(tree, validated) else (executors,)
-    for at, one, partial in parts:
-        if tree.same.get(_identity(at), at) == at:
-            is_root = as_root and at == path
+    for file, checked, partial in parts:
+        if tree.same.get(_identity(file), file) == file:
+            is_root = as_root and file == path
             tree.problems += check(
-                one, as_root=is_root, children=children, available=available, partial=partial, rules=rules
+                checked, as_root=is_root, children=children, available=available, partial=partial, rules=rules
             )
     return Checked(
         plan=plan,
         mistakes=_finished(tree),
-        children={at: one for at, one in tree.plans.items() if at != path},
+        children={file: child for file, child in tree.plans.items() if file != path},
         files=tree.files,
     )
 
@@ -136,13 +141,13 @@ def _follow(tree: _Tree, path: str) -> Iterator[str]:
             place = spec.path.place or node.place
             tree.problems.append(error(place, message, path=f"{node.name}.workflow", hint=hint))
             continue
-        known = tree.same.get(_identity(child))
-        tree.below.setdefault(path, []).append((known or child, node))
-        if known is None:
+        first = tree.same.get(_identity(child))
+        tree.below.setdefault(path, []).append((first or child, node))
+        if first is None:
             _take(tree, child, compile_file(child, environ=tree.environ, allow_outside=tree.project is None))
             yield child
-        elif known in tree.plans:
-            tree.plans.setdefault(child, tree.plans[known])
+        elif first in tree.plans:
+            tree.plans.setdefault(child, tree.plans[first])
 
 
 def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | None:
@@ -173,28 +178,28 @@ def _near_file(folder: str, name: str) -> str | None:
     from difflib import get_close_matches
 
     try:
-        there = sorted(os.listdir(folder or "."))[:1000]  # noqa: PTH208
+        names = sorted(os.listdir(folder or "."))[:1000]  # noqa: PTH208
     except OSError:
         return None
-    return next(iter(get_close_matches(name, there, n=1)), None)
+    return next(iter(get_close_matches(name, names, n=1)), None)
 
 
 def _steps(plan: Plan) -> Iterator[tuple[Node, WorkflowSpec]]:
     for node in plan.nodes.values():
-        at = node
-        while isinstance(at.spec, ForEachSpec):
-            at = at.spec.body
-        if isinstance(at.spec, WorkflowSpec):
-            yield at, at.spec
+        inner = node
+        while isinstance(inner.spec, ForEachSpec):
+            inner = inner.spec.body
+        if isinstance(inner.spec, WorkflowSpec):
+            yield inner, inner.spec
 
 
 def _identity(path: str) -> tuple[int, int]:
     """Which file on disk a path leads to, whatever links lie on the way."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return (-1, hash(path))
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
@@ -207,11 +212,11 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
         path, rest = waiting[-1]
         for child, node in rest:
             if state.get(child) == 1:
-                trail = [one for one, _ in waiting]
+                trail = [file for file, _ in waiting]
                 circle = [*trail[trail.index(child) :], child]
                 yield error(
                     node.place,
-                    f"`{child}` would run itself: {' → '.join(f'`{one}`' for one in circle)}",
+                    f"`{child}` would run itself: {' → '.join(f'`{file}`' for file in circle)}",
                     path=f"{node.name}.workflow",
                     hint="break the circle",
                 )
@@ -264,8 +269,8 @@ def _finished(tree: _Tree) -> tuple[Mistake, ...]:
 def _variables(tree: _Tree) -> dict[str, str]:
     """What the environment put into the files: value → how the file writes it."""
     names = {name for _, text in tree.files.values() if "${" in text for name in _VARIABLE.findall(text)}
-    found = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
-    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+    written = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
+    return dict(sorted(written.items(), key=lambda pair: -len(pair[0])))
 
 
 def _without_values(text: str, used: Mapping[str, str]) -> str:

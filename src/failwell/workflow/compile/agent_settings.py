@@ -77,7 +77,7 @@ PROVIDER = Ref("provider", lambda: _PROVIDER)
 _SERVER = Shape(
     "an MCP server",
     {
-        "type": Key(Choice("stdio", "http", "sse"), "stdio unless told"),
+        "type": Key(Choice("stdio", "http", "sse"), "default: stdio"),
         "command": Key(_WORD, "the program of a stdio server"),
         "args": Key(_TEXTS),
         "env": Key(_MAP),
@@ -174,7 +174,7 @@ MCP = Shape(
 
 AGENT: dict[str, Key] = {
     "provider": Key(PROVIDER, "another provider than the workflow's"),
-    "tools": Key(_TEXTS, "the tools it may call; all unless told"),
+    "tools": Key(_TEXTS, "the tools it may call (default: all)"),
     "output_mode": Key(Choice("raw", "envelope")),
     "max_session_seconds": Key(_SECONDS),
     "max_agent_iterations": Key(Number(1, 500, whole=True)),

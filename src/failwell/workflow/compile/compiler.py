@@ -99,27 +99,27 @@ def _without_pauses() -> Generator[None]:
 
 
 def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compiled:
-    on = WorkflowProblems()
+    problems = WorkflowProblems()
     with _without_pauses():
         # The tree is given up before the collector is let in again, so that it has half as much to look at.
-        plan, files, veiled = _read(source, file, on)
-    if (plan is None or on.errors) and not on.found:
+        plan, files, veiled = _read(source, file, problems)
+    if (plan is None or problems.errors) and not problems.found:
         # A part that could not be read and was not complained of must never pass for a good file.
-        on.add(
+        problems.add(
             "the file cannot be compiled, and no reason was noted",
             None,
             kind="internal.bug",
             hint="report it",
         )
     texts = {path: text for path, (_, text) in files.items()}
-    mistakes = on.finish(texts)
-    if plan is None or not on.errors:
+    mistakes = problems.finish(texts)
+    if plan is None or not problems.errors:
         return Compiled(plan=plan, mistakes=mistakes, files=files, veiled=veiled)
     partial = PartialPlan(
         plan=plan,
-        unsure=frozenset(on.unsure),
-        incomplete=frozenset(on.incomplete),
-        unreadable=frozenset(on.unreadable),
+        unsure=frozenset(problems.unsure),
+        incomplete=frozenset(problems.incomplete),
+        unreadable=frozenset(problems.unreadable),
     )
     return Compiled(plan=None, mistakes=mistakes, files=files, veiled=veiled, partial=partial)
 
@@ -145,13 +145,13 @@ def _read(
 def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> Plan | None:
     if root.keys is not None:
         problems.index(root)
-    got = FILE.read(root, (), problems)
-    if isinstance(got, Invalid):
-        got = got.rest
-        if got is None:
+    values = FILE.read(root, (), problems)
+    if isinstance(values, Invalid):
+        values = values.rest
+        if values is None:
             return None
-    nodes = _nodes(got, root, problems)
-    head: dict[str, Any] = {"name": "", "entry_point": "", **got.get("workflow", {})}
+    nodes = _nodes(values, root, problems)
+    head: dict[str, Any] = {"name": "", "entry_point": "", **values.get("workflow", {})}
     context: dict[str, Any] = head.get("context") or {}
     runtime: dict[str, Any] = dict(head.get("runtime") or {})
     runtime |= {key: head[key] for key in ("cost", "mcp") if key in head}
@@ -168,13 +168,13 @@ def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> 
         inputs=head.get("input") or {},
         context_mode=context.get("mode", "accumulate"),
         limits=head.get("limits") or Limits(),
-        output=got.get("output") or {},
-        kinds=got.get("kinds") or {},
+        output=values.get("output") or {},
+        kinds=values.get("kinds") or {},
         hooks=head.get("hooks") or {},
         metadata=head.get("metadata") or {},
         notifications=_notifications(head),
         runtime=runtime,
-        tools=got.get("tools", ()),
+        tools=values.get("tools", ()),
         instructions=head.get("instructions", ()),
         children=_children(nodes, file),
     )
@@ -182,11 +182,11 @@ def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> 
 
 def _notifications(head: Mapping[str, Any]) -> Notifications | None:
     """The declared notifications; without a namespace of their own they have the workflow's name."""
-    said: Notifications | None = head.get("notifications")
-    if said is None or said.namespace:
-        return said
+    declared: Notifications | None = head.get("notifications")
+    if declared is None or declared.namespace:
+        return declared
     words = "".join(char if char.isalnum() else " " for char in head["name"].lower()).split()
-    return Notifications(namespace="_".join(words), correlation=said.correlation, types=said.types)
+    return Notifications(namespace="_".join(words), correlation=declared.correlation, types=declared.types)
 
 
 def _nodes(values: dict[str, Any], root: Item, problems: WorkflowProblems) -> dict[str, Node]:
@@ -215,7 +215,7 @@ def _nodes(values: dict[str, Any], root: Item, problems: WorkflowProblems) -> di
 
 def _children(nodes: Mapping[str, Node], file: str) -> tuple[str, ...]:
     """Files of sub-workflows whose path is plain."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     folder = os.path.dirname(file)  # noqa: PTH120
     todo = list(nodes.values())
     while todo:
@@ -223,5 +223,5 @@ def _children(nodes: Mapping[str, Node], file: str) -> tuple[str, ...]:
         if isinstance(spec, ForEachSpec):
             todo.append(spec.body)
         elif isinstance(spec, WorkflowSpec) and spec.path.is_plain and "@" not in spec.path.text:
-            found[os.path.normpath(os.path.join(folder, spec.path.text))] = None  # noqa: PTH118
-    return tuple(sorted(found))
+            paths[os.path.normpath(os.path.join(folder, spec.path.text))] = None  # noqa: PTH118
+    return tuple(sorted(paths))

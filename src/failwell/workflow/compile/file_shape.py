@@ -73,7 +73,7 @@ INPUT = Shape(
             required=True,
             topics=(INPUTS,),
         ),
-        "required": Key(Flag(), "whether it must be given; yes unless told"),
+        "required": Key(Flag(), "whether it must be given (default: yes)"),
         "default": Key(Free(), "its value when it is not given"),
         "description": Key(Text(empty=True), "what it is for"),
         "secret": Key(Flag(), "whether its value is kept out of templates, events and logs"),
@@ -85,12 +85,12 @@ INPUT = Shape(
 
 def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
     mode = {"audit": "warn", "enforce": "fail"}.get(values.get("budget_mode", ""))
-    given = {
+    limits = {
         key: values[key]
         for key in ("max_iterations", "timeout_seconds", "budget_usd", "max_parallel", "park_after_seconds")
         if key in values
     }
-    return Limits(**given, on_exceed=values.get("on_exceed", mode or "warn"))
+    return Limits(**limits, on_exceed=values.get("on_exceed", mode or "warn"))
 
 
 LIMITS = Shape(
@@ -116,7 +116,7 @@ LIMITS = Shape(
 CONTEXT = Shape(
     "`context`",
     {
-        "mode": Key(Choice("accumulate", "last_only", "explicit"), "what steps see; accumulate unless told"),
+        "mode": Key(Choice("accumulate", "last_only", "explicit"), "what steps see (default: accumulate)"),
         "max_tokens": Key(Number(1, whole=True)),
         "trim_strategy": Key(Choice("summarize", "truncate", "drop_oldest")),
     },
@@ -163,7 +163,7 @@ _TYPE = Shape(
 NOTIFICATIONS = Shape(
     "`notifications`",
     {
-        "namespace": Key(Text(), "the first part of every schema id; the workflow's name unless told"),
+        "namespace": Key(Text(), "the first part of every schema id (default: the workflow's name)"),
         "correlation": Key(Many(Text()), "inputs whose values every notification carries"),
         "types": Key(Named(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
     },
@@ -228,7 +228,7 @@ class Kinds:
                 item, path, f"{name_of(path)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING
             )
             return INVALID
-        made: dict[str, Any] = {}
+        kinds: dict[str, Any] = {}
         errors = problems.errors
         for name, child in item.value.items():
             inner_path = (path, name)
@@ -240,11 +240,11 @@ class Kinds:
                     message, item.key_place(name), inner_path, hint="do not declare it; just route on it"
                 )
             else:
-                made[name] = _KIND.read(child, inner_path, problems)
+                kinds[name] = _KIND.read(child, inner_path, problems)
         if problems.errors == errors:
-            return made
+            return kinds
         problems.unsure.add(KINDS)
-        return Invalid(readable(made))
+        return Invalid(readable(kinds))
 
     def schema(self) -> Schema:
         owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)

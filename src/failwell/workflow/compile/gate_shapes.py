@@ -72,48 +72,48 @@ def gate(values: Mapping[str, Any]) -> GateSpec:
 def check_gate(values: Mapping[str, Any], item: Item, path: Path, problems: Problems) -> None:
     """Whether the values that a gate names are among its options."""
     option_values = [option.value for option in values["options"]]
-    known = _known(item)
-    seen: set[str] = set()
+    hint = _known(item)
+    distinct: set[str] = set()
     for index, value in enumerate(option_values):
-        if value in seen:
+        if value in distinct:
             where = item.value["options"].value[index].value["value"]
             inner_path = (((path, "options"), index), "value")
             problems.wrong(where, inner_path, "two options have the same value", hint="give each its own")
-        seen.add(value)
+        distinct.add(value)
     if "timeout_option" in values:
-        if values["timeout_option"] not in seen:
+        if values["timeout_option"] not in distinct:
             where = item.value["timeout_option"]
             problems.wrong(
-                where, (path, "timeout_option"), "`timeout_option` is not among the options", hint=known
+                where, (path, "timeout_option"), "`timeout_option` is not among the options", hint=hint
             )
         if "timeout_seconds" not in values:
             where = item.value["timeout_option"]
             problems.wrong(
                 where, (path, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it"
             )
-    _check_rejections(values, seen, item, path, problems)
+    _check_rejections(values, distinct, item, path, problems)
 
 
 def _known(item: Item) -> str:
     """The values of a gate's options, as far as they stand in the file."""
-    held = [option.value["value"] for option in item.value["options"].value]
-    return f"the values are {', '.join(one.value if not one.veiled else '…' for one in held)}"
+    options = [option.value["value"] for option in item.value["options"].value]
+    return f"the values are {', '.join(one.value if not one.veiled else '…' for one in options)}"
 
 
 def _check_rejections(
-    values: Mapping[str, Any], seen: set[str], item: Item, path: Path, problems: Problems
+    values: Mapping[str, Any], distinct: set[str], item: Item, path: Path, problems: Problems
 ) -> None:
-    known = _known(item)
+    known_values = _known(item)
     for index, value in enumerate(values.get("reject_values", ())):
-        if value not in seen:
+        if value not in distinct:
             where = item.value["reject_values"].value[index]
             problems.wrong(
-                where, ((path, "reject_values"), index), "this is not among the options", hint=known
+                where, ((path, "reject_values"), index), "this is not among the options", hint=known_values
             )
     fails = values.get("on_reject") == "fail"
-    if fails and "reject_values" not in values and not seen & set(REJECTIONS):
+    if fails and "reject_values" not in values and not distinct & set(REJECTIONS):
         where = item.value["on_reject"]
-        hint = f"name them under `reject_values`; {known}"
+        hint = f"name them under `reject_values`; {known_values}"
         problems.wrong(
             where, (path, "on_reject"), "no option of this gate is known as a rejection", hint=hint
         )
@@ -140,13 +140,13 @@ QUESTION = Shape(
     "a question",
     {
         "text": Key(Templated(), "what is asked", required=True),
-        "id": Key(Text(), "the name of the answer; q1, q2, … unless told"),
+        "id": Key(Text(), "the name of the answer (default: q1, q2, …)"),
         "hint": Key(Templated(empty=True), "a line below the question"),
         "choices": Key(Many(Text()), "answers to choose from"),
-        "allow_free_text": Key(Flag(), "whether another answer may be written; yes unless told"),
+        "allow_free_text": Key(Flag(), "whether another answer may be written (default: yes)"),
         "default": Key(Text(empty=True), "the answer when it is skipped"),
-        "required": Key(Flag(), "whether it must be answered; no unless told"),
-        "multiline": Key(Flag(), "whether an answer may have several lines; yes unless told"),
+        "required": Key(Flag(), "whether it must be answered (default: no)"),
+        "multiline": Key(Flag(), "whether an answer may have several lines (default: yes)"),
     },
     make=_question,
     rescue=_rescued_question,
@@ -160,31 +160,31 @@ QUESTIONS: dict[str, Key] = {
         ),
         "a list of questions that another step computed",
     ),
-    "allow_back": Key(Flag(), "whether one may go back; yes unless told"),
-    "allow_skip": Key(Flag(), "whether one may be skipped; yes unless told"),
-    "allow_skip_all": Key(Flag(), "whether the rest may be skipped; yes unless told"),
-    "allow_abort": Key(Flag(), "whether the step may be left; no unless told", topics=(FLOW,)),
-    "abort_route": Key(Text(), "where leaving leads; `$end` unless told", topics=(FLOW,)),
+    "allow_back": Key(Flag(), "whether one may go back (default: yes)"),
+    "allow_skip": Key(Flag(), "whether one may be skipped (default: yes)"),
+    "allow_skip_all": Key(Flag(), "whether the rest may be skipped (default: yes)"),
+    "allow_abort": Key(Flag(), "whether the step may be left (default: no)", topics=(FLOW,)),
+    "abort_route": Key(Text(), "where leaving leads (default: `$end`)", topics=(FLOW,)),
 }
 
 
 def questions(values: Mapping[str, Any]) -> QuestionsSpec:
     """What a `questions` step asks."""
-    made = [
+    specs = [
         Question(
-            id=one.get("id") or f"q{number}",
-            text=one["text"],
-            hint=one.get("hint"),
-            choices=one.get("choices", ()),
-            default=one.get("default"),
-            required=one.get("required", False),
-            allow_free_text=one.get("allow_free_text", True),
-            multiline=one.get("multiline", True),
+            id=question.get("id") or f"q{number}",
+            text=question["text"],
+            hint=question.get("hint"),
+            choices=question.get("choices", ()),
+            default=question.get("default"),
+            required=question.get("required", False),
+            allow_free_text=question.get("allow_free_text", True),
+            multiline=question.get("multiline", True),
         )
-        for number, one in enumerate(values.get("questions", ()), 1)
+        for number, question in enumerate(values.get("questions", ()), 1)
     ]
     return QuestionsSpec(
-        questions=tuple(made),
+        questions=tuple(specs),
         source=values.get("source"),
         abort_route=(values.get("abort_route") or "$end") if values.get("allow_abort") else None,
         prompt=values.get("prompt"),
@@ -200,11 +200,11 @@ def check_questions(values: Mapping[str, Any], item: Item, path: Path, problems:
         where = item.value["abort_route"]
         problems.wrong(where, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
         problems.unsure.add(FLOW)
-    seen: set[str] = set()
-    for index, one in enumerate(values.get("questions", ())):
-        name = one.get("id") or f"q{index + 1}"
-        if name in seen:
+    names: set[str] = set()
+    for index, question in enumerate(values.get("questions", ())):
+        name = question.get("id") or f"q{index + 1}"
+        if name in names:
             where = item.value["questions"].value[index]
             inner_path = ((path, "questions"), index)
             problems.wrong(where, inner_path, "two questions have the same id", hint="give each its own")
-        seen.add(name)
+        names.add(name)

@@ -26,7 +26,7 @@ _GROUP: dict[str, Key] = {
     "description": Key(Text(empty=True), "what it is for"),
     "failure_mode": Key(
         Choice("fail_fast", "continue_on_error", "all_or_nothing"),
-        "what a failing member means; fail_fast unless told",
+        "what a failing member means (default: fail_fast)",
     ),
     "raises": Key(RAISES, "the kinds that it may raise"),
     "routes": Key(ROUTES, "the ways out of the whole group, in order", topics=(FLOW,)),
@@ -57,12 +57,12 @@ MEMBER = Either(
 
 
 def _members(members: tuple[Member, ...], item: Item, path: Path, problems: Problems) -> Any:
-    seen: dict[str, Item] = {}
+    first: dict[str, Item] = {}
     for index, (child, member) in enumerate(zip(item.value, members, strict=True)):
-        if member.name in seen:
+        if member.name in first:
             message = f"`{member.name}` is a member twice" if not child.veiled else "a step is a member twice"
-            problems.wrong(child, (path, index), message, hint="keep one", also=(seen[member.name].place,))
-        seen.setdefault(member.name, child)
+            problems.wrong(child, (path, index), message, hint="keep one", also=(first[member.name].place,))
+        first.setdefault(member.name, child)
     return members
 
 
@@ -86,20 +86,20 @@ class GroupShape(Shape):
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
         errors = problems.errors
-        got = self.values(item, path, problems)
-        if isinstance(got, Invalid):
+        read = self.values(item, path, problems)
+        if isinstance(read, Invalid):
             problems.unsure.update((FLOW, NAMES))
-            return got
-        if Invalid not in map(type, got.values()):
-            made = node(self.kind, got, self.build(got), item, path, problems)
-            return made if problems.errors == errors else incomplete(made, problems)
-        if isinstance(got.get("agents"), Invalid):
+            return read
+        if Invalid not in map(type, read.values()):
+            group = node(self.kind, read, self.build(read), item, path, problems)
+            return group if problems.errors == errors else incomplete(group, problems)
+        if isinstance(read.get("agents"), Invalid):
             problems.unsure.add(FLOW)
-        values = readable(got)
+        values = readable(read)
         # Without the name of the item or the step, nothing inside of a loop can be checked.
         if self.kind == "for_each" and not {"as", "agent"} <= values.keys():
             return unreadable(item, problems)
-        return rescued(self.kind, got, self.build, item, path, problems)
+        return rescued(self.kind, read, self.build, item, path, problems)
 
 
 PARALLEL = GroupShape(
@@ -108,7 +108,7 @@ PARALLEL = GroupShape(
     | {
         "type": Key(Choice("parallel"), "`parallel`"),
         "agents": Key(Made(Many(MEMBER, least=1), _members), "its members", required=True, topics=(FLOW,)),
-        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; all unless told"),
+        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once (default: all)"),
     },
     _parallel,
     about="Different steps side by side.",
@@ -148,7 +148,7 @@ class Body:
                 item, path, f"the group{quoted} runs itself for each item", hint="name another step"
             )
             return INVALID
-        section, found = problems.steps.get(name, ("", item))
+        section, step = problems.steps.get(name, ("", item))
         if not section:
             near = "" if item.veiled else nearest(name, problems.plain_names)
             hint = f"did you mean `{near}`?" if near else "add it under `agents`, or write its keys here"
@@ -156,15 +156,15 @@ class Body:
             return INVALID
         problems.within.append(name)
         try:
-            made = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(
-                found, path, problems
+            result = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(
+                step, path, problems
             )
         finally:
             problems.within.pop()
-        body = made.rest if isinstance(made, Invalid) else made
+        body = result.rest if isinstance(result, Invalid) else result
         if body is not None and body.type in PEOPLE:
             return self._people(body.type, item, path, problems)
-        return made
+        return result
 
     def _people(self, kind: str, item: Item, path: Path, problems: Problems) -> Any:
         hint = "ask before or after the group; several people would be asked at once"
@@ -210,7 +210,7 @@ FOR_EACH = GroupShape(
         ),
         "as": Key(Made(Text(), _variable), "how templates name the item", required=True),
         "agent": Key(Body(), "the step that runs for each item, or its name", required=True, topics=(FLOW,)),
-        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once; 10 unless told"),
+        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once (default: 10)"),
         "key_by": Key(Text(), "where in an item its key is, such as `file.path`"),
     },
     _for_each,

@@ -83,7 +83,7 @@ def _prefix(value: str, item: Item, path: Path, problems: Problems) -> Any:
 
 def _selector(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
     if not values:
-        if all(said.value is None for said in item.value.values()):
+        if all(entry.value is None for entry in item.value.values()):
             problems.wrong(
                 item, path, "`on_error` must not be empty", hint="write `true` to catch every kind"
             )
@@ -124,11 +124,11 @@ class OnError:
         elif value == "":
             problems.wrong(item, path, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
-            one = _ONE.read(item, path, problems)
-            return INVALID if isinstance(one, Invalid) else Match(kinds=frozenset({one}))
+            kind = _ONE.read(item, path, problems)
+            return INVALID if isinstance(kind, Invalid) else Match(kinds=frozenset({kind}))
         elif type(item.value) is list:
-            several = _KINDS.read(item, path, problems)
-            return INVALID if isinstance(several, Invalid) else Match(kinds=frozenset(several))
+            kinds_ = _KINDS.read(item, path, problems)
+            return INVALID if isinstance(kinds_, Invalid) else Match(kinds=frozenset(kinds_))
         elif item.keys is not None:
             return _BY_AXES.read(item, path, problems)
         else:
@@ -171,9 +171,9 @@ class RetryOn:
             hint = f"name a kind, one of the categories {words}, or one of {', '.join(_WORDS)}"
             problems.wrong(item, path, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
         else:
-            known = find_kind(value)
+            registered = find_kind(value)
             declared = problems.declared.get(value) if isinstance(problems, WorkflowProblems) else None
-            category = declared if known is None else known.category
+            category = declared if registered is None else registered.category
             if category is None and is_owned(value):
                 self._no_such(item, path, problems)
             elif category is None or category in REPEATABLE:
@@ -202,7 +202,7 @@ class RetryOn:
         )
 
     def schema(self) -> Schema:
-        never = [one.name for one in kinds() if one.owned and one.category not in REPEATABLE]
+        never = [kind.name for kind in kinds() if kind.owned and kind.category not in REPEATABLE]
         return {
             "anyOf": [{"enum": [*_WORDS, *sorted(REPEATABLE)]}, {**_KIND, "not": {"enum": never}}],
         }
@@ -211,16 +211,18 @@ class RetryOn:
 def _group(word: str) -> tuple[str, ...]:
     """The kinds that one of the two words stands for."""
     if word == "timeout":
-        ends = (one for one in kinds() if one.owned and one.name.endswith("timeout"))
-        return tuple(one.name for one in ends if one.category in REPEATABLE)
+        ends = (kind for kind in kinds() if kind.owned and kind.name.endswith("timeout"))
+        return tuple(kind.name for kind in ends if kind.category in REPEATABLE)
     return tuple(
-        one.name for one in kinds() if one.name.startswith("provider.") and one.category is Category.TRANSIENT
+        kind.name
+        for kind in kinds()
+        if kind.name.startswith("provider.") and kind.category is Category.TRANSIENT
     )
 
 
-def retry_on(several: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: Problems) -> tuple[str, ...]:
+def retry_on(groups: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: Problems) -> tuple[str, ...]:
     """The entries of `retry_on` as one list without repetitions."""
-    return tuple(dict.fromkeys(name for one in several for name in one))
+    return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
 RETRY_ON = Made(Many(RetryOn(), least=1, hint="leave it out to repeat whatever can be repeated"), retry_on)

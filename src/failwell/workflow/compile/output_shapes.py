@@ -66,13 +66,13 @@ def _field(values: dict[str, Any], item: Item, path: Path, problems: Problems) -
 
 
 def _enum(values: dict[str, Any], kind: str, item: Item, path: Path, problems: Problems) -> None:
-    for index, one in enumerate(values.get("enum", ())):
-        if not fits(one, kind):
+    for index, value in enumerate(values.get("enum", ())):
+        if not fits(value, kind):
             problems.wrong(
                 item.value["enum"].value[index],
                 ((path, "enum"), index),
-                f"`enum` must hold values of type {kind}, not {sort_of(one)}",
-                hint="use `nullable: true` to allow null" if one is None else "",
+                f"`enum` must hold values of type {kind}, not {sort_of(value)}",
+                hint="use `nullable: true` to allow null" if value is None else "",
             )
 
 
@@ -100,20 +100,20 @@ FIELD = Shape(
 def _as_schema(field: Mapping[str, Any]) -> dict[str, Any]:
     kind = field["type"]
     null = field.get("nullable", False)
-    made: dict[str, Any] = {"type": [kind, "null"] if null else kind}
-    made |= {
+    schema: dict[str, Any] = {"type": [kind, "null"] if null else kind}
+    schema |= {
         key: field[key]
         for key in ("description", "pattern", "minimum", "maximum", "minLength", "maxLength")
         if key in field
     }
     if "enum" in field:
-        made["enum"] = [*field["enum"], *([None] if null else [])]
+        schema["enum"] = [*field["enum"], *([None] if null else [])]
     if "items" in field:
-        made["items"] = _as_schema(field["items"])
+        schema["items"] = _as_schema(field["items"])
     if "properties" in field:
-        made |= object_schema(field["properties"])
-        made["type"] = [kind, "null"] if null else kind
-    return made
+        schema |= object_schema(field["properties"])
+        schema["type"] = [kind, "null"] if null else kind
+    return schema
 
 
 def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,10 +35,10 @@ def _again(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any
 AGAIN = Shape(
     "`retry` of a route",
     {
-        "max": Key(Number(1, 10, whole=True), "how many more times; 3 unless told"),
-        "backoff": Key(CURVES, "how the waits grow; exponential unless told"),
-        "initial_seconds": Key(Number(0, 300), "the first wait; 5 seconds unless told"),
-        "jitter": Key(Number(0, 1), "each wait is spread by this share of itself; 0.25 unless told"),
+        "max": Key(Number(1, 10, whole=True), "how many more times (default: 3)"),
+        "backoff": Key(CURVES, "how the waits grow (default: exponential)"),
+        "initial_seconds": Key(Number(0, 300), "the first wait (default: 5 seconds)"),
+        "jitter": Key(Number(0, 1), "each wait is spread by this share of itself (default: 0.25)"),
     },
     make=_again,
     about="Run the same step again.",
@@ -145,10 +145,10 @@ _ELSEWHERE = {
     "initial_seconds": "write `delay_seconds`",
 }
 _RETRY = {
-    "max_attempts": Key(Number(1, 100, whole=True), "calls, the first one included; 3 unless told"),
-    "backoff": Key(CURVES, "how the waits grow; exponential unless told"),
-    "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait; 1 second unless told"),
-    "retry_on": Key(RETRY_ON, "kinds or categories; whatever can be repeated unless told"),
+    "max_attempts": Key(Number(1, 100, whole=True), "calls, the first one included (default: 3)"),
+    "backoff": Key(CURVES, "how the waits grow (default: exponential)"),
+    "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait (default: 1 second)"),
+    "retry_on": Key(RETRY_ON, "kinds or categories (default: whatever can be repeated)"),
 }
 _SHAPE = Shape("`retry`", _RETRY, make=_retry, elsewhere=_ELSEWHERE)
 RETRY = Ref("retry", lambda: _SHAPE)

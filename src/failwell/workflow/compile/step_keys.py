@@ -39,7 +39,7 @@ _REFERENCE = Text(
 
 IDENTITY: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
-    "type": Key(Text(), "what sort of step it is; an agent unless told", topics=(FLOW,)),
+    "type": Key(Text(), "what sort of step it is (default: an agent)", topics=(FLOW,)),
     "description": Key(Text(empty=True), "what it is for"),
 }
 _INPUT: dict[str, Key] = {
@@ -177,7 +177,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         RAISING | _OUTPUT | _INPUT
         | {
             "workflow": Key(Templated(), "the file, from the folder of this one", required=True),
-            "input_mapping": Key(VALUES, "its inputs; the parent's own unless told"),
+            "input_mapping": Key(VALUES, "its inputs (default: the parent's own)"),
             "max_depth": Key(Number(1, 10, whole=True), "how deep workflows may be nested"),
         },
         (),

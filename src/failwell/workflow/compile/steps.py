@@ -16,11 +16,11 @@ from failwell.workflow.plan import AgentSpec, Node, Spec
 
 def _owners() -> dict[str, str]:
     """Key → the types it belongs to, in words."""
-    found: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for kind, (_, keys, _) in KEYS.items():
         for key in keys:
-            found.setdefault(key, []).append(kind)
-    return {key: f"it belongs to steps of type {', '.join(kinds)}" for key, kinds in found.items()}
+            owners.setdefault(key, []).append(kind)
+    return {key: f"it belongs to steps of type {', '.join(kinds)}" for key, kinds in owners.items()}
 
 
 _ELSEWHERE = _owners()
@@ -65,14 +65,14 @@ class StepShape:
         shape = SHAPES.get(kind)
         if shape is None:
             return unreadable(item, problems)
-        got = shape.values(item, path, problems)
-        if Invalid not in map(type, got.values()):
-            more = _CHECKS.get(kind)
-            if more is not None:
-                more(got, item, path, problems)
-            made = node(kind, got, KEYS[kind][0](got), item, path, problems)
-            return made if problems.errors == errors else incomplete(made, problems)
-        return rescued(kind, got, KEYS[kind][0], item, path, problems)
+        values = shape.values(item, path, problems)
+        if Invalid not in map(type, values.values()):
+            check = _CHECKS.get(kind)
+            if check is not None:
+                check(values, item, path, problems)
+            step = node(kind, values, KEYS[kind][0](values), item, path, problems)
+            return step if problems.errors == errors else incomplete(step, problems)
+        return rescued(kind, values, KEYS[kind][0], item, path, problems)
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/step"}
@@ -102,11 +102,11 @@ def rescued(
     return incomplete(node(kind, readable_values, build(readable_values), item, path, problems), problems)
 
 
-def incomplete(made: Node, problems: Problems) -> Invalid:
+def incomplete(step: Node, problems: Problems) -> Invalid:
     """A node with a mistake in it."""
     if isinstance(problems, WorkflowProblems):
-        problems.incomplete.add(made.name)
-    return Invalid(made)
+        problems.incomplete.add(step.name)
+    return Invalid(step)
 
 
 def unreadable(item: Item, problems: Problems) -> Invalid:
@@ -169,11 +169,11 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
 
 def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, problems: Problems) -> tuple[Any, ...]:
     """The error routes of a gate; it leaves by its options, so the others are never taken."""
-    kept: list[Any] = []
+    error_routes: list[Any] = []
     written = item.value["routes"].value if routes else ()
     for index, route in enumerate(routes):
         # Where a route could not be read, those behind it stand at another index.
-        where = next((one for one in written if one.place == route.place), item)
+        where = next((entry for entry in written if entry.place == route.place), item)
         inner_path = ((path, "routes"), index)
         if route.on_error is None:
             hint = "remove it; the ways out of a gate are the `route`s of its options"
@@ -185,5 +185,5 @@ def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, problems: Prob
             problems.wrong(
                 where, inner_path, "a gate cannot be retried", hint="route to it again with `to` instead"
             )
-        kept.append(route)
-    return tuple(kept)
+        error_routes.append(route)
+    return tuple(error_routes)

@@ -193,7 +193,7 @@ def watched(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         problem = TemplateMistake(Sort.DEPTH)
     except MemoryError:
         problem = TemplateMistake(Sort.MEMORY)
-    # Python's own errors quote the data, so each becomes a mistake that does not.
+    # The engine and the filters raise whatever Python does, and its errors quote the data.
     except Exception as error:  # noqa: BLE001
         problem = _mistake(error)
     except BaseException as error:

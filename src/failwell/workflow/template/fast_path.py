@@ -11,10 +11,11 @@ from functools import cache, lru_cache
 from typing import Any, cast
 
 from failwell.workflow.template.data_views import view
-from failwell.workflow.template.engine import FUEL, hides_names, new_environment
+from failwell.workflow.template.engine import FUEL, hides_names, new_environment, watched
 from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, begin
+from failwell.workflow.template.template_errors import TemplateMistake
 
 _LONGEST = 300
 _REMEMBERED = 4096
@@ -114,14 +115,9 @@ def _along(path: tuple[str, ...], value: object) -> Any:
 def _tried(call: Callable[..., Any], text: str, given: dict[str, Any]) -> Any:
     begin()
     try:
-        return call(text, **given)
-    # Whatever it is, the long way meets it again and says it without quoting the data.
-    except Exception:  # noqa: BLE001
-        return None
-    except BaseException as error:
-        # A panic of the engine is no `Exception`; a cancellation is none either, and goes on.
-        if type(error).__name__ != "PanicException":
-            raise
+        return watched(call, text, **given)
+    except TemplateMistake:
+        # The guarded way fails in the same way and reports it.
         return None
 
 
@@ -142,8 +138,9 @@ def _wanted(text: str) -> Wanted | None:
     if len(text) > _LONGEST or hides_names(text) or _NOT_QUICK.search(text):
         return None
     try:
-        paths: set[str] = _kept().environment.undeclared_variables_in_str(text, nested=True)
-    except Exception:  # noqa: BLE001  (whatever the engine does not read is left to the guarded way)
+        paths: set[str] = watched(_kept().environment.undeclared_variables_in_str, text, nested=True)
+    except TemplateMistake:
+        # What the engine cannot parse is left to the guarded way, which reports it.
         return None
     found: dict[str, tuple[str, ...]] = {}
     for path in paths:
