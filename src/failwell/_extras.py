@@ -5,7 +5,7 @@ from types import ModuleType
 
 
 class MissingExtra(ImportError):
-    """A way out was asked for whose library is not installed."""
+    """A function needs a library that is not installed."""
 
 
 def need(module: str, extra: str | None = None) -> ModuleType:

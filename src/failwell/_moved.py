@@ -11,7 +11,7 @@ from warnings import warn
 
 
 class MovedModule(ModuleType):
-    """Stands for a module that is gone, and hands out its names from their new places."""
+    """Stands for a module that is gone, and provides its names from their new places."""
 
     def __init__(self, name: str, target: str, renamed: Mapping[str, str]) -> None:
         super().__init__(name, f"Deprecated: use `{target}` instead.")

@@ -54,10 +54,10 @@ def emit(
 
 
 def attributes(report: ErrorReport) -> Attributes:
-    """What OpenTelemetry is told about `report`."""
+    """The OpenTelemetry attributes of `report`."""
     reply = report.provider_metadata
     scene = report.scene
-    told = {
+    values = {
         "error.type": report.kind,
         "exception.type": report.error_type,
         "gen_ai.provider.name": report.provider,
@@ -81,7 +81,7 @@ def attributes(report: ErrorReport) -> Attributes:
         "failwell.tool": scene.tool,
         "failwell.attempt": scene.attempt,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _opted() -> Signal:

@@ -51,21 +51,21 @@ def before_send(event: Event, hint: dict[str, Any]) -> Event:
     prepared = safe_call(_prepared, None, event, hint)
     if prepared is not None:
         return prepared
-    kept = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
-    return {**kept, "message": "failwell could not check this event, so its content was withheld"}
+    allowed = {key: event[key] for key in ("event_id", "timestamp", "platform", "level") if key in event}
+    return {**allowed, "message": "failwell could not check this event, so its content was withheld"}
 
 
 def _prepared(event: Event, hint: dict[str, Any]) -> Event:
     error = error_in(hint.get("exc_info"))
     report = None if error is None else describe(error)
-    spoken = _spoken(error)
+    quotes = _quotes(error)
     for key in _FREE_FORM:
         if key in event:
-            event[key] = redact_value(_without(event[key], spoken))
+            event[key] = redact_value(_without(event[key], quotes))
     crumbs = _values(event.get("breadcrumbs"))
     if crumbs:
-        event["breadcrumbs"] = {"values": [redact_value(_without(crumb, spoken)) for crumb in crumbs]}
-    _keep_template(event, spoken)
+        event["breadcrumbs"] = {"values": [redact_value(_without(crumb, quotes)) for crumb in crumbs]}
+    _keep_template(event, quotes)
     _keep_request(event)
     for stack in _stacks(event):
         for frame in stack.get("frames") or ():
@@ -75,9 +75,9 @@ def _prepared(event: Event, hint: dict[str, Any]) -> Event:
         contexts[name] = redact_value(contexts[name])
 
     values = _values(event.get("exception"))
-    told = _told(report)
+    value_of = _values_of(report)
     for value in values:
-        value["value"] = told(value.get("type"), value is values[-1])
+        value["value"] = value_of(value.get("type"), value is values[-1])
         if isinstance(mechanism := value.get("mechanism"), dict):
             cast("dict[str, Any]", mechanism).pop("data", None)
     if report is not None:
@@ -85,17 +85,17 @@ def _prepared(event: Event, hint: dict[str, Any]) -> Event:
     return event
 
 
-def _spoken(error: BaseException | None) -> list[str]:
-    """What the exceptions said about themselves, so that quotes of it elsewhere can be masked."""
+def _quotes(error: BaseException | None) -> list[str]:
+    """The texts of the exceptions, so that quotes of them elsewhere can be masked."""
     chain = [] if error is None else [error, *(link.error for link in links(error)[0])]
     # A text that cannot be printed, or would be endless, nobody can have quoted.
-    said = {safe_call(printed, "", link) for link in chain if not is_fault(link)}
-    return sorted((text for text in said if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
+    texts = {safe_call(printed, "", link) for link in chain if not is_fault(link)}
+    return sorted((text for text in texts if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
 
 
-def _without(value: Any, spoken: list[str]) -> Any:
+def _without(value: Any, quotes: list[str]) -> Any:
     def without(text: str) -> str:
-        for quote in spoken:
+        for quote in quotes:
             text = text.replace(quote, MARK)
         return text
 
@@ -109,11 +109,11 @@ def _say(event: Event, report: ErrorReport) -> None:
     event["contexts"]["failwell"] = report.view("operator")
 
 
-def _told(report: ErrorReport | None) -> Callable[[object, bool], str]:
-    """What to say for an exception of the chain, given its type and whether it is the outermost."""
+def _values_of(report: ErrorReport | None) -> Callable[[object, bool], str]:
+    """A function from an exception's type, and whether it is the outermost, to its value in the event."""
     kinds = {} if report is None else {cause.type: cause.kind for cause in report.causes}
 
-    def told(name: object, outermost: bool) -> str:
+    def value_of(name: object, outermost: bool) -> str:
         if report is None:
             return _WITHHELD
         if outermost:
@@ -121,14 +121,14 @@ def _told(report: ErrorReport | None) -> Callable[[object, bool], str]:
         known = find_kind(kinds.get(str(name)) or "")
         return _WITHHELD if known is None else known.summary
 
-    return told
+    return value_of
 
 
-def _keep_template(event: Event, spoken: list[str]) -> None:
+def _keep_template(event: Event, quotes: list[str]) -> None:
     # The template is the program's own; parameters and the formatted line may quote exceptions.
     if isinstance(entry := event.get("logentry"), dict):
         template = cast("dict[str, Any]", entry).get("message")
-        event["logentry"] = {"message": redact_text(_without(str(template or ""), spoken))}
+        event["logentry"] = {"message": redact_text(_without(str(template or ""), quotes))}
 
 
 def _keep_request(event: Event) -> None:
@@ -136,11 +136,11 @@ def _keep_request(event: Event) -> None:
         return
     request = cast("dict[str, Any]", event["request"])
     headers = cast("dict[str, Any]", request.get("headers") or {})
-    kept = {key: redact_value(request[key]) for key in REQUEST_KEYS if key in request}
-    kept["headers"] = {
+    allowed = {key: redact_value(request[key]) for key in REQUEST_KEYS if key in request}
+    allowed["headers"] = {
         name: redact_value(value) for name, value in headers.items() if name.lower() in REQUEST_HEADERS
     }
-    event["request"] = kept
+    event["request"] = allowed
 
 
 def _stacks(event: Event) -> Iterator[dict[str, Any]]:

@@ -49,14 +49,14 @@ def test_stamina_waits_exactly_as_long_as_the_provider_told(waits: list[float]) 
     assert waits == [0.02]
 
 
-def test_a_told_wait_of_nothing_is_a_wait_and_not_a_refusal(waits: list[float]) -> None:
+def test_a_requested_delay_of_nothing_is_a_wait_and_not_a_refusal(waits: list[float]) -> None:
     call = Scripted(a_fault(not_before=told(0.0)), "answer")
 
     assert ask(call) == "answer"
     assert waits == [0.0]
 
 
-def test_without_a_told_wait_stamina_keeps_its_own() -> None:
+def test_without_a_requested_delay_stamina_keeps_its_own() -> None:
     assert retry_on(a_fault()) is True
 
 

@@ -39,7 +39,7 @@ def test_the_example_repeats_one_failure_and_not_the_other(capsys: pytest.Captur
     assert capsys.readouterr().out == "an answer to 'why?' after 2 calls\nprovider.auth after 1 call\n"
 
 
-def test_a_told_wait_is_kept_exactly_and_the_others_follow_the_schedule_of_the_kind() -> None:
+def test_a_requested_delay_is_kept_exactly_and_the_others_follow_the_schedule_of_the_kind() -> None:
     engine = Engine()
     overloaded = a_fault(kind="provider.unavailable")
     call = Scripted(a_fault(not_before=told(7.5)), overloaded, overloaded, a_fault(), "answer")

@@ -405,7 +405,7 @@ def test_a_used_up_quota_hands_over_at_once() -> None:
     assert chain.call() == "from B"
 
 
-def test_a_long_told_wait_is_not_waited_for_while_there_is_another_entry() -> None:
+def test_a_long_requested_delay_is_not_waited_for_while_there_is_another_entry() -> None:
     clock = FakeClock()
     slow = overloaded(not_before=told(20))
     chain = a_chain(an_entry("A", Scripted(slow), attempts=3), an_entry("B", Scripted("b")), clock=clock)

@@ -24,7 +24,7 @@ def a_timeout() -> failwell.Fault:
 
 
 @pytest.mark.acceptance("stud-cli 11")
-def test_a_rate_limit_without_a_told_wait_makes_six_calls_over_five_growing_waits() -> None:
+def test_a_rate_limit_without_a_requested_delay_makes_six_calls_over_five_growing_waits() -> None:
     clock = FakeClock()
     call = Scripted(rate_limited())
 
@@ -49,7 +49,7 @@ def test_the_jitter_spreads_a_wait_over_a_fifth_in_both_directions() -> None:
 
 
 @pytest.mark.acceptance("stud-cli 12", "pipelex 48")
-def test_a_told_wait_is_slept_exactly_and_never_jittered() -> None:
+def test_a_requested_delay_is_slept_exactly_and_never_jittered() -> None:
     clock = FakeClock()
     call = Scripted(rate_limited(not_before=told(7)), "answer")
 
@@ -60,7 +60,7 @@ def test_a_told_wait_is_slept_exactly_and_never_jittered() -> None:
     assert call.count == 2
 
 
-def test_a_told_wait_of_nothing_is_not_slept_at_all() -> None:
+def test_a_requested_delay_of_nothing_is_not_slept_at_all() -> None:
     clock = FakeClock()
     call = Scripted(rate_limited(not_before=told(0)), "answer")
 
@@ -282,7 +282,7 @@ def test_leaving_an_async_stream_early_closes_the_source_at_once() -> None:
 
 
 @pytest.mark.acceptance("pipelex 48")
-def test_a_told_wait_beyond_a_minute_is_parked_with_a_time_to_come_back_and_not_slept() -> None:
+def test_a_requested_delay_beyond_a_minute_is_parked_with_a_time_to_come_back_and_not_slept() -> None:
     clock = FakeClock()
     call = Scripted(rate_limited(not_before=told(3600)))
 

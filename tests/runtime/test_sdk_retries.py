@@ -1,4 +1,4 @@
-"""Every vendor's client, told to repeat, and quieted: one call when it is asked for one."""
+"""Every vendor's client with its own retries on and switched off: off, one call is one call on the wire."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -13,7 +13,7 @@ from tests.runtime.acting import caught
 ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}
 
 
-class Loud(NamedTuple):
+class RetryingClient(NamedTuple):
     """A client that repeats, how to make one call with it, and how to close it."""
 
     client: Any
@@ -29,35 +29,35 @@ def chat(client: Any) -> Any:
     return client.chat.completions.create(**ASKED)
 
 
-def openai(sdk: Any, url: str) -> Loud:
-    return Loud(sdk.OpenAI(api_key="lab", base_url=url), chat, close)
+def openai(sdk: Any, url: str) -> RetryingClient:
+    return RetryingClient(sdk.OpenAI(api_key="lab", base_url=url), chat, close)
 
 
-def groq(sdk: Any, url: str) -> Loud:
-    return Loud(sdk.Groq(api_key="lab", base_url=url), chat, close)
+def groq(sdk: Any, url: str) -> RetryingClient:
+    return RetryingClient(sdk.Groq(api_key="lab", base_url=url), chat, close)
 
 
-def together(sdk: Any, url: str) -> Loud:
-    return Loud(sdk.Together(api_key="lab", base_url=url), chat, close)
+def together(sdk: Any, url: str) -> RetryingClient:
+    return RetryingClient(sdk.Together(api_key="lab", base_url=url), chat, close)
 
 
-def anthropic(sdk: Any, url: str) -> Loud:
+def anthropic(sdk: Any, url: str) -> RetryingClient:
     def call(client: Any) -> Any:
         return client.messages.create(**ASKED, max_tokens=5)
 
-    return Loud(sdk.Anthropic(api_key="lab", base_url=url), call, close)
+    return RetryingClient(sdk.Anthropic(api_key="lab", base_url=url), call, close)
 
 
-def google(sdk: Any, url: str) -> Loud:
+def google(sdk: Any, url: str) -> RetryingClient:
     options = {"base_url": url, "retry_options": {"attempts": 3, "initial_delay": 0.001}}
 
     def call(client: Any) -> Any:
         return client.models.generate_content(model="lab", contents="hello")
 
-    return Loud(sdk.Client(api_key="lab", http_options=options), call, close)
+    return RetryingClient(sdk.Client(api_key="lab", http_options=options), call, close)
 
 
-def mistral(sdk: Any, url: str) -> Loud:
+def mistral(sdk: Any, url: str) -> RetryingClient:
     # Up to version 1 the client is at the top of the package.
     is_old = hasattr(sdk, "Mistral")
     made: Any = sdk.Mistral if is_old else import_module("mistralai.client").Mistral
@@ -70,10 +70,10 @@ def mistral(sdk: Any, url: str) -> Loud:
     def leave(client: Any) -> None:
         client.__exit__(None, None, None)
 
-    return Loud(made(api_key="lab", server_url=url, retry_config=config).__enter__(), call, leave)
+    return RetryingClient(made(api_key="lab", server_url=url, retry_config=config).__enter__(), call, leave)
 
 
-def bedrock(sdk: Any, url: str) -> Loud:
+def bedrock(sdk: Any, url: str) -> RetryingClient:
     made = sdk.client(
         "bedrock-runtime",
         endpoint_url=url,
@@ -85,10 +85,10 @@ def bedrock(sdk: Any, url: str) -> Loud:
     def call(client: Any) -> Any:
         return client.converse(modelId="lab", messages=[{"role": "user", "content": [{"text": "hello"}]}])
 
-    return Loud(made, call, close)
+    return RetryingClient(made, call, close)
 
 
-def cohere(sdk: Any, url: str) -> Loud:
+def cohere(sdk: Any, url: str) -> RetryingClient:
     transport: Any = import_module("httpx").Client()
 
     def call(client: Any) -> Any:
@@ -97,10 +97,10 @@ def cohere(sdk: Any, url: str) -> Loud:
     def leave(client: Any) -> None:
         transport.close()
 
-    return Loud(sdk.ClientV2(api_key="lab", base_url=url, httpx_client=transport), call, leave)
+    return RetryingClient(sdk.ClientV2(api_key="lab", base_url=url, httpx_client=transport), call, leave)
 
 
-def requests(sdk: Any, url: str) -> Loud:
+def requests(sdk: Any, url: str) -> RetryingClient:
     session = sdk.Session()
     repeats: Any = import_module("urllib3").Retry(3, status_forcelist=[500])
     session.mount("http://", sdk.adapters.HTTPAdapter(max_retries=repeats))
@@ -108,10 +108,10 @@ def requests(sdk: Any, url: str) -> Loud:
     def call(client: Any) -> Any:
         client.get(f"{url}/chat/completions").raise_for_status()
 
-    return Loud(session, call, close)
+    return RetryingClient(session, call, close)
 
 
-MAKERS: dict[str, tuple[str, Callable[[Any, str], Loud]]] = {
+MAKERS: dict[str, tuple[str, Callable[[Any, str], RetryingClient]]] = {
     "openai": ("openai", openai),
     "anthropic": ("anthropic", anthropic),
     "groq": ("groq", groq),
@@ -124,6 +124,11 @@ MAKERS: dict[str, tuple[str, Callable[[Any, str], Loud]]] = {
 }
 
 
+QUICK = ("openai", "requests")
+SLOW = pytest.mark.slow
+"""Loading these SDKs takes seconds each."""
+
+
 @pytest.fixture(scope="module")
 def fake() -> Iterator[Lab]:
     with lab(stall=0.4) as running:
@@ -131,31 +136,35 @@ def fake() -> Iterator[Lab]:
 
 
 @pytest.mark.acceptance("stud-cli 26")
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_quiet_client_makes_one_call_when_it_is_asked_for_one(fake: Lab, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=SLOW) for name in MAKERS]
+)
+def test_a_client_without_its_retries_makes_one_call(fake: Lab, name: str) -> None:
     sdk = pytest.importorskip(name)
     dialect, make = MAKERS[name]
-    loud = make(sdk, fake.url(dialect, "server_error"))
+    retrying = make(sdk, fake.url(dialect, "server_error"))
     fake.reset()
 
-    quiet = without_sdk_retries(loud.client)
-    caught(lambda: loud.call(quiet))
+    switched_off = without_sdk_retries(retrying.client)
+    caught(lambda: retrying.call(switched_off))
 
     assert fake.calls() == 1
-    loud.close(loud.client)
+    retrying.close(retrying.client)
 
 
-@pytest.mark.parametrize("name", ["google.genai", "mistralai", "requests"])
-def test_the_same_client_repeats_when_it_is_not_quieted(fake: Lab, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param("google.genai", marks=SLOW), pytest.param("mistralai", marks=SLOW), "requests"]
+)
+def test_the_same_client_repeats_with_its_retries(fake: Lab, name: str) -> None:
     sdk = pytest.importorskip(name)
     dialect, make = MAKERS[name]
-    loud = make(sdk, fake.url(dialect, "server_error"))
+    retrying = make(sdk, fake.url(dialect, "server_error"))
     fake.reset()
 
-    caught(lambda: loud.call(loud.client))
+    caught(lambda: retrying.call(retrying.client))
 
     assert fake.calls() > 1
-    loud.close(loud.client)
+    retrying.close(retrying.client)
 
 
 @pytest.mark.parametrize("name", ["httpx", "ollama", "huggingface_hub"])
@@ -167,7 +176,7 @@ def test_a_client_that_never_repeats_is_left_as_it_is(name: str) -> None:
     assert without_sdk_retries(made) is made
 
 
-def test_a_client_that_cannot_be_quieted_is_named_with_what_to_do_instead() -> None:
+def test_a_client_that_cannot_be_switched_off_is_named_with_what_to_do_instead() -> None:
     fal: Any = pytest.importorskip("fal_client")
 
     with pytest.raises(RetriesNotSwitchable, match=r"fal_client\.SyncClient.*MAX_ATTEMPTS = 1"):

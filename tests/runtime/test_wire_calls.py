@@ -98,7 +98,7 @@ def test_calls_on_the_wire_are_as_many_as_attempts_on_record(
 
 @pytest.mark.acceptance("stud-cli 11", "stud-cli 26")
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_rate_limit_without_a_told_wait_is_six_calls_on_the_wire(fake: Lab, client: Any) -> None:
+def test_a_rate_limit_without_a_requested_delay_is_six_calls_on_the_wire(fake: Lab, client: Any) -> None:
     clock = FakeClock()
     fake.reset()
 
@@ -112,7 +112,7 @@ def test_a_rate_limit_without_a_told_wait_is_six_calls_on_the_wire(fake: Lab, cl
 @pytest.mark.acceptance("stud-cli 12")
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("form", "seconds"), [("seconds", 7.0), ("float", 7.5), ("ms", 6.5)])
-def test_a_told_wait_is_slept_exactly_as_the_header_says(
+def test_a_requested_delay_is_slept_exactly_as_the_header_says(
     fake: Lab, client: Any, form: str, seconds: float
 ) -> None:
     clock = FakeClock()
@@ -149,7 +149,7 @@ def test_a_told_date_that_has_passed_is_no_wait() -> None:
 
 
 @pytest.mark.acceptance("stud-cli 14")
-def test_a_told_wait_that_makes_no_sense_leaves_the_default_and_is_on_record(fake: Lab) -> None:
+def test_a_requested_delay_that_makes_no_sense_leaves_the_default_and_is_on_record(fake: Lab) -> None:
     clock = FakeClock()
 
     error = caught(retry(clock=clock)(a_post(fake, "rate_limited@garbage")))

@@ -1,7 +1,7 @@
 """One failure for a program that reads a command's error output: JSON or Markdown.
 
-Both say the same. Causes are named by their type and kind; what a foreign exception said about
-itself is not repeated.
+Both say the same. Causes are named by their type and kind; the text of a foreign
+exception is not repeated.
 """
 
 import re
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"(?P<head>\bwww|https?|ftp|mailto|xmpp)(?P<mark>[.:])", r
 
 
 def escaped(text: str, limit: int = 2_000) -> str:
-    """`text` as words on one line, every mark in it shown and none of them read."""
+    """`text` on one line, every mark in it shown as it is and none interpreted."""
     line = _MARKS.sub(r"\\\g<0>", one_line(text, limit))
     line = _ADDRESS.sub(r"\g<head>\\\g<mark>", line)
     return _BLOCK_START.sub(lambda start: f"{start['number'] or ''}\\{start['mark']}", line)
@@ -47,7 +47,7 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-_SAID_ELSEWHERE = frozenset({"error", "error_type", "message", "hint", "error_source"})
+_SHOWN_ELSEWHERE = frozenset({"error", "error_type", "message", "hint", "error_source"})
 
 
 def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
@@ -55,42 +55,42 @@ def agent_json(report: ErrorReport, **extras: Any) -> dict[str, Any]:
 
     `retryable` is there only when it is true, so its absence never reads as an answer.
     """
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "error": True,
         "error_type": one_line(report.error_type),
         "kind": report.kind,
         "message": cut(neutral(_message(report))),
     }
     if report.user_action.detail:
-        said["hint"] = cut(neutral(report.user_action.detail))
+        document["hint"] = cut(neutral(report.user_action.detail))
     if report.retryable:
-        said["retryable"] = True
-    said |= {"error_domain": report.domain.value, "error_category": report.category.value}
+        document["retryable"] = True
+    document |= {"error_domain": report.domain.value, "error_category": report.category.value}
     if report.model is not None:
-        said["model"] = one_line(report.model)
+        document["model"] = one_line(report.model)
     if report.provider is not None:
-        said["provider"] = one_line(report.provider)
+        document["provider"] = one_line(report.provider)
     if "not_before" in (view := report.view("user")):
-        said["not_before"] = view["not_before"]
-    said |= {"id": report.id, "error_source": list(_source(report))}
-    return said | redact_value(extras)
+        document["not_before"] = view["not_before"]
+    document |= {"id": report.id, "error_source": list(_source(report))}
+    return document | redact_value(extras)
 
 
 def agent_markdown(report: ErrorReport, **extras: Any) -> str:
     """The failure as a short document: heading, message, hint, details, causes."""
-    said = agent_json(report, **extras)
-    parts = [f"# Error: {escaped(str(said['error_type']))}", escaped(str(said["message"]))]
-    if said.get("hint"):
-        parts.append(f"> 💡 {escaped(str(said['hint']))}")
-    details = [_bullet(name, value) for name, value in said.items() if name not in _SAID_ELSEWHERE]
+    document = agent_json(report, **extras)
+    parts = [f"# Error: {escaped(str(document['error_type']))}", escaped(str(document["message"]))]
+    if document.get("hint"):
+        parts.append(f"> 💡 {escaped(str(document['hint']))}")
+    details = [_bullet(name, value) for name, value in document.items() if name not in _SHOWN_ELSEWHERE]
     parts += ["## Details", "\n".join(details).rstrip()]
-    parts += ["## Error source", fenced(_lines(said["error_source"]))]
+    parts += ["## Error source", fenced(_lines(document["error_source"]))]
     return "\n\n".join(parts) + "\n"
 
 
 def _message(report: ErrorReport) -> str:
-    # Where words of the original are recorded, the message may be nothing else. A wrapper's own cannot be
-    # told from them, so only what was written for the caller is repeated then.
+    # Where the original's text is recorded, the message may be nothing but that text. Only what was written
+    # for the caller is repeated then.
     return report.message if report.caller_facing or report.internal is None else user_message(report)
 
 

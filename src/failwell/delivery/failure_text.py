@@ -21,7 +21,7 @@ _RESOURCES = {"gpu_vram_mb": "GPU memory", "system_ram_mb": "memory", "disk_mb":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureText:
-    """One failure in words: single lines that are safe to show as they are."""
+    """The text of one failure: single lines that are safe to show as they are."""
 
     title: str
     message: str
@@ -33,7 +33,7 @@ class FailureText:
 
 
 def failure_text(report: ErrorReport, audience: Audience = "user") -> FailureText:
-    """What `audience` is told about `report`."""
+    """The text of `report` for `audience`."""
     return _for_user(report) if audience == "user" else _for_operator(report)
 
 
@@ -117,8 +117,10 @@ def _verdict(view: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _rows(rows: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
-    said = ((one_line(label), one_line(str(value), TEXT_CAP)) for label, value in rows if value is not None)
-    return tuple((label, value) for label, value in said if value)
+    content = (
+        (one_line(label), one_line(str(value), TEXT_CAP)) for label, value in rows if value is not None
+    )
+    return tuple((label, value) for label, value in content if value)
 
 
 def _cause(cause: Cause) -> Iterable[str]:
@@ -182,40 +184,40 @@ def _up(value: float, step: float) -> float:
 def render_text(report: ErrorReport, audience: Audience = "user") -> str:
     """What happened, where, and what to do next; no colour, no trailing newline.
 
-    A user is told what the user's view holds. An operator is also told who is to blame, what the
+    A user gets what the user's view holds. An operator also gets the blame, what the
     provider answered, what was tried, and why the failure was classified as it was.
     """
-    said = failure_text(report, audience)
-    lines = [f"error: {said.message}", *(f"  {label}: {value}" for label, value in said.rows)]
-    for label, block in said.blocks:
+    content = failure_text(report, audience)
+    lines = [f"error: {content.message}", *(f"  {label}: {value}" for label, value in content.rows)]
+    for label, block in content.blocks:
         lines += [f"  {label}:", *(f"    {line}" for line in block)]
-    if said.hint:
-        lines.append(f"hint: {said.hint}")
+    if content.hint:
+        lines.append(f"hint: {content.hint}")
     return "\n".join(lines)
 
 
 def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
-    """A panel for `console.print`; colour carries no meaning that the words do not."""
+    """A panel for `console.print`; colour carries no meaning that the text does not."""
     from rich.console import Group, RenderableType
     from rich.padding import Padding
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
 
-    said = failure_text(report, audience)
+    content = failure_text(report, audience)
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
     rows.add_column(overflow="fold")
-    for label, value in said.rows:
+    for label, value in content.rows:
         rows.add_row(Text(label, style="dim"), Text(value, overflow="fold"))
 
-    parts: list[RenderableType] = [Text(said.message, style="bold", overflow="fold"), Text(""), rows]
-    for label, lines in said.blocks:
+    parts: list[RenderableType] = [Text(content.message, style="bold", overflow="fold"), Text(""), rows]
+    for label, lines in content.blocks:
         block = Text("\n".join(lines), overflow="fold")
         parts += [Text(""), Text(label, style="dim"), Padding(block, (0, 0, 0, 2))]
-    if said.hint:
+    if content.hint:
         hint = Text("hint: ", style="bold green", overflow="fold")
-        parts += [Text(""), hint.append(said.hint, style="not bold green")]
+        parts += [Text(""), hint.append(content.hint, style="not bold green")]
 
-    title = Text.assemble(("✗ ", "bold red"), (said.title, "bold red"))
+    title = Text.assemble(("✗ ", "bold red"), (content.title, "bold red"))
     return Panel(Group(*parts), title=title, title_align="left", border_style="red", padding=(1, 2))

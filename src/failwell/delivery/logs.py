@@ -32,7 +32,7 @@ def log_report(logger: logging.Logger, report: ErrorReport, *, level: int | None
     The caller's mistakes are warnings; everything else is an error.
     """
     chosen = level_of(report) if level is None else level
-    logger.log(chosen, "%s", said(report), extra={"failwell": report.view("operator")}, stacklevel=2)
+    logger.log(chosen, "%s", log_line(report), extra={"failwell": report.view("operator")}, stacklevel=2)
 
 
 def level_of(report: ErrorReport) -> int:
@@ -40,13 +40,13 @@ def level_of(report: ErrorReport) -> int:
     return logging.WARNING if report.domain is Domain.INPUT else logging.ERROR
 
 
-def said(report: ErrorReport) -> str:
+def log_line(report: ErrorReport) -> str:
     """The line that a log shows for `report`."""
     return one_line(f"{report.kind}: {report.message} [{report.id}]", TEXT_CAP)
 
 
 class ReportFilter(logging.Filter):
-    """Puts a report where an exception was logged; made for a handler or a logger.
+    """Puts a report where an exception was logged; for a handler or a logger.
 
     It changes the record itself, so that no handler after it prints the exception's own text.
     """
@@ -67,9 +67,9 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: when, level, logger, message, what `extra=` gave, and the error."""
 
     def format(self, record: logging.LogRecord) -> str:
-        given = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
+        extra = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
         line: dict[str, Any] = {
-            **redact_value(given),
+            **redact_value(extra),
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -92,7 +92,7 @@ def report_of(record: logging.LogRecord) -> ErrorReport | None:
 
 
 def error_in(exc_info: object) -> BaseException | None:
-    """The exception in whatever form of `exc_info` somebody passed: tuple, exception or `True`."""
+    """The exception in any form of `exc_info`: tuple, exception or `True`."""
     if type(exc_info) is tuple:
         exc_info = cast("tuple[object, ...]", exc_info)[1]
     elif exc_info is True:
@@ -122,7 +122,7 @@ def _must_be_replaced(record: logging.LogRecord, message: str) -> bool:
     """Whether the record's own message says more than `message`, or cannot be formatted."""
     arguments: Any = record.args or ()
     values = cast("Mapping[str, Any]", arguments).values() if isinstance(arguments, Mapping) else arguments
-    # An exception is never asked for its text, not even to compare it.
+    # The text of an exception is never produced, not even to compare it.
     quotes = any(is_exception(value) or is_large(value) for value in (record.msg, *values))
     return quotes or message != safe_call(record.getMessage, None)
 

@@ -35,7 +35,7 @@ Headers = list[tuple[bytes, bytes]]
 
 REQUEST_ID_HEADER = "x-request-id"
 REQUEST_ID_KEY = "failwell.request_id"
-"""Where the request's id is kept in the ASGI scope."""
+"""Key of the request's id in the ASGI scope."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _LONGEST_INSTANCE = 500
 
@@ -47,8 +47,8 @@ class FailwellMiddleware:
 
     Args:
         app: The application inside.
-        disclosure: `verbose` also tells callers who was called and what they answered.
-        on_report: Called with every report; the log `failwell.http` is told when it is left out.
+        disclosure: `verbose` also shows callers which provider was called and what it answered.
+        on_report: Called with every report; without it, reports go to the log `failwell.http`.
         request_id_header: Where a caller's id is read from and where it is echoed.
     """
 
@@ -129,15 +129,15 @@ def answer_headers(report: ErrorReport) -> Headers:
 
 
 def request_id_of(scope: MutableMapping[str, Any], header: str = REQUEST_ID_HEADER) -> str:
-    """The caller's id for the request if it is a harmless one, else a new one; kept in the scope."""
-    kept = scope.get(REQUEST_ID_KEY)
-    if isinstance(kept, str):
-        return kept
+    """The caller's id for the request if it is well-formed, else a new one; stored in the scope."""
+    known = scope.get(REQUEST_ID_KEY)
+    if isinstance(known, str):
+        return known
     name = header.lower().encode("latin-1")
     pairs = cast("Iterable[tuple[bytes, bytes]]", scope.get("headers") or ())
-    given = next((value.decode("latin-1") for key, value in pairs if key.lower() == name), "")
-    # It is written into headers and logs, so anything but an id is somebody's experiment.
-    request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+    supplied = next((value.decode("latin-1") for key, value in pairs if key.lower() == name), "")
+    # It is written into headers and logs, so anything but a plain id is replaced.
+    request_id = supplied if _REQUEST_ID.fullmatch(supplied) else uuid4().hex
     scope[REQUEST_ID_KEY] = request_id
     return request_id
 

@@ -32,7 +32,7 @@ _ACTING = re.compile(
 
 def is_large(value: object) -> bool:
     """Whether `value` is a container with so many items that it is not to be written out."""
-    # By exact type: a subclass may lie about itself, or raise when it is asked.
+    # By exact type: a subclass may misreport its length, or raise.
     return type(value) in _CONTAINERS and len(cast("Sized", value)) > _MOST_ITEMS
 
 
@@ -46,12 +46,12 @@ def bounded_str(value: object) -> str:
 
 
 def text_or(value: object, default: str) -> str:
-    """`value` if it is a string, else `default`: for texts in documents that somebody else wrote."""
+    """`value` if it is a string, else `default`: for texts in foreign documents."""
     return value if isinstance(value, str) else default
 
 
 def neutral(text: str) -> str:
-    """`text` with its lines kept, line ends made plain, and everything that acts written out."""
+    """`text` with its lines kept, line ends normalized, and control characters escaped."""
     return _ACTING.sub(_written_out, _LINE_ENDS.sub("\n", text))
 
 

@@ -66,7 +66,7 @@ def problem_json(document: Mapping[str, Any]) -> bytes:
 def retry_after_header(report: ErrorReport) -> str | None:
     """Whole seconds for `Retry-After`, rounded up; `None` unless a repeat is really invited.
 
-    A used-up quota may know when it renews and still invites nobody: whoever pays must act.
+    A used-up quota may have a renewal time and still invite no repeat: the account owner must act.
     """
     wait = report.not_before
     if not report.retryable or wait is None or not isfinite(wait.after):
@@ -83,12 +83,12 @@ def from_problem(
     """The report behind a problem document. Never raises.
 
     A document of ours gives back a report with the same user's view. Anybody else's is classified
-    by its status; its title and detail are not taken over, because nobody vouches for them.
+    by its status; its title and detail are not used, because they are not trusted.
     """
-    given = _parsed(document)
-    if text_or(given.get("schema"), "").startswith("failwell.error/") and is_kind(given.get("kind")):
-        return _ours(given)
-    return _theirs(given, status, headers)
+    fields = _parsed(document)
+    if text_or(fields.get("schema"), "").startswith("failwell.error/") and is_kind(fields.get("kind")):
+        return _ours(fields)
+    return _theirs(fields, status, headers)
 
 
 def _for_insiders(report: ErrorReport) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def _for_insiders(report: ErrorReport) -> dict[str, Any]:
     return {key: value for key, value in added.items() if value}
 
 
-def _ours(given: Mapping[str, Any]) -> ErrorReport:
-    kind = str(given["kind"])
+def _ours(fields: Mapping[str, Any]) -> ErrorReport:
+    kind = str(fields["kind"])
     known = find_kind(kind)
     record: dict[str, Any] = {
         # What a view leaves out.
@@ -114,21 +114,21 @@ def _ours(given: Mapping[str, Any]) -> ErrorReport:
         "error_type": _ERROR_TYPE,
         "fingerprint": fingerprint(kind, _ERROR_TYPE),
     }
-    record |= {key: given[key] for key in _OURS if key in given}
+    record |= {key: fields[key] for key in _OURS if key in fields}
     record |= {
-        "title": redact_text(text_or(given.get("title"), kind), 200),
-        "message": redact_text(text_or(given.get("detail"), "")),
+        "title": redact_text(text_or(fields.get("title"), kind), 200),
+        "message": redact_text(text_or(fields.get("detail"), "")),
         "caller_facing": True,
         "evidence": [{"rule": "problem.kind", "basis": "declared", "saw": kind}],
     }
     return ErrorReport.read(record)
 
 
-def _theirs(given: Mapping[str, Any], status: int | None, headers: Mapping[str, str] | None) -> ErrorReport:
-    told = given.get("status") if status is None else status
+def _theirs(fields: Mapping[str, Any], status: int | None, headers: Mapping[str, str] | None) -> ErrorReport:
+    code = fields.get("status") if status is None else status
     lower = {name.lower(): value for name, value in (headers or {}).items()}
-    body = json_text({key: given[key] for key in _CODES if isinstance(given.get(key), str)})
-    return describe_reply(SavedReply(told if type(told) is int else 0, lower, body))
+    body = json_text({key: fields[key] for key in _CODES if isinstance(fields.get(key), str)})
+    return describe_reply(SavedReply(code if type(code) is int else 0, lower, body))
 
 
 def _parsed(document: Mapping[str, Any] | str | bytes) -> Mapping[str, Any]:

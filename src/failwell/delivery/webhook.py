@@ -1,4 +1,4 @@
-"""What a webhook is told when a run failed: the caller's own payload, and ours beside it."""
+"""The body of a webhook for a failed run: the caller's own payload, and our keys beside it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -46,9 +46,9 @@ def failure_payload(
     """
     own = {} if payload is None else dict(payload)
     check_payload(own)
-    told: dict[str, Any] = {**own, "run_id": run_id, "status": "failed", "state": "failed"}
+    body: dict[str, Any] = {**own, "run_id": run_id, "status": "failed", "state": "failed"}
     if result_url is not None:
-        told["result_url"] = result_url
+        body["result_url"] = result_url
     if report is not None:
-        told["error"] = report.view(audience)
-    return told
+        body["error"] = report.view(audience)
+    return body

@@ -48,7 +48,7 @@ def retry_task(
         error: What was caught.
         policy: Says how often and how soon.
         idempotent: Whether a repeat is harmless although the outcome is unknown.
-        longest: Seconds; where a longer wait is asked for, `error` is raised.
+        longest: Seconds; where a longer wait is required, `error` is raised.
         jitter: Draws the jitter.
 
     Raises:

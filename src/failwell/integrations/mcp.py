@@ -28,7 +28,7 @@ from failwell.report.redact import redact_text, redact_value
 __all__ = ["from_tool_result", "tool_result"]
 
 OURS_ALONE = ("cancel.", "halt.", "limit.", "retry.", "session.", "subworkflow.")
-"""Kinds that speak of the run that made the call; no answer may claim one."""
+"""Kinds about the run that made the call; no answer may claim one."""
 _ERROR_TYPE = "ToolResult"
 
 
@@ -86,10 +86,10 @@ def _read(seen: Mapping[str, Any]) -> ErrorReport:
     return ErrorReport.read(record)
 
 
-def _context(given: object, allowed: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
+def _context(context: object, allowed: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(context, Mapping):
         return {}
-    held = cast("Mapping[str, Any]", given)
+    held = cast("Mapping[str, Any]", context)
     return redact_value({key: held[key] for key in allowed if key in held})
 
 

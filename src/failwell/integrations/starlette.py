@@ -139,7 +139,7 @@ def _refusal(status: int, detail: object, *, open_minded: bool) -> ErrorReport:
         user_action=UserAction(action, advice),
         details={"status": status},
     )
-    # These kinds are the framework's and not in the registry, so what follows from them is said here.
+    # These kinds are the framework's and not in the registry, so what follows from them is set here.
     return replace(
         describe(fault),
         category=category,

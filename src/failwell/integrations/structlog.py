@@ -47,8 +47,8 @@ def _kept(value: Any) -> Any:
     return named(value)
 
 
-def _report(given: object, exc_info: object) -> ErrorReport | None:
-    if isinstance(given, ErrorReport):
-        return given
-    error = given if is_exception(given) else error_in(exc_info)
+def _report(value: object, exc_info: object) -> ErrorReport | None:
+    if isinstance(value, ErrorReport):
+        return value
+    error = value if is_exception(value) else error_in(exc_info)
     return None if error is None else describe(error)

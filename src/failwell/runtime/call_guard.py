@@ -1,6 +1,6 @@
 """Shared state of many loops: retry buckets and breakers, by provider, account and model.
 
-Thread-safe and cheap. The state can be looked at, so nobody has to guess why a call was not made.
+Thread-safe and cheap. The state can be looked at, so that the reason for a refused call can be seen.
 """
 
 from threading import Lock
@@ -29,7 +29,7 @@ _MOST_KEYS = 10_000
 
 
 class ClosedOff(Fault, kind="provider.unavailable"):
-    """Nobody calls there for a while, because the last calls failed."""
+    """No call is made there for a while, because the last calls failed."""
 
     scope: str
     since: str
@@ -49,7 +49,7 @@ class GuardState:
 
 
 class Guard:
-    """Admits calls and grants retries; told how each ended."""
+    """Admits calls and grants retries, by how earlier calls ended."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Guard:
             return True
 
     def succeeded(self, called: Called) -> None:
-        """Take note of a call that worked."""
+        """Record a call that worked."""
         key = (called.provider, called.account)
         with self._lock:
             bucket = self._buckets.get(key)
@@ -115,7 +115,7 @@ class Guard:
                     self._breakers[scope] = succeeded(breaker)
 
     def failed(self, called: Called, report: ErrorReport) -> None:
-        """Take note of a call that failed."""
+        """Record a call that failed."""
         blamed = scope_of(report, called)
         now = self._clock.monotonic()
         with self._lock:
@@ -127,7 +127,7 @@ class Guard:
                     self._breakers[scope] = released(self._breakers[scope])
 
     def abandoned(self, called: Called) -> None:
-        """Take note of a call that was admitted and ended without saying anything about the service."""
+        """Record a call that was admitted and ended without a statement about the service."""
         with self._lock:
             for scope in called.scopes():
                 if scope in self._breakers:

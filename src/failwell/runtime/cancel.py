@@ -113,7 +113,7 @@ class CancelScope:
             try:
                 await asyncio.wait_for(stopped.wait(), seconds)
             except TimeoutError:
-                # The time has passed and nobody stopped us: that is what was asked for.
+                # The time has passed and the scope was not stopped.
                 return
             finally:
                 undo()

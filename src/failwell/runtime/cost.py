@@ -1,7 +1,7 @@
 """What tokens cost, in whole micro-cents: 100,000,000 of them are one dollar.
 
 Whole numbers add up without drifting, and half a micro-cent rounds up. A model without a price costs
-nobody knows what: that is said, and never counted as nothing.
+an unknown amount, which is recorded as such and never as zero.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from failwell.report.record import ErrorReport
 MICRO_CENTS_PER_DOLLAR = 100_000_000
 _MILLION = 1_000_000
 _DEFAULT_OUTPUT = 4_096
-"""Tokens an answer is taken to have when nobody limited it."""
+"""Tokens assumed for an answer without a limit."""
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -90,7 +90,7 @@ def _length(value: object) -> int:
     try:
         return len(dumps(value, default=str)) if isinstance(value, list | dict | tuple) else 0
     except (TypeError, ValueError, RecursionError):
-        # It cannot be written down, so nobody can say how long it is.
+        # It cannot be written as JSON, so its length is unknown.
         return 0
 
 
@@ -110,10 +110,10 @@ def _public_cost(provider: str, model: str, usage: Mapping[str, int]) -> int | N
         cache_write_tokens=written,
     )
     try:
-        found = listed.calc_price(counted, model_ref=model, provider_id=provider)
+        price = listed.calc_price(counted, model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return None
-    return _micro_cents(str(found.total_price))
+    return _micro_cents(str(price.total_price))
 
 
 def _micro_cents(dollars: float | str) -> int:
@@ -142,7 +142,7 @@ _CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
 _THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
 _TOOL_PROMPT = ("tool_use_prompt_token_count", "toolUsePromptTokenCount")
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, list, tuple})
-"""What never reports anything, so that it need not be asked."""
+"""Types that never report usage."""
 _HOLDERS = ("message", "response", "metadata", "delta", "meta")
 """Where stream events keep the part that holds the tokens."""
 
@@ -160,20 +160,20 @@ def read_usage(reply: object) -> dict[str, int]:
     net = _whole(take(counted, *_NET))
     if gross is None and net is not None and details is not None:
         gross = net
-    given = (
+    input_tokens = (
         net if gross is None else max(0, gross - (read or 0)) + (_whole(take(counted, *_TOOL_PROMPT)) or 0)
     )
     output = _whole(take(counted, *_OUTPUT))
     thoughts = _whole(take(counted, *_THOUGHTS))
     if thoughts is not None:
         output = (output or 0) + thoughts
-    found = {
-        "input_tokens": given,
+    counts = {
+        "input_tokens": input_tokens,
         "output_tokens": output,
         "cache_read_tokens": read,
         "cache_write_tokens": _whole(take(counted, *_CACHE_WRITE)),
     }
-    return {name: count for name, count in found.items() if count is not None}
+    return {name: count for name, count in counts.items() if count is not None}
 
 
 def usage_in(report: ErrorReport) -> dict[str, int]:
@@ -181,21 +181,21 @@ def usage_in(report: ErrorReport) -> dict[str, int]:
     held: object = report.details.get("usage")
     if held is None:
         return {}
-    found = {name: _whole(take(held, name)) for name in ("input_tokens", "output_tokens")}
-    return {name: count for name, count in found.items() if count is not None}
+    counts = {name: _whole(take(held, name)) for name in ("input_tokens", "output_tokens")}
+    return {name: count for name, count in counts.items() if count is not None}
 
 
 def _counted(reply: object) -> object:
-    found = take(reply, "usage", "usage_metadata", "usageMetadata")
-    for name in _HOLDERS if found is None else ():
+    counts = take(reply, "usage", "usage_metadata", "usageMetadata")
+    for name in _HOLDERS if counts is None else ():
         inner = take(reply, name)
-        found = None if inner is None else take(inner, "usage", "tokens")
-        if found is not None:
+        counts = None if inner is None else take(inner, "usage", "tokens")
+        if counts is not None:
             break
-    if found is None and take(reply, "prompt_eval_count", "eval_count") is not None:
+    if counts is None and take(reply, "prompt_eval_count", "eval_count") is not None:
         return reply
     # Some vendors report what they bill beside what they count; what is counted is what was used.
-    return take(found, "tokens", "billed_units") or found
+    return take(counts, "tokens", "billed_units") or counts
 
 
 def _whole(value: object) -> int | None:

@@ -1,7 +1,7 @@
 """A call with alternatives: entries in order, each with its own attempts, until one answers.
 
 Only failures that another provider might not have lead onwards; a call that is itself at fault stops
-the chain. Nothing is handed over once somebody has seen a part of the answer. Every attempt is in the
+the chain. No other entry is tried once the caller has seen a part of the answer. Every attempt is in the
 ledger with its tokens and its price, and so is every entry that was passed over, with the reason.
 """
 
@@ -229,10 +229,10 @@ class Chain(Generic[_R_co]):
         return None if closed is None else str(closed)
 
     def cool(self, entry: Entry[Any], report: ErrorReport) -> None:
-        """Pass over whoever is to blame for a rate limit, for a while."""
+        """Skip for a while what a rate limit is blamed on."""
         if report.kind == "provider.rate_limited":
-            told = 0.0 if report.not_before is None else report.not_before.after
-            until = self.options.clock.monotonic() + max(self.policy.cooldown, told)
+            requested = 0.0 if report.not_before is None else report.not_before.after
+            until = self.options.clock.monotonic() + max(self.policy.cooldown, requested)
             self.cooling[scope_of(report, entry.called)] = until
 
 

@@ -163,7 +163,7 @@ class ChainCall:
     def _attempt(
         self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Step, Outcome, Failed | None]:
-        """Make one attempt; `None` if a breaker has closed meanwhile, so that none was made."""
+        """Make one attempt; `None` if a breaker refuses it."""
         chain = self.chain
         closed = None if chain.guard is None else chain.guard.refuses(entry.called)
         if closed is not None:
@@ -179,7 +179,7 @@ class ChainCall:
             looked_up = yield Hook(entry.credential)
             self._check()
             if not isinstance(looked_up, Answered):
-                # What the lookup said may hold the secret itself, so nothing of it is kept.
+                # The lookup's own message may hold the secret, so nothing of it is kept.
                 return Failed(_no_credential(entry))
             kwargs = {**kwargs, "credential": looked_up.value}
         self._calls += 1
@@ -201,7 +201,7 @@ class ChainCall:
         self.reserved = budget.reserve(expected or 0)
 
     def _settle(self, entry: Entry[Any], usage: Mapping[str, int], report: ErrorReport | None) -> int | None:
-        """What the call cost, if that can be known; the budget is told."""
+        """What the call cost, if that is known; the reservation is settled."""
         cost = self.chain.prices.cost(entry.provider, entry.model, usage) if usage else None
         if self.reserved is not None:
             if cost is not None:
@@ -264,7 +264,7 @@ class ChainCall:
         if hook is None or provider in self.chain.refreshed:
             return False
         self.chain.refreshed.add(provider)
-        # A refresh that fails is one that did not work; its words may hold a secret.
+        # A refresh that raises did not work; its message may hold a secret.
         answer = yield Hook(lambda: hook(provider))
         self._check()
         return isinstance(answer, Answered) and answer.value is True
@@ -278,9 +278,9 @@ class ChainCall:
             raise self._cancelled()
 
     def _cancelled(self) -> Exception:
-        made = self.operation.stopped()
+        fault = self.operation.stopped()
         self.chain.ledger = self.loop.ledger()
-        return made
+        return fault
 
     def _given_up(self, error: Exception, decision: Decision) -> Exception:
         ended = error

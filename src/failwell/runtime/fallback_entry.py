@@ -1,4 +1,4 @@
-"""What a chain is made of: its entries, and how it behaves beyond them."""
+"""The parts of a chain: entries, the policy, and the removal of reasoning between providers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ def without_reasoning(messages: list[Any]) -> list[Any]:
     cleaned = [_cleaned(cast("object", message)) for message in messages]
     if all(after is before for after, before in zip(cleaned, messages, strict=True)):
         return messages
-    kept: list[Any] = []
+    remaining: list[Any] = []
     for message in cleaned:
         if message is None:
             continue
-        joined = _joined(kept[-1], message) if kept else None
+        joined = _joined(remaining[-1], message) if remaining else None
         if joined is None:
-            kept.append(message)
+            remaining.append(message)
         else:
-            kept[-1] = joined
-    return kept
+            remaining[-1] = joined
+    return remaining
 
 
 def neutral(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -42,7 +42,7 @@ def _free(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     held = cast("list[Any]", value)
-    return without_reasoning(held) if any(_is_message(one) for one in held) else held
+    return without_reasoning(held) if any(_is_message(item) for item in held) else held
 
 
 def _is_message(value: object) -> bool:
@@ -61,13 +61,13 @@ def _cleaned(message: object) -> Any:
         return None
     content = held.get("content")
     parts = cast("list[Any]", content) if isinstance(content, list) else None
-    kept = None if parts is None else [part for part in parts if not _is_reasoning(part)]
+    remaining = None if parts is None else [part for part in parts if not _is_reasoning(part)]
     extra = [name for name in _KEYS if name in held]
-    if not extra and (parts is None or kept is None or len(kept) == len(parts)):
+    if not extra and (parts is None or remaining is None or len(remaining) == len(parts)):
         return held
     left = {name: value for name, value in held.items() if name not in extra}
     if parts is not None:
-        left["content"] = kept
+        left["content"] = remaining
     says_nothing = not left.get("content") and not left.get("tool_calls")
     return None if says_nothing else left
 
@@ -84,11 +84,11 @@ def _joined(before: object, after: object) -> Any:
     role = one.get("role")
     if role not in ("user", "assistant") or two.get("role") != role:
         return None
-    said, more = one.get("content"), two.get("content")
-    if isinstance(said, str) and isinstance(more, str):
-        content: Any = f"{said}\n\n{more}"
+    first, second = one.get("content"), two.get("content")
+    if isinstance(first, str) and isinstance(second, str):
+        content: Any = f"{first}\n\n{second}"
     else:
-        content = [*_parts(said), *_parts(more)]
+        content = [*_parts(first), *_parts(second)]
     joined = {**one, **two, "content": content}
     calls: list[Any] = [*(one.get("tool_calls") or ()), *(two.get("tool_calls") or ())]
     return {**joined, "tool_calls": calls} if calls else joined
@@ -116,10 +116,10 @@ class Entry(Generic[_R_co]):
     attempts: int = 1
     backoff: Backoff = CHAIN_BACKOFF
     capabilities: frozenset[str] | None = None
-    """What this entry can do; `None` when nobody said, which is taken for everything."""
+    """What this entry can do; `None` when that is not declared, which means everything."""
     account: str = ""
     credential: Callable[[], Any] | None = None
-    """Looks up the key before every attempt; `call` is given it as the keyword `credential`."""
+    """Looks up the key before every attempt; it is passed to `call` as the keyword `credential`."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -146,7 +146,7 @@ class ChainPolicy:
     """How a chain behaves beyond its entries."""
 
     cooldown: float = 30.0
-    """Seconds that whoever is to blame for a rate limit is passed over."""
+    """Seconds that an account or model is skipped after a rate limit."""
     idempotent: bool | None = None
     """Whether a repeat is harmless although the outcome is unknown."""
     keyed: bool = False

@@ -1,6 +1,6 @@
 """Many items at once, a few at a time, in order: a window that slides, not a batch that waits.
 
-A slow item holds up nobody but itself. Items are taken from their iterable when their turn comes, so
+A slow item does not hold up the others. Items are taken from their iterable when their turn comes, so
 no more of them exist at once than are being worked on.
 """
 
@@ -54,7 +54,7 @@ class Partial(Generic[T]):
 
     @property
     def not_started(self) -> list[int]:
-        """The places that nobody got to."""
+        """The places that were not started."""
         return [place for place in self.cursor if place not in self.errors]
 
     def values(self) -> list[T]:
@@ -82,19 +82,19 @@ class Partial(Generic[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON-safe values, as far as the results are; no `errors` if nothing failed."""
-        made: dict[str, Any] = {
+        data: dict[str, Any] = {
             "total": self.total,
             "items": [{"index": place, "value": value} for place, value in self.results.items()],
         }
         if self.errors:
-            made["errors"] = [
+            data["errors"] = [
                 {"index": place, "error": report.to_dict()} for place, report in self.errors.items()
             ]
         if self.cursor:
-            made["cursor"] = self.cursor
+            data["cursor"] = self.cursor
         if self.usage:
-            made["usage"] = self.usage
-        return made
+            data["usage"] = self.usage
+        return data
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.results.values())
@@ -264,7 +264,7 @@ def _in_threads(function: Callable[[Any], Any], batch: _Batch, limit: int | None
             else:
                 raise error
 
-    # Threads are made as they are needed, so a generous bound costs nothing.
+    # Threads are started as they are needed, so a generous bound costs nothing.
     with ThreadPoolExecutor(max_workers=limit or 1_000, thread_name_prefix="failwell-gather") as pool:
         for place, item in batch.waiting():
             if scope is not None:

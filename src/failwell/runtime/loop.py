@@ -1,7 +1,7 @@
-"""The attempt loop as a state machine: told what happened, it says what to do next.
+"""The attempt loop as a state machine: outcomes in, decisions out.
 
 It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `failwell.runtime.fallback`
-and every layer above) feed it failures, carry out its decisions and tell it how those went.
+and every layer above) pass it failures, carry out its decisions and record how those went.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -175,7 +175,7 @@ _watchers: list[Watcher] = []
 
 @contextmanager
 def watch(watcher: Watcher) -> Generator[None]:
-    """Tell `watcher` of every attempt in this process while the block runs."""
+    """Call `watcher` with every failed attempt and every end in this process while the block runs."""
     _watchers.append(watcher)
     try:
         yield
@@ -184,7 +184,7 @@ def watch(watcher: Watcher) -> Generator[None]:
 
 
 def is_watched(own: Watcher | None) -> bool:
-    """Whether anybody would hear."""
+    """Whether there is a watcher."""
     return own is not None or bool(_watchers)
 
 

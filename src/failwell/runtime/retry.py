@@ -107,7 +107,7 @@ def retry(
         cancel: The scope that stops the loop; the one around it by default.
         clock: Tells the time and waits.
         jitter: Draws a number in [0, 1) for each wait.
-        options: All of these as one value. What is given beside it wins.
+        options: All of these as one value. A parameter beside it wins.
 
     Raises:
         ValueError: a number makes no sense: no attempt at all, a negative time.
@@ -193,8 +193,8 @@ def merge_options(
         rules = (other, *rules)
     if timeout is not None:
         policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
-    given = {name: value for name, value in fields.items() if value is not None}
-    return replace(base, policy=replace(policy, rules=rules), **given)
+    changes = {name: value for name, value in fields.items() if value is not None}
+    return replace(base, policy=replace(policy, rules=rules), **changes)
 
 
 def _is_repeatable(report: ErrorReport) -> bool:

@@ -1,7 +1,7 @@
 """Switch a vendor client's own retries off, so that one loop decides about every repeat.
 
 A client that repeats by itself makes calls that no ledger knows, and multiplies the waits. Where its
-retries cannot be switched off from outside, that is said, and where to do it instead.
+retries cannot be switched off from outside, the error says where to do it instead.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from failwell.fault.base import Fault
 C = TypeVar("C")
 
 _NEVER = frozenset({"ollama", "linkup", "httpx", "httpx2", "aiohttp", "huggingface_hub"})
-"""Clients that make one call when they are asked for one."""
+"""Clients that never retry by themselves."""
 _ELSEWHERE = {
     "fal_client": "set `fal_client.client.MAX_ATTEMPTS = 1`, which holds for the whole process",
     "azure": "make it with `retry_total=0`",
-    "instructor": "quiet the client inside it, and pass `max_retries=1` with every call",
+    "instructor": "switch off the retries of the client inside it, and pass `max_retries=1` with every call",
     "litellm": "pass `num_retries=0` with every call",
     "langchain_openai": "make it with `max_retries=0`",
     "langchain_anthropic": "make it with `max_retries=0`",
@@ -44,7 +44,7 @@ def without_sdk_retries(client: C) -> C:
             mistralai, boto3, cohere, replicate or requests, or one that never repeats by itself.
 
     Raises:
-        RetriesNotSwitchable: it repeats calls and cannot be stopped from outside, or nobody here knows it. The
+        RetriesNotSwitchable: it repeats calls and cannot be stopped from outside, or it is unknown. The
             message says what to do instead.
     """
     home = type(client).__module__.partition(".")[0]

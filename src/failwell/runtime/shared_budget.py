@@ -1,4 +1,4 @@
-"""A budget that many share: what one of them reserves, no other can spend.
+"""A budget that several loops share: what one reserves, no other can spend.
 
 Safe between threads and tasks. A budget may lie in another one; then everything is taken from both.
 While a budget is open (`with budget:`), every loop below takes its attempts from it.
@@ -27,7 +27,7 @@ class BudgetExceeded(Fault, kind="limit.budget_exceeded"):
 
 
 class SharedBudget:
-    """Attempts, seconds and micro-cents, shared by everybody who holds it."""
+    """Attempts, seconds and micro-cents, shared by all loops that use it."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SharedBudget:
         return mine if self.parent is None else (*mine, *self.parent.lines())
 
     def take(self, *, below: "SharedBudget | None" = None) -> str | None:
-        """Take one attempt; `None`, or why there is none left. Budgets from `below` on are not asked."""
+        """Take one attempt; `None`, or why there is none left. Budgets from `below` on are skipped."""
         if self is below:
             return None
         with self._lock:
@@ -138,7 +138,7 @@ class Reservation:
             self._budget.settle(self.cost, cost)
 
     def keep(self) -> None:
-        """Spend all of it: nobody knows whether the call was billed."""
+        """Spend all of it: the call may have been billed."""
         self.settle(self.cost)
 
     def release(self) -> None:

@@ -122,7 +122,7 @@ def _record_failed_observer(failed: Observer, error: Exception, observers: list[
     for observer in others:
         # A second failure is only logged; recording it could go on for ever.
         if catch(observer, event)[1] is not None:
-            _log.warning("an observer failed while it was told of another one's failure")
+            _log.warning("an observer failed while it was notified of another observer's failure")
 
 
 class _Suppression:

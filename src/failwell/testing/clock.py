@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 
-_QUIET_ROUNDS = 25
+_IDLE_ROUNDS = 25
 """Turns of the event loop without a new sleeper, after which all tasks are taken to be asleep."""
 
 
 class FakeClock:
-    """Time that passes only when somebody sleeps, or when the test says so.
+    """Time that passes only when code sleeps, or when the test advances it.
 
     On an event loop the tasks that sleep side by side wake in the order of their times, as they would
     with a real clock.
@@ -17,7 +17,7 @@ class FakeClock:
 
     def __init__(self, start: datetime = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)) -> None:
         self.slept: list[float] = []
-        """Every sleep that was asked for, in order."""
+        """Every requested sleep, in order."""
         self._start = start
         self._passed = 0.0
         self._planned: list[tuple[float, int, Callable[[], object]]] = []
@@ -37,7 +37,7 @@ class FakeClock:
         self._go(self._passed + seconds)
 
     def at(self, seconds: float, action: Callable[[], object]) -> None:
-        """Do `action` when the clock reads `seconds`; if it returns `True`, whoever sleeps then wakes up."""
+        """Do `action` when the clock reads `seconds`; if it returns `True`, the sleeper wakes up."""
         self._count += 1
         heappush(self._planned, (seconds, self._count, action))
 
@@ -54,13 +54,13 @@ class FakeClock:
         self._count += 1
         mine = (self._passed + seconds, self._count)
         heappush(self._sleepers, mine)
-        quiet, seen = 0, self._count
+        idle, seen = 0, self._count
         try:
             while self._passed < mine[0]:
                 await sleep(0)
-                quiet = quiet + 1 if seen == self._count else 0
+                idle = idle + 1 if seen == self._count else 0
                 seen = self._count
-                if quiet >= _QUIET_ROUNDS and self._sleepers[0] == mine and self._go(mine[0]):
+                if idle >= _IDLE_ROUNDS and self._sleepers[0] == mine and self._go(mine[0]):
                     return
         finally:
             self._sleepers.remove(mine)
