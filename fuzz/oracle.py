@@ -15,7 +15,7 @@ from rich.console import Console
 from failwell.capability import JobError, classify_exception, map_bare_exception_to_job_error
 from failwell.delivery.agent_output import agent_json, agent_markdown
 from failwell.delivery.failure_text import panel, render_text
-from failwell.delivery.logs import said
+from failwell.delivery.logs import log_line
 from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.delivery.webhook import failure_payload
 from failwell.fault.base import Fault
@@ -99,7 +99,7 @@ def _deliver(report: ErrorReport, *, ours: bool) -> None:
     json.dumps(result, allow_nan=False).encode()
     assert from_tool_result(result) is not None
     assert all(isinstance(value, str | bool | int | float) for value in attributes(report).values())
-    plain(said(report))
+    plain(log_line(report))
     retry_after_header(report)
     # Somebody may hold a report whose kind no registry knows any more.
     replace(report, kind="zoo.unheard_of").view("user")
