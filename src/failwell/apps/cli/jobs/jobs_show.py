@@ -103,7 +103,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 def run_show(args: Namespace) -> int:
     """One job in full, with what happened to it and what it printed."""
     from failwell.apps.cli.jobs.jobs import find_job, job_queue
-    from failwell.apps.cli.jobs.lines import block, line_json
+    from failwell.apps.cli.jobs.lines import output_block, line_json
     from failwell.jobs.output import read_lines
 
     with job_queue(args) as desk:
@@ -118,7 +118,7 @@ def run_show(args: Namespace) -> int:
             result = masked(result, job, desk.registry)
     if args.format == "json":
         said = {"lines": [line_json(one) for one in printed]} if printed else {}
-        print_json({**told, **result, "events": [as_json(one) for one in events], **said})
+        print_json({**told, **result, "events": [event_json(one) for one in events], **said})
         return Exit.DONE
     from failwell.apps.cli.error_output import with_capability_defect
     from failwell.delivery.plain import one_line
@@ -143,9 +143,9 @@ def run_show(args: Namespace) -> int:
         lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
     lines += [
         *_blocks(job, {one.text.strip() for one in printed}, args.format),
-        *block(printed, args.format),
+        *output_block(printed, args.format),
     ]
-    print_text("\n".join([*lines, "", *(words(one, args.format) for one in events)]))
+    print_text("\n".join([*lines, "", *(event_text(one, args.format) for one in events)]))
     return Exit.DONE
 
 
@@ -174,12 +174,12 @@ def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
     return made
 
 
-def as_json(event: "Event") -> dict[str, Any]:
+def event_json(event: "Event") -> dict[str, Any]:
     """One event for programs."""
     return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
 
 
-def words(event: "Event", form: str) -> str:
+def event_text(event: "Event", form: str) -> str:
     """One event for people."""
     from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain import one_line

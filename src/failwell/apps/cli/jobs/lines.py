@@ -14,11 +14,11 @@ SHOWN = 40
 """Lines that are shown to people; programs ask for JSON and get all that are kept."""
 
 
-def block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
+def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
     """The last lines of a job, below the rest of what is shown of it."""
     if not lines:
         return []
-    last = [words(one) for one in lines[-SHOWN:]]
+    last = [line_text(one) for one in lines[-SHOWN:]]
     hidden = lines[-1].n - len(last)
     title = "printed" if hidden <= 0 else f"printed (the last {len(last)} of {lines[-1].n} lines)"
     if form == "markdown":
@@ -28,7 +28,7 @@ def block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
     return ["", title, *(f"  {one}" for one in last)]
 
 
-def words(line: "OutputLine") -> str:
+def line_text(line: "OutputLine") -> str:
     """One line for people: what was said, and where if not on the standard output."""
     from failwell.delivery.plain import neutral
 
@@ -45,7 +45,7 @@ def line_json(line: "OutputLine") -> dict[str, Any]:
     return told
 
 
-class Following:
+class OutputFollower:
     """The lines of jobs as they come, each once."""
 
     def __init__(self, folder: "Path") -> None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.jobs import find_job, job_queue
-from failwell.apps.cli.jobs.jobs_show import as_json, words
-from failwell.apps.cli.jobs.lines import Following, line_json
-from failwell.apps.cli.jobs.lines import words as line_words
+from failwell.apps.cli.jobs.jobs_show import event_json, event_text
+from failwell.apps.cli.jobs.lines import OutputFollower, line_json
+from failwell.apps.cli.jobs.lines import line_text
 from failwell.apps.cli.output import print_aside, print_text
 from failwell.apps.cli.records import add_after, add_name, add_store
 
@@ -57,7 +57,7 @@ class _Printer:
         self._args = args
         self._desk = desk
         self._job = job
-        self._lines = Following(desk.store.folder)
+        self._lines = OutputFollower(desk.store.folder)
         self._seen: dict[str, tuple[float, str]] = {}
         self._is_alone = False
 
@@ -103,12 +103,12 @@ class _Printer:
             else:
                 whose = "" if self._job is not None else f"{job} "
                 mark = "- " if self._args.format == "markdown" else ""
-                print_text(f"{mark}{whose}{line_words(line)}")
+                print_text(f"{mark}{whose}{line_text(line)}")
 
     def _show(self, event: "Event") -> None:
         if self._args.format == "json":
             from failwell.journal.event import to_json
 
-            print_text(to_json(as_json(event)))
+            print_text(to_json(event_json(event)))
         else:
-            print_text(words(event, self._args.format))
+            print_text(event_text(event, self._args.format))
