@@ -50,7 +50,9 @@ def main() -> None:
         print(f"then:  {resumed.status}, {resumed.output}")
 
         builds = (folder / "log").read_text().count("built")
-        print(f"the build ran {builds} time; {len(workflows.list_runs(store=folder / 'state'))} runs are recorded")
+        print(
+            f"the build ran {builds} time; {len(workflows.list_runs(store=folder / 'state'))} runs are recorded"
+        )
 
 
 if __name__ == "__main__":

@@ -393,7 +393,7 @@ def test_resetting_forgets_what_was_counted(fake: Lab) -> None:
         (("linkup", "in_stream_error"), "`linkup` does not show `in_stream_error`: it does not stream"),
         (("openai", "rate_limited@soon"), "`openai` does not tell a wait as `soon`; it does as `date`"),
         (("openai", "rate_limited", "retryinfo"), "`openai` does not tell a wait as `retryinfo`"),
-        (("openai", "bad_key@ms"), "`bad_key` tells no wait; `@ms` belongs to `rate_limited`"),
+        (("openai", "bad_key@ms"), "`bad_key` has no delay; `@ms` belongs to `rate_limited`"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused_with_what_there_is(

@@ -84,7 +84,7 @@ def test_only_names_that_a_template_uses_are_asked_for() -> None:
     from failwell.workflow.template.lookup import MISSING
     from failwell.workflow.template.render import render
 
-    class Asked:
+    class LabRequest:
         def __init__(self) -> None:
             self.names: set[str] = set()
 
@@ -92,7 +92,7 @@ def test_only_names_that_a_template_uses_are_asked_for() -> None:
             self.names.add(name)
             return {"output": 1} if name == "a" else MISSING
 
-    names = Asked()
+    names = LabRequest()
 
     assert (
         render(Template(text="{{ a.output }} {{ (b.output is defined) if b is defined else 0 }}"), names)

@@ -1,5 +1,5 @@
-"""The `failwell` command: arguments in, words and an exit code out.
+"""The `failwell` command: arguments in, output and an exit code out.
 
 Data goes to stdout and errors to stderr. A command parses, calls a room and prints; what
-it says about a failure comes from `failwell.delivery`.
+it prints about a failure comes from `failwell.delivery`.
 """

@@ -154,7 +154,7 @@ def find_command(arguments: list[str]) -> Command | None:
 
 
 def command_index(arguments: list[str]) -> int | None:
-    """Where the command stands, after the options of the program itself."""
+    """The index of the command, after the options of the program itself."""
     is_value = False
     for index, argument in enumerate(arguments):
         if is_value:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import InternalError
-from failwell.apps.cli.formats import ErrorOptions, error_options
+from failwell.apps.cli.raw_arguments import ErrorOptions, error_options
 from failwell.fault.axes import ActionKind, Blame, Category
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
@@ -24,8 +24,6 @@ _INVALID_USAGE = frozenset({Category.USER_INPUT, Category.CONFIGURATION, Categor
 
 def print_error(error: BaseException, arguments: Sequence[str]) -> int:
     """Print `error` in the format that `arguments` ask for, and return the exit code."""
-    if isinstance(error, KeyboardInterrupt):
-        return Exit.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return Exit.PIPE_CLOSED
     options = error_options(arguments)

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     words = list(arguments)
     try:
-        from failwell.apps.cli.spelling import current_spelling
+        from failwell.apps.cli.raw_arguments import current_spelling
 
         spelled = current_spelling(arguments)
         words = spelled.arguments
@@ -48,7 +48,11 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as ended:
         # argparse exits after it has printed the help.
         return ended.code if isinstance(ended.code, int) else 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the edge of the program: every error is printed, none escapes)
+    except KeyboardInterrupt:
+        from failwell.apps.cli.exit_codes import Exit
+
+        return Exit.INTERRUPTED
+    except Exception as error:  # noqa: BLE001  (the edge of the program: every error is printed, none escapes)
         from failwell.apps.cli.error_output import print_error
 
         return print_error(error, words)
@@ -116,7 +120,7 @@ def _run(arguments: list[str]) -> int:
 def _print_notes(notes: list[str], arguments: list[str]) -> None:
     """Print notes for a person. A program that reads errors as JSON gets nothing else on stderr."""
     from failwell.apps.cli.commands import JSON
-    from failwell.apps.cli.formats import error_options
+    from failwell.apps.cli.raw_arguments import error_options
 
     if error_options(arguments).format != JSON:
         print(*notes, sep="\n", file=sys.stderr, flush=True)

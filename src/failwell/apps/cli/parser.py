@@ -1,4 +1,4 @@
-"""Argument parsing whose mistakes are faults: what was wrong, what would be right, what is near it."""
+"""Argument parsing whose errors are faults: what is wrong, what is valid, and what is similar."""
 
 import re
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
 def usage_error(what: str, *, given: str = "", valid: Iterable[str] = (), see: str) -> "Usage":
-    """A fault that says `what` was wrong, what is near to `given`, and which command tells more."""
+    """A usage error: `what` is wrong, a suggestion similar to `given`, and the command that documents it."""
     # Loaded only for a mistake: the faults cost more than all of argparse.
     from difflib import get_close_matches
 
@@ -92,7 +92,7 @@ class Parser(ArgumentParser):
             if argument in valued:
                 value = next(waiting, None)
                 if value is None:
-                    # Left as it is, argparse says what is missing; a place must not be taken for it.
+                    # Unchanged, so that argparse reports the missing value; a positional must not be taken for it.
                     return list(arguments)
                 options.append(value)
         return options + places

@@ -1,4 +1,4 @@
-"""A file whose text is a value: taken over as it is, or refused. It is never altered to fit."""
+"""A file whose text is a value: used unchanged, or refused."""
 
 import sys
 
@@ -13,8 +13,8 @@ def text_of(path: str, what: str, see: str) -> str:
 
     Args:
         path: Which file.
-        what: What the text is to be, for whoever is told that it cannot be that.
-        see: The command that tells more.
+        what: What the text is for, to name it in an error.
+        see: The command that documents it.
 
     Raises:
         Unreadable: it cannot be read.

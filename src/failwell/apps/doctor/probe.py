@@ -21,23 +21,28 @@ _DEEPEST_PUBLIC = 3
 
 def main(top: str) -> None:
     """Load `top` and the modules in it that are about errors, then print what there is."""
-    # Whatever a package prints while it is loaded must not get between us and the reader.
+    # What a package prints while it is imported must not mix with the result.
     out = os.dup(1)
     os.dup2(2, 1)
-    told: dict[str, Any] = {"top": top, "failed": []}
-    try:
-        import_module(top)
-    except BaseException as error:  # noqa: BLE001  (a broken package may raise anything, even an exit)
-        told["broken"] = type(error).__name__
+    result: dict[str, Any] = {"top": top, "failed": []}
+    broken = _import_error(top)
+    if broken is not None:
+        result["broken"] = broken
     else:
-        for name in _about_errors(top):
-            try:
-                import_module(name)
-            except BaseException as error:  # noqa: BLE001  (a part that needs an extra is not there)
-                told["failed"].append([name, type(error).__name__])
-        told["classes"] = [_row(cls) for cls in _classes(top)]
+        failed = {name: _import_error(name) for name in _about_errors(top)}
+        result["failed"] = [[name, error] for name, error in failed.items() if error is not None]
+        result["classes"] = [_row(cls) for cls in _classes(top)]
     with os.fdopen(out, "w", encoding="utf-8") as stdout:
-        json.dump(told, stdout)
+        json.dump(result, stdout)
+
+
+def _import_error(name: str) -> str | None:
+    """The class of what importing `name` raises; `None` if it can be imported."""
+    try:
+        import_module(name)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a broken package may raise anything, even an exit)
+        return type(error).__name__
+    return None
 
 
 def _about_errors(top: str) -> Iterator[str]:
@@ -85,7 +90,7 @@ def _is_public(name: str) -> bool:
 
 
 def _is_own(cls: type[BaseException], top: str) -> bool:
-    # A warning is printed and not raised; a name that begins with an underscore is nobody's business.
+    # A warning is printed and not raised; a name that begins with an underscore is private.
     return (
         cls.__module__.partition(".")[0] == top
         and not issubclass(cls, Warning)

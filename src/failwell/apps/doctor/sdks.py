@@ -37,7 +37,7 @@ Standing = Literal["mapped", "inherited", "beside", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class KnownClass:
-    """One exception class, and how it stands with the rules."""
+    """One exception class, and whether a rule covers it."""
 
     name: str
     """With its module."""
@@ -79,7 +79,7 @@ def installed(tops: Iterable[str] | None = None) -> list[Sdk]:
     here = [top for top in named if top in distributions or tops is not None]
     with ThreadPoolExecutor(max_workers=2) as pool:
         probed = list(pool.map(probe, here))
-    return [_sdk(top, told, distributions.get(top, [])) for top, told in zip(here, probed, strict=True)]
+    return [_sdk(top, result, distributions.get(top, [])) for top, result in zip(here, probed, strict=True)]
 
 
 def probe(top: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def probe(top: str) -> dict[str, Any]:
         done = subprocess.run(  # noqa: S603  (our own script, and a name from a table of ours)
             [sys.executable, str(Path(__file__).with_name("probe.py")), top],
             capture_output=True, check=False, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
-            # Loading litellm fetches a price list unless it is told not to.
+            # Loading litellm fetches a price list unless that is switched off.
             env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         )  # fmt: skip
         return json.loads(done.stdout)
@@ -100,7 +100,7 @@ def probe(top: str) -> dict[str, Any]:
 
 
 def judge(module: str, name: str, mro: Iterable[tuple[str, str]]) -> KnownClass:
-    """How one class stands, told by the names along its line of bases."""
+    """Whether a rule covers one class, by the names of its bases."""
     full = f"{module}.{name}"
     aside = next((reason for beginning, reason in BESIDE.items() if full.startswith(beginning)), None)
     if aside is not None:
@@ -127,12 +127,12 @@ def propose(module: str, name: str) -> str:
     )
 
 
-def _sdk(top: str, told: dict[str, Any], distributions: list[str]) -> Sdk:
+def _sdk(top: str, result: dict[str, Any], distributions: list[str]) -> Sdk:
     from importlib.metadata import distribution
 
     # A namespace is shared by several distributions, and one may be listed for each of its files.
     held = [distribution(name) for name in sorted(set(distributions))]
-    rows: list[dict[str, Any]] = told.get("classes", [])
+    rows: list[dict[str, Any]] = result.get("classes", [])
     return Sdk(
         top=top,
         releases=tuple(f"{one.name} {one.version}" for one in held),
@@ -140,7 +140,7 @@ def _sdk(top: str, told: dict[str, Any], distributions: list[str]) -> Sdk:
         classes=tuple(
             judge(row["module"], row["name"], [(module, base) for module, base in row["mro"]]) for row in rows
         ),
-        broken=told.get("broken"),
+        broken=result.get("broken"),
     )
 
 

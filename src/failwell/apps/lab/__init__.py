@@ -1,5 +1,5 @@
-"""The fault laboratory: a local server that fails the way each provider fails, on request.
+"""The lab: a local server that fails like each provider fails, on request.
 
 Loopback and the standard library alone. What a scenario means is written down as data beside it, so
-whoever tests against it knows what should have been understood.
+a test knows what should have been classified.
 """

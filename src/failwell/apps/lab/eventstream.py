@@ -10,9 +10,9 @@ _STRING = 7
 
 def frame(headers: dict[str, str], payload: bytes) -> bytes:
     """One message, framed."""
-    told = b"".join(_header(name, value) for name, value in headers.items())
-    prelude = struct.pack("!II", len(told) + len(payload) + 16, len(told))
-    checked = prelude + struct.pack("!I", crc32(prelude)) + told + payload
+    fields = b"".join(_header(name, value) for name, value in headers.items())
+    prelude = struct.pack("!II", len(fields) + len(payload) + 16, len(fields))
+    checked = prelude + struct.pack("!I", crc32(prelude)) + fields + payload
     return checked + struct.pack("!I", crc32(checked))
 
 

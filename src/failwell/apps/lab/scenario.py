@@ -12,13 +12,13 @@ from failwell.fault.registry import kind as registered
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What somebody who understood the failure would say about it."""
+    """The correct classification of the failure."""
 
     kind: str | None
     """The kind, or none where nothing fails."""
     certainty: Certainty | None = None
     wait: float | None = None
-    """Seconds after which the provider says a repeat may make sense."""
+    """Seconds after which the provider allows a retry."""
 
     @property
     def category(self) -> Category | None:
@@ -33,15 +33,15 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way to fail, whoever the provider is."""
+    """One way to fail, the same for every provider."""
 
     name: str
     summary: str
     truth: Truth
     streams: bool = False
-    """Whether only a call that asked for a stream can meet it."""
+    """Whether it occurs only in streams."""
     streamed: Truth | None = None
-    """What is true instead, where the call asked for a stream."""
+    """The classification for a stream, if it differs."""
 
 
 def _row(
@@ -58,7 +58,7 @@ _ROWS = (
     _row("bad_key", "provider.auth", "the key is wrong"),
     _row("no_permission", "provider.permission", "the key is right and may not do this"),
     _row("missing_model", "provider.model_not_found", "no such model, or not for this account"),
-    _row("rate_limited", "provider.rate_limited", "a short window is full; `@form` says how the wait is told"),
+    _row("rate_limited", "provider.rate_limited", "a short window is full; `@form` chooses the form of the delay"),
     _row("daily_quota", "provider.quota_exhausted", "an allowance for a day or longer is used up"),
     _row("empty_balance", "provider.quota_exhausted", "the account has no money left"),
     _row("overloaded", "provider.overloaded", "the provider has no room right now"),
@@ -81,10 +81,10 @@ _ROWS = (
     _row("reset_after_read", "provider.outcome_unknown", "the connection is reset after the request was read"),
     _row("slow_headers", "provider.outcome_unknown", "nothing comes for a long time, then the answer"),
     _row("slow_body", "provider.outcome_unknown", "half an answer comes, and after a long time the rest"),
-    _row("garbage_json", "provider.output_invalid", "a 200 that says JSON and is none"),
+    _row("garbage_json", "provider.output_invalid", "a 200 with a JSON content type and no JSON"),
     _row("model_loading", "provider.overloaded", "the model is still being loaded"),
     _row("out_of_memory", "resource.system_memory", "the host has too little memory for the model"),
-    _row("refused", "provider.connection", "nobody listens at the address"),
+    _row("refused", "provider.connection", "the port is closed"),
 )  # fmt: skip
 
 _BROKE_OFF = Truth("provider.stream_interrupted", registered("provider.stream_interrupted").certainty)

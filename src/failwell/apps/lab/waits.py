@@ -22,7 +22,7 @@ FORMS: dict[str, float | None] = {
     "garbage": None,
     "days": 274_579.0,
 }
-"""Every form and the seconds it tells; none where it tells nothing that makes sense."""
+"""Form → the seconds it means; `None` for a form without a sensible meaning."""
 
 IN_BODY = frozenset({"retryinfo", "estimated-time"})
 """Forms that only some bodies have a place for."""
@@ -33,7 +33,7 @@ EVERYWHERE = frozenset(FORMS) - IN_BODY
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One wait, told in one form."""
+    """One delay in one form."""
 
     form: str
     seconds: float | None = None

@@ -1,4 +1,4 @@
-"""`failwell classify`: judge saved failures, one JSON object a line in, one a line out.
+"""`failwell classify`: classify saved failures, one JSON object a line in, one a line out.
 
 Rows are read one at a time, however many there are. A line that cannot be read is named on stderr
 and passed over.
@@ -36,7 +36,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--jsonl",
         metavar="FILE",
         required=True,
-        help="failures to judge, one JSON object a line (- is stdin)",
+        help="failures to classify, one JSON object a line (- is stdin)",
     )
     parser.add_argument("--strict", action="store_true", help="stop at the first line that cannot be read")
     parser.formatter_class = RawDescriptionHelpFormatter
@@ -44,7 +44,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Judge every line; what could not be read is told as it comes, and counted at the end."""
+    """Classify every line; a line that cannot be read is reported at once and counted at the end."""
     from failwell.report.saved import classify
 
     lines = bad = 0
@@ -66,8 +66,8 @@ def run(args: Namespace) -> int:
 
 def _tell(number: int, message: str, args: Namespace) -> None:
     as_json = getattr(args, "error_format", None) == "json" or getattr(args, "agent", False)
-    told = dumps({"line": number, "message": message}) if as_json else message
-    print(told, file=sys.stderr, flush=True)
+    text = dumps({"line": number, "message": message}) if as_json else message
+    print(text, file=sys.stderr, flush=True)
 
 
 def judged(row_id: object, report: ErrorReport) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`failwell describe`: say what a traceback, a reply, a problem document or a saved report means."""
+"""`failwell describe`: describe a traceback, a reply, a problem document or a saved report."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping

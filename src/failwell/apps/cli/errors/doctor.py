@@ -1,4 +1,4 @@
-"""`failwell doctor`: say whether the errors of the SDKs that are installed here are known."""
+"""`failwell doctor`: check that the errors of the installed SDKs are known."""
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -57,10 +57,10 @@ def _count(sdk: "Sdk") -> str:
     if sdk.broken:
         return f"cannot be loaded here ({sdk.broken})"
     counts = Counter(one.standing for one in sdk.classes)
-    told = ", ".join(
+    text = ", ".join(
         f"{counts[name]} {name}" for name in ("mapped", "inherited", "beside", "unknown") if counts[name]
     )
-    return told or "no exception classes"
+    return text or "no exception classes"
 
 
 def _rows(sdk: "Sdk", *, everything: bool) -> Iterator[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ _WHO_ACTS = {
     Category.TRANSIENT: "the runtime: it waits and repeats",
     Category.RESOURCE: "the runtime: it frees what is in the way",
     Category.AMBIGUOUS: "a reconcile hook, or a person who checks what happened",
-    Category.CAPACITY: "whoever pays for the account",
+    Category.CAPACITY: "the owner of the account",
     Category.CONFIGURATION: "the operator",
     Category.CONTENT: "the caller, with other content",
     Category.USER_INPUT: "the caller, with other input",
@@ -68,8 +68,8 @@ def run(args: Namespace) -> int:
                 f"`--{option}` is about a saved failure, not a kind", see="failwell explain --help"
             )
     meanings = {known.name: ()} if known is not None else _foreign(args.kind)
-    told = [(find_kind(name), systems) for name, systems in meanings.items()]
-    found = [(kind, systems) for kind, systems in told if kind is not None]
+    matches = [(find_kind(name), systems) for name, systems in meanings.items()]
+    found = [(kind, systems) for kind, systems in matches if kind is not None]
     if args.format == "json":
         objects = [_object(kind, args.kind, systems) for kind, systems in found]
         # A foreign name may mean several kinds, so its answer is a list even when it means one.
@@ -135,8 +135,8 @@ def _sections(kind: Kind) -> list[tuple[str, str]]:
 def _object(kind: Kind, name: str, systems: tuple[str, ...]) -> dict[str, Any]:
     from failwell.apps.cli.errors.kinds import summary
 
-    made = summary(kind) | {section.lower(): text for section, text in _sections(kind)}
-    return made | ({"asked": name, "known_there_as": list(systems)} if systems else {})
+    data = summary(kind) | {section.lower(): text for section, text in _sections(kind)}
+    return data | ({"asked": name, "known_there_as": list(systems)} if systems else {})
 
 
 def _text(kind: Kind, systems: tuple[str, ...], args: Namespace) -> str:

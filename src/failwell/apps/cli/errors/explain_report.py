@@ -1,4 +1,4 @@
-"""`failwell explain REPORT`: why a saved failure was called what it is, and what a policy makes of it.
+"""`failwell explain REPORT`: why a saved failure was classified so, and what a policy decides.
 
 The decision is worked out again from the report alone, so another policy can be tried on a failure
 that is long past.
@@ -104,14 +104,14 @@ def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
     """Headings with the facts below each."""
     spoke, near = _evidence(report)
     found = [f"{one.rule}, by its {one.basis}{f': {one.saw}' if one.saw else ''}" for one in spoke]
-    told = [f"{one.rule} would have said {one.saw}" for one in near]
+    alternatives = [f"{one.rule} would have said {one.saw}" for one in near]
     facts = [f"category {report.category}", f"certainty {report.certainty}", f"blame {report.blame}"]
     if report.not_before is not None:
         facts.append(f"not before {report.not_before.after:g} s, says {report.not_before.source}")
     sections = [
         ("What it is", facts),
         ("Why it is called that", found or ["nothing was recorded"]),
-        ("What it nearly was", told),
+        ("What it nearly was", alternatives),
     ]
     return [(heading, facts) for heading, facts in sections if facts]
 

@@ -1,4 +1,4 @@
-"""`failwell lab`: run the fault laboratory, or list what it can show."""
+"""`failwell lab`: run the lab, or list its scenarios."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
@@ -47,13 +47,13 @@ def run_serve(args: Namespace) -> int:
         ) from error
     with lab:
         _say_addresses(lab, args)
-        # Calls are told from here, so that a reader who leaves ends the program and not a thread of it.
+        # Calls are printed from this thread, so that a closed pipe ends the program and not a thread of it.
         while True:
             try:
-                heard = calls.get(timeout=_TICK)
+                call = calls.get(timeout=_TICK)
             except Empty:
                 continue
-            _say_call(heard, args)
+            _say_call(call, args)
 
 
 def _say_addresses(lab: "Lab", args: Namespace) -> None:
@@ -65,7 +65,7 @@ def _say_addresses(lab: "Lab", args: Namespace) -> None:
         print_text(dumps({"event": "listening", "url": lab.address, "refused": closed, "dialects": urls}))
         return
     lines = [
-        f"the laboratory listens on {lab.address}; nobody listens on {closed}",
+        f"the lab listens on {lab.address}; {closed} is closed",
         "base URLs, with a scenario of `failwell lab list` in place of SCENARIO:",
         *(f"  {lab.address}/{name}/SCENARIO" for name in dialect_names()),
         "Ctrl-C ends it",
@@ -73,20 +73,18 @@ def _say_addresses(lab: "Lab", args: Namespace) -> None:
     print_text("\n".join(lines))
 
 
-def _say_call(heard: "Heard", args: Namespace) -> None:
-    form = "" if heard.form is None else f"@{heard.form}"
+def _say_call(call: "Heard", args: Namespace) -> None:
+    form = "" if call.form is None else f"@{call.form}"
     if args.format == "json":
         from json import dumps
 
-        told = {"event": "call", "dialect": heard.dialect, "scenario": f"{heard.scenario}{form}"}
-        sent = {"method": heard.method, "path": heard.path, "stream": heard.stream, "status": heard.status}
-        print_text(dumps({**told, **sent}))
+        text = {"event": "call", "dialect": call.dialect, "scenario": f"{call.scenario}{form}"}
+        sent = {"method": call.method, "path": call.path, "stream": call.stream, "status": call.status}
+        print_text(dumps({**text, **sent}))
         return
-    request = f"{heard.method} {heard.path}" if heard.method else "unread"
-    shown = "no reply" if heard.status is None else heard.status
-    print_text(
-        f"{heard.dialect}/{heard.scenario}{form}  {request}  {shown}{' stream' if heard.stream else ''}"
-    )
+    request = f"{call.method} {call.path}" if call.method else "unread"
+    shown = "no reply" if call.status is None else call.status
+    print_text(f"{call.dialect}/{call.scenario}{form}  {request}  {shown}{' stream' if call.stream else ''}")
 
 
 def run_list(args: Namespace) -> int:
@@ -127,9 +125,9 @@ def _all(found: "list[Cell]") -> list[tuple[str, ...]]:
         for cell in group:
             replies[cell.shown].append(cell.dialect)
         most, *others = sorted(replies, key=lambda shown: -len(replies[shown]))
-        told = [most, *(f"{shown} {', '.join(replies[shown])}" for shown in others)]
+        text = [most, *(f"{shown} {', '.join(replies[shown])}" for shown in others)]
         kinds = dict.fromkeys(cell.truth.kind or "-" for cell in group)
-        rows.append((name, " or ".join(kinds), "; ".join(told)))
+        rows.append((name, " or ".join(kinds), "; ".join(text)))
     return rows
 
 
@@ -146,11 +144,11 @@ def _markdown(found: "list[Cell]") -> list[str]:
     columns = ("scenario", "kind", *names)
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     for scenario, group in _by_scenario(found).items():
-        told = " or ".join(
+        text = " or ".join(
             dict.fromkeys(f"`{cell.truth.kind}`" if cell.truth.kind else "–" for cell in group)
         )
         shown = {cell.dialect: cell.shown for cell in group}
-        lines.append(f"| `{scenario}` | {told} | {' | '.join(shown.get(name, '–') for name in names)} |")
+        lines.append(f"| `{scenario}` | {text} | {' | '.join(shown.get(name, '–') for name in names)} |")
     return lines
 
 
@@ -166,7 +164,7 @@ def _by_scenario(found: "list[Cell]") -> "dict[str, list[Cell]]":
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 0 <= int(text) <= 65_535:
-        raise ArgumentTypeError(f"`{text}` is no port; write a number from 0 to 65535")
+        raise ArgumentTypeError(f"`{text}` is not a port; write a number from 0 to 65535")
     return int(text)
 
 
@@ -176,5 +174,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9:
-        raise ArgumentTypeError(f"`{text}` is no time; write seconds, such as 2.5")
+        raise ArgumentTypeError(f"`{text}` is not a duration; write seconds, such as 2.5")
     return seconds

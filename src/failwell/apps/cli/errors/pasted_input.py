@@ -1,4 +1,4 @@
-"""What somebody hands to `failwell describe`: read whole, within bounds, and recognised.
+"""The input of `failwell describe`: read within bounds and recognised.
 
 A traceback, a report, a problem document or an HTTP reply. When nothing fits, the error says
 what was tried.
@@ -29,7 +29,7 @@ then end the input with Ctrl-D (on Windows Ctrl-Z and Enter)."""
 
 
 class Given(NamedTuple):
-    """The input, and what the command line says about it."""
+    """The input and the options that describe it."""
 
     text: str
     provider: str | None = None
@@ -63,7 +63,7 @@ def read_input(path: str) -> str:
 
 
 def recognise(given: Given, form: str | None = None) -> ErrorReport:
-    """The report behind the input; `form` says what it is, else that is found out.
+    """The report behind the input; `form` names its form, else it is detected.
 
     Raises:
         Validation: it is not what it was said to be, or nothing fits.
@@ -91,7 +91,7 @@ def _json(given: Given) -> ErrorReport:
         except Validation:
             raise not_json from None
     if str(document.get("schema", "")).startswith("failwell.error/"):
-        # A problem document of ours names the schema too, and says `detail` where a report says `message`.
+        # A problem document of ours names the schema too, and has `detail` where a report has `message`.
         return _problem(document) if "detail" in document else ErrorReport.read(document)
     kept: object = document.get("report")
     if isinstance(kept, dict) and str(kept.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

@@ -57,95 +57,97 @@ def add_instance(parser: ArgumentParser) -> None:
 
 @contextmanager
 def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
-    """The registered capabilities; the process that runs jobs is told of changes."""
+    """The registered capabilities; the host of the jobs is woken after a change."""
     from failwell.jobs.registry import CapabilityRegistry
     from failwell.journal.folder import state_folder
 
-    shelf = CapabilityRegistry(state_folder(args.store))
-    before = shelf.stamp()
+    capabilities = CapabilityRegistry(state_folder(args.store))
+    before = capabilities.stamp()
     try:
-        yield shelf
+        yield capabilities
     finally:
-        if shelf.stamp() != before:
+        if capabilities.stamp() != before:
             from failwell.jobs.store.sqlite import wake_host
 
-            wake_host(shelf.folder)
+            wake_host(capabilities.folder)
 
 
 def run_remove(args: Namespace) -> int:
     """Unregister a capability."""
-    with registry(args) as shelf:
-        check_known(shelf, args.name)
-        shelf.remove(args.name)
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        capabilities.remove(args.name)
     return _done(args, f"`{args.name}` is no longer registered", {"id": args.name, "removed": args.name})
 
 
-def check_known(shelf: "CapabilityRegistry", name: str) -> None:
+def check_known(capabilities: "CapabilityRegistry", name: str) -> None:
     """Refuse a name that is not registered."""
-    if name not in shelf.names():
+    if name not in capabilities.names():
         raise usage_error(
             f"no capability is called `{name}`",
             given=name,
-            valid=shelf.names(),
+            valid=capabilities.names(),
             see="failwell capabilities list",
         )
 
 
 def run_add(args: Namespace) -> int:
     """Register a capability."""
-    with registry(args) as shelf:
-        return _add(shelf, args)
+    with registry(args) as capabilities:
+        return _add(capabilities, args)
 
 
-def _add(shelf: "CapabilityRegistry", args: Namespace) -> int:
+def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     from failwell.jobs.platform import this_machine
 
-    made = shelf.add(args.name, replace=args.force)
-    unset = [one.name for one in made.env if one.secret and one.name not in shelf.secret_names(made.name)]
-    words = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
+    made = capabilities.add(args.name, replace=args.force)
+    unset = [
+        entry.name for entry in made.env if entry.secret and entry.name not in capabilities.secret_names(made.name)
+    ]
+    text = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
     if unset:
-        words += f"\nit needs {', '.join(f'`{one}`' for one in unset)}: `failwell capabilities secret {made.name} {unset[0]}`"
+        text += f"\nit needs {', '.join(f'`{entry}`' for entry in unset)}: `failwell capabilities secret {made.name} {unset[0]}`"
     missing = this_machine().missing(made.resources)
-    words += "".join(f"\nwarning: it cannot run here: {one}" for one in missing)
+    text += "".join(f"\nwarning: it cannot run here: {entry}" for entry in missing)
     return _done(
-        args, words, {"id": made.name, "added": made.name, "secrets_unset": unset, "missing_here": missing}
+        args, text, {"id": made.name, "added": made.name, "secrets_unset": unset, "missing_here": missing}
     )
 
 
 def run_enable(args: Namespace) -> int:
     """Let a capability run jobs."""
-    with registry(args) as shelf:
-        return _switch(shelf, args)
+    with registry(args) as capabilities:
+        return _switch(capabilities, args)
 
 
 def run_disable(args: Namespace) -> int:
     """Stop a capability from running jobs."""
-    with registry(args) as shelf:
-        return _switch(shelf, args)
+    with registry(args) as capabilities:
+        return _switch(capabilities, args)
 
 
-def _switch(shelf: "CapabilityRegistry", args: Namespace) -> int:
-    check_known(shelf, args.name)
+def _switch(capabilities: "CapabilityRegistry", args: Namespace) -> int:
+    check_known(capabilities, args.name)
     instance = args.instance or args.name
     on = args.action == "enable"
-    changed = shelf.set_enabled(instance, on, capability=args.name)
+    changed = capabilities.set_enabled(instance, on, capability=args.name)
     state = "enabled" if on else "disabled"
-    words = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
-    return _done(args, words, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
+    text = f"`{instance}` is {state}" if changed else f"`{instance}` was {state} already"
+    return _done(args, text, {"id": instance, "instance": instance, "enabled": on, "changed": changed})
 
 
-def _done(args: Namespace, words: str, told: dict[str, Any]) -> int:
+def _done(args: Namespace, text: str, data: dict[str, Any]) -> int:
     if args.format == "json":
-        print_json(told)
+        print_json(data)
     else:
-        print_text(words)
+        print_text(text)
     return Exit.DONE
 
 
 def run_list(args: Namespace) -> int:
     """List the registered capabilities and their instances."""
-    with registry(args) as shelf:
-        rows = [row for name in shelf.names() for row in _rows(shelf, name)]
+    with registry(args) as capabilities:
+        rows = [row for name in capabilities.names() for row in _rows(capabilities, name)]
     if not rows and args.format != "json":
         print_text("no capability is registered; register one with `failwell capabilities add FILE`")
         return Exit.DONE
@@ -159,21 +161,27 @@ def run_list(args: Namespace) -> int:
     return Exit.DONE
 
 
-def _rows(shelf: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
+def _rows(capabilities: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
     """The instance that is called like the capability, and every other that something is kept for."""
-    about = _about(shelf, name)
+    about = _about(capabilities, name)
     return [
-        {"id": one, "name": name, "enabled": shelf.is_enabled(one), "config": shelf.config(one), **about}
-        for one in shelf.instances(name)
+        {
+            "id": entry,
+            "name": name,
+            "enabled": capabilities.is_enabled(entry),
+            "config": capabilities.config(entry),
+            **about,
+        }
+        for entry in capabilities.instances(name)
     ]
 
 
-def _about(shelf: "CapabilityRegistry", name: str) -> dict[str, Any]:
+def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.platform import this_machine
 
     try:
-        made = shelf.manifest(name)
+        made = capabilities.manifest(name)
     except CapabilityConfigError as error:
         # One manifest that was broken by hand must not hide the others.
         return {"problem": str(error)}
@@ -187,7 +195,7 @@ def _about(shelf: "CapabilityRegistry", name: str) -> dict[str, Any]:
         "platforms": list(made.resources.platforms),
         "missing_here": this_machine().missing(made.resources),
         "concurrency": made.concurrency,
-        "secrets": {one.name: one.name in shelf.secret_names(name) for one in made.env if one.secret},
+        "secrets": {entry.name: entry.name in capabilities.secret_names(name) for entry in made.env if entry.secret},
     }
 
 
@@ -196,7 +204,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "problem" in row:
         return (*begin, "-", "-", f"broken: {row['problem']}")
     needs = [*(["gpu"] if row["gpu"] else []), *row["accelerators"], *row["platforms"]]
-    told = ", ".join(needs) or "-"
+    data = ", ".join(needs) or "-"
     if row["missing_here"]:
-        told += " (not here)"
-    return (*begin, row["object"], told, row["description"] or "-")
+        data += " (not here)"
+    return (*begin, row["object"], data, row["description"] or "-")

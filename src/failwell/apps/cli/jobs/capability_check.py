@@ -32,11 +32,11 @@ def add_check_options(parser: ArgumentParser) -> None:
 
 def run_check(args: Namespace) -> int:
     """Check a capability."""
-    with registry(args) as shelf:
-        return _check(shelf, args)
+    with registry(args) as capabilities:
+        return _check(capabilities, args)
 
 
-def _check(shelf: "CapabilityRegistry", args: Namespace) -> int:
+def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     """Load it in its own environment and say what it is; whatever is wrong is raised."""
     import asyncio
 
@@ -46,19 +46,19 @@ def _check(shelf: "CapabilityRegistry", args: Namespace) -> int:
     from failwell.jobs.schema_language import left_out
     from failwell.jobs.worker.startup import drift, look
 
-    manifest = _manifest(shelf, args.name)
+    manifest = _manifest(capabilities, args.name)
     check_platform(manifest)
-    about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(manifest.name)))
+    about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
-    given = {**shelf.config(manifest.name), **dict(pair(one) for one in args.values)}
+    given = {**capabilities.config(manifest.name), **dict(pair(one) for one in args.values)}
     try:
         settled = settle(manifest, schema, given)
     except CapabilityConfigError as error:
-        error.user_action = _cure(error, args.name, is_kept=args.name in shelf.names())
+        error.user_action = _cure(error, args.name, is_kept=args.name in capabilities.names())
         raise
     config = dict(settled.whole)
     dropped = sorted({*settled.left_out, *settled.defaults_left_out})
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "name": manifest.name,
         "object": manifest.object,
         "python": manifest.python,
@@ -73,17 +73,17 @@ def _check(shelf: "CapabilityRegistry", args: Namespace) -> int:
         ],
     }
     if args.format == "json":
-        print_json(told)
+        print_json(data)
         return Exit.DONE
     lines = [
-        f"`{manifest.name}` can be loaded" + (f" (version {told['version']})" if told["version"] else ""),
+        f"`{manifest.name}` can be loaded" + (f" (version {data['version']})" if data["version"] else ""),
         f"  runs      {manifest.object} with {manifest.python}",
-        f"  actions   {', '.join(told['actions']) or 'none'}",
-        f"  hooks     {', '.join(told['hooks']) or 'none'}",
+        f"  actions   {', '.join(data['actions']) or 'none'}",
+        f"  hooks     {', '.join(data['hooks']) or 'none'}",
     ]
     if config:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
-    print_text("\n".join([*lines, *(f"warning: {one}" for one in told["warnings"])]))
+    print_text("\n".join([*lines, *(f"warning: {one}" for one in data["warnings"])]))
     return Exit.DONE
 
 
@@ -102,13 +102,13 @@ def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserA
     )
 
 
-def _manifest(shelf: "CapabilityRegistry", name: str) -> "Manifest":
+def _manifest(capabilities: "CapabilityRegistry", name: str) -> "Manifest":
     from failwell.jobs.manifest_file import read_manifest
 
-    if name in shelf.names():
-        return shelf.manifest(name)
+    if name in capabilities.names():
+        return capabilities.manifest(name)
     if os.sep in name or name.endswith(".toml") or Path(name).exists():
         return read_manifest(name)
     raise usage_error(
-        f"no capability is called `{name}`", given=name, valid=shelf.names(), see="failwell capabilities list"
+        f"no capability is called `{name}`", given=name, valid=capabilities.names(), see="failwell capabilities list"
     )

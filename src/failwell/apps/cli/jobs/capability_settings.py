@@ -31,38 +31,38 @@ def add_config_options(parser: ArgumentParser) -> None:
 
 def run_config(args: Namespace) -> int:
     """Show or change the configuration."""
-    with registry(args) as shelf:
-        check_known(shelf, args.name)
-        return _config(shelf, args)
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        return _config(capabilities, args)
 
 
-def _config(shelf: "CapabilityRegistry", args: Namespace) -> int:
+def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     """Show the configuration of an instance, or change it and show what it is then."""
     instance = args.instance or args.name
-    held = shelf.config(instance)
+    held = capabilities.config(instance)
     dropped: tuple[str, ...] = ()
     if args.values or args.unset:
         held |= dict(pair(one) for one in args.values)
         for key in args.unset or ():
-            if held.pop(key, None) is None and key not in shelf.config(instance):
+            if held.pop(key, None) is None and key not in capabilities.config(instance):
                 raise usage_error(
                     f"`{key}` is not set",
                     given=key,
                     valid=held,
                     see=f"failwell capabilities config {args.name}",
                 )
-        held, dropped = _checked(shelf, args.name, held)
-        shelf.set_config(instance, held, capability=args.name)
+        held, dropped = _checked(capabilities, args.name, held)
+        capabilities.set_config(instance, held, capability=args.name)
     if dropped:
-        told = ", ".join(f"`{key}`" for key in dropped)
+        listed = ", ".join(f"`{key}`" for key in dropped)
         print(
-            f"warning: `{args.name}` does not know {told}, which was left out;"
-            f" `failwell capabilities check {args.name}` shows what it knows",
+            f"warning: `{args.name}` has no setting {listed}; it was left out;"
+            f" `failwell capabilities check {args.name}` shows its settings",
             file=sys.stderr,
         )
     if args.format == "json":
         more = {"left_out": list(dropped)} if dropped else {}
-        print_json({"instance": instance, "config": held, **more})
+        print_json({"id": instance, "instance": instance, "config": held, **more})
     elif held:
         from json import dumps
 
@@ -80,7 +80,7 @@ def pair(written: str) -> tuple[str, Any]:
     """A setting as it is typed, `KEY=VALUE`."""
     key, equals, value = written.partition("=")
     if not equals or not key:
-        raise usage_error(f"`{written}` is no setting: write KEY=VALUE", see="failwell capabilities --help")
+        raise usage_error(f"`{written}` is not KEY=VALUE", see="failwell capabilities --help")
     try:
         return key, loads(value)
     except JSONDecodeError:
@@ -89,7 +89,7 @@ def pair(written: str) -> tuple[str, Any]:
 
 
 def _checked(
-    shelf: "CapabilityRegistry", name: str, held: dict[str, Any]
+    capabilities: "CapabilityRegistry", name: str, held: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
     import asyncio
@@ -98,10 +98,10 @@ def _checked(
     from failwell.jobs.config import settle
     from failwell.jobs.worker.startup import look
 
-    manifest = shelf.manifest(name)
+    manifest = capabilities.manifest(name)
     schema: Mapping[str, Any] | None = manifest.config
     if schema is None:
-        about = asyncio.run(look(manifest, host=os.environ, secrets=shelf.secrets(name)))
+        about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(name)))
         own: Mapping[str, Any] = about.get("schema") or {}
         schema = own
     settled = settle(manifest, schema, held)
@@ -121,12 +121,12 @@ def add_secret_options(parser: ArgumentParser) -> None:
 
 def run_secret(args: Namespace) -> int:
     """Show which secrets are set, or set one."""
-    with registry(args) as shelf:
-        check_known(shelf, args.name)
-        return _secret(shelf, args)
+    with registry(args) as capabilities:
+        check_known(capabilities, args.name)
+        return _secret(capabilities, args)
 
 
-def _secret(shelf: "CapabilityRegistry", args: Namespace) -> int:
+def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
     if len(args.values) > 1 or any("=" in one for one in args.values):
         # A value on the command line would stand in the shell's history and in every list of processes.
@@ -135,15 +135,15 @@ def _secret(shelf: "CapabilityRegistry", args: Namespace) -> int:
             see="failwell capabilities --help",
         )
     for variable in args.unset or ():
-        shelf.set_secret(args.name, variable, None)
+        capabilities.set_secret(args.name, variable, None)
     if args.values:
-        shelf.set_secret(args.name, args.values[0], _value(args.values[0]))
-    declared = [one.name for one in shelf.manifest(args.name).env if one.secret]
-    told = {one: one in shelf.secret_names(args.name) for one in declared}
+        capabilities.set_secret(args.name, args.values[0], _value(args.values[0]))
+    declared = [one.name for one in capabilities.manifest(args.name).env if one.secret]
+    listed = {one: one in capabilities.secret_names(args.name) for one in declared}
     if args.format == "json":
-        print_json({"name": args.name, "secrets": told})
-    elif told:
-        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in told.items()))
+        print_json({"id": args.name, "name": args.name, "secrets": listed})
+    elif listed:
+        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in listed.items()))
     else:
         print_text(f"`{args.name}` declares no secrets")
     return Exit.DONE

@@ -1,7 +1,8 @@
-"""Hosts the jobs of a store from the command line: signals, output, a graceful end."""
+"""Hosts the jobs of a store from the command line: signals, warnings, a graceful end."""
 
 import signal
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -34,8 +35,6 @@ def host(
     wait for the next host.
     """
     from asyncio import run
-
-    from failwell.apps.cli.warning_lines import warnings_as_lines
 
     with warnings_as_lines():
         return run(_host(args, until, lanes, limits, respawn=respawn))
@@ -110,3 +109,29 @@ def _is_ignored(name: str) -> bool:
 
 def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def warnings_as_lines() -> Generator[None]:
+    """Print a configuration that loses keys as one line on stderr, each time."""
+    from failwell.jobs.schema_language import UnknownConfigWarning
+
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def shown(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: object = None,  # noqa: ARG001  (what `warnings` calls it with; ours go to stderr)
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, UnknownConfigWarning):
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                before(message, category, filename, lineno, None, line)
+
+        warnings.simplefilter("always", UnknownConfigWarning)
+        warnings.showwarning = shown
+        yield

@@ -1,4 +1,4 @@
-"""`failwell jobs show`: a job as a line, in full, and event by event."""
+"""`failwell jobs show`: a job as a line, in full, with its output and its events."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,11 @@ from failwell.apps.cli.records import add_name, add_store
 from failwell.apps.cli.times import clock, iso, lasted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from failwell.jobs.job import Job
+    from failwell.jobs.output import OutputLine
     from failwell.jobs.registry import CapabilityRegistry
     from failwell.journal.event import Event
 
@@ -19,19 +23,19 @@ _LONG = 2_000
 """Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
 
 
-def summary(job: "Job", shelf: "CapabilityRegistry") -> dict[str, Any]:
+def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
     """One job as JSON, without its result. Secrets of its capability are masked."""
     from failwell.report.redact import redact_value
 
     request = job.request
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "id": job.id,
         "status": job.state.value,
         # The old name of the same field.
         "state": job.state.value,
         "instance": request.instance,
         "action": request.action,
-        "arguments": masked(redact_value(dict(request.arguments)), job, shelf),
+        "arguments": masked(redact_value(dict(request.arguments)), job, capabilities),
         "priority": request.priority,
         "timeout": request.timeout,
         "deadline": None if request.deadline is None else iso(request.deadline.timestamp()),
@@ -46,7 +50,7 @@ def summary(job: "Job", shelf: "CapabilityRegistry") -> dict[str, Any]:
         "block_reason": job.block_reason,
         "error": None if job.error is None else job.error.view("operator"),
     }
-    return {name: value for name, value in told.items() if value not in (None, "", {})}
+    return {name: value for name, value in data.items() if value not in (None, "", {})}
 
 
 def result_json(job: "Job") -> dict[str, Any]:
@@ -60,11 +64,11 @@ def result_json(job: "Job") -> dict[str, Any]:
     return {"result": loads(kept_result(job.result))}
 
 
-def masked(value: Any, job: "Job", shelf: "CapabilityRegistry") -> Any:
+def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:
     """What a job was given or returned, for a screen: without the secrets of its capability."""
     from failwell.jobs.output import shown
 
-    return shown(value, shelf.secrets(shelf.capability(job.request.instance)))
+    return shown(value, capabilities.secrets(capabilities.capability(job.request.instance)))
 
 
 def row(job: "Job") -> tuple[str, ...]:
@@ -103,30 +107,29 @@ def add_show_options(parser: ArgumentParser) -> None:
 def run_show(args: Namespace) -> int:
     """One job in full, with what happened to it and what it printed."""
     from failwell.apps.cli.jobs.jobs import find_job, job_queue
-    from failwell.apps.cli.jobs.lines import output_block, line_json
     from failwell.jobs.output import read_lines
 
-    with job_queue(args) as desk:
-        job = find_job(desk, args.job)
-        assert desk is not None
-        events = desk.store.events(job=job.id)
-        printed = read_lines(desk.store.folder, job.id)
-        told = summary(job, desk.registry)
+    with job_queue(args) as queue:
+        job = find_job(queue, args.job)
+        assert queue is not None
+        events = queue.store.events(job=job.id)
+        printed = read_lines(queue.store.folder, job.id)
+        data = summary(job, queue.registry)
         result = result_json(job)
         if args.format != "json":
             # It is on record as it is, and programs get it so; a screen is another matter.
-            result = masked(result, job, desk.registry)
+            result = masked(result, job, queue.registry)
     if args.format == "json":
-        said = {"lines": [line_json(one) for one in printed]} if printed else {}
-        print_json({**told, **result, "events": [event_json(one) for one in events], **said})
+        texts = {"lines": [line_json(item) for item in printed]} if printed else {}
+        print_json({**data, **result, "events": [event_json(item) for item in events], **texts})
         return Exit.DONE
     from failwell.apps.cli.error_output import with_capability_defect
     from failwell.delivery.plain import one_line
     from failwell.journal.event import to_json
 
-    shown = {name: value for name, value in told.items() if name not in ("error", "arguments", "state")}
+    shown = {name: value for name, value in data.items() if name not in ("error", "arguments", "state")}
     if job.request.arguments:
-        shown["arguments"] = to_json(told["arguments"])
+        shown["arguments"] = to_json(data["arguments"])
     if result:
         shown["result"] = to_json(result["result"])
     if job.error is not None:
@@ -142,14 +145,14 @@ def run_show(args: Namespace) -> int:
     else:
         lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
     lines += [
-        *_blocks(job, {one.text.strip() for one in printed}, args.format),
+        *_blocks(job, {item.text.strip() for item in printed}, args.format),
         *output_block(printed, args.format),
     ]
-    print_text("\n".join([*lines, "", *(event_text(one, args.format) for one in events)]))
+    print_text("\n".join([*lines, "", *(event_text(item, args.format) for item in events)]))
     return Exit.DONE
 
 
-def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
+def _blocks(job: "Job", texts: set[str], form: str) -> list[str]:
     """What was recorded of a failure beyond its sentence: where it happened, and last words that are not in `said`."""
     error = job.error
     if error is None:
@@ -158,9 +161,9 @@ def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
 
     trace = None if error.internal is None else error.internal.traceback
     last: object = error.details.get("stderr_tail")
-    if isinstance(last, str) and all(line.strip() in said for line in last.splitlines()):
+    if isinstance(last, str) and all(line.strip() in texts for line in last.splitlines()):
         last = None
-    made: list[str] = []
+    lines: list[str] = []
     for title, text in (("traceback", trace), ("stderr", last)):
         if not isinstance(text, str) or not text.strip():
             continue
@@ -168,10 +171,10 @@ def _blocks(job: "Job", said: set[str], form: str) -> list[str]:
         if form == "markdown":
             from failwell.delivery.agent_output import fenced
 
-            made += ["", f"## {title}", "", fenced(whole)]
+            lines += ["", f"## {title}", "", fenced(whole)]
         else:
-            made += ["", title, *(f"  {line}" for line in neutral(whole).split("\n"))]
-    return made
+            lines += ["", title, *(f"  {line}" for line in neutral(whole).split("\n"))]
+    return lines
 
 
 def event_json(event: "Event") -> dict[str, Any]:
@@ -184,7 +187,59 @@ def event_text(event: "Event", form: str) -> str:
     from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain import one_line
 
-    told = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))
+    data = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))
     if form == "markdown":
-        return f"- {clock(event.at)} `{event.type}` {escaped(told)}".rstrip()
-    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18} {one_line(told)}".rstrip()
+        return f"- {clock(event.at)} `{event.type}` {escaped(data)}".rstrip()
+    return f"{clock(event.at)}  {event.seq:>5}  {event.type:<18} {one_line(data)}".rstrip()
+
+
+SHOWN = 40
+"""Lines that are shown to people; programs ask for JSON and get all that are kept."""
+
+
+def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
+    """The last lines of a job, below the rest of what is shown of it."""
+    if not lines:
+        return []
+    last = [line_text(item) for item in lines[-SHOWN:]]
+    hidden = lines[-1].n - len(last)
+    title = "printed" if hidden <= 0 else f"printed (the last {len(last)} of {lines[-1].n} lines)"
+    if form == "markdown":
+        from failwell.delivery.agent_output import fenced
+
+        return ["", f"## {title}", "", fenced("\n".join(last))]
+    return ["", title, *(f"  {item}" for item in last)]
+
+
+def line_text(line: "OutputLine") -> str:
+    """One line for people: what was said, and where if not on the standard output."""
+    from failwell.delivery.plain import neutral
+
+    source = line.level.lower() if line.stream == "log" else line.stream
+    mark = "" if line.stream == "stdout" else f"{source}: "
+    return f"{clock(line.at)}  {mark}{neutral(line.text)}".rstrip()
+
+
+def line_json(line: "OutputLine") -> dict[str, Any]:
+    """One line for programs."""
+    data: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
+    if line.stream == "log":
+        data |= {"level": line.level, "logger": line.logger}
+    return data
+
+
+class OutputFollower:
+    """The lines of jobs as they come, each once."""
+
+    def __init__(self, folder: "Path") -> None:
+        self._folder = folder
+        self._last: dict[str, int] = {}
+
+    def new(self, job: str) -> "list[OutputLine]":
+        """Lines of a job that are new."""
+        from failwell.jobs.output import read_lines
+
+        found = read_lines(self._folder, job, self._last.get(job, 0))
+        if found:
+            self._last[job] = found[-1].n
+        return found

@@ -114,9 +114,9 @@ def check_known(args: Namespace, instance: str) -> None:
     """
     from failwell.jobs.registry import CapabilityRegistry
 
-    shelf = CapabilityRegistry(state_folder_of(args))
-    known = shelf.names()
-    if shelf.capability(instance) in known:
+    capabilities = CapabilityRegistry(state_folder_of(args))
+    known = capabilities.names()
+    if capabilities.capability(instance) in known:
         return
     raise usage_error(
         f"no capability is called `{instance}`",
@@ -207,9 +207,9 @@ class _Reasons:
 def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
     """Print the end of a job: its result, or its recorded error as it is."""
     from failwell.apps.cli.error_output import exit_for, print_report
-    from failwell.apps.cli.formats import ErrorOptions
     from failwell.apps.cli.jobs.jobs_show import result_json, summary
     from failwell.apps.cli.output import error_format
+    from failwell.apps.cli.raw_arguments import ErrorOptions
 
     completed = job.state.value == "completed"
     if args.format == "json":

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.jobs import find_job, job_queue
-from failwell.apps.cli.jobs.jobs_show import event_json, event_text
-from failwell.apps.cli.jobs.lines import OutputFollower, line_json
-from failwell.apps.cli.jobs.lines import line_text
+from failwell.apps.cli.jobs.jobs_show import OutputFollower, event_json, event_text, line_json, line_text
 from failwell.apps.cli.output import print_aside, print_text
 from failwell.apps.cli.records import add_after, add_name, add_store
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 _PAGE = 256
 _LOOK_EVERY = 0.5
-"""Seconds between two looks at progress and output, which wake nobody."""
+"""Seconds between two looks at progress and output; neither wakes this process."""
 
 
 def add_tail_options(parser: ArgumentParser) -> None:
@@ -29,16 +27,16 @@ def add_tail_options(parser: ArgumentParser) -> None:
 
 def run_tail(args: Namespace) -> int:
     """Events as they are recorded: of one job until it is over, else of all."""
-    with job_queue(args, create=True) as desk:
-        assert desk is not None
-        job = None if args.job is None else find_job(desk, args.job).id
-        after = args.after if args.after is not None else 0 if job is not None else desk.store.last_event()
-        printer = _Printer(args, desk, job)
-        with desk.store.window() as watch:
+    with job_queue(args, create=True) as queue:
+        assert queue is not None
+        job = None if args.job is None else find_job(queue, args.job).id
+        after = args.after if args.after is not None else 0 if job is not None else queue.store.last_event()
+        printer = _Printer(args, queue, job)
+        with queue.store.window() as watch:
             while True:
                 # Read first: an event that is added after this is read by the next round.
-                is_over = job is not None and desk.find(job).state.is_final
-                page = desk.store.events(after, job=job, limit=_PAGE)
+                is_over = job is not None and queue.find(job).state.is_final
+                page = queue.store.events(after, job=job, limit=_PAGE)
                 for event in page:
                     after = event.seq
                     printer.event(event)
@@ -53,11 +51,11 @@ def run_tail(args: Namespace) -> int:
 class _Printer:
     """Prints events, and between them what is not recorded: progress, output, and that no process runs jobs."""
 
-    def __init__(self, args: Namespace, desk: "QueueClient", job: str | None) -> None:
+    def __init__(self, args: Namespace, queue: "QueueClient", job: str | None) -> None:
         self._args = args
-        self._desk = desk
+        self._queue = queue
         self._job = job
-        self._lines = OutputFollower(desk.store.folder)
+        self._lines = OutputFollower(queue.store.folder)
         self._seen: dict[str, tuple[float, str]] = {}
         self._is_alone = False
 
@@ -69,10 +67,10 @@ class _Printer:
 
     def look(self) -> None:
         """Print what is new and not recorded."""
-        is_alone = not self._desk.store.is_hosted()
+        is_alone = not self._queue.store.is_hosted()
         if is_alone and not self._is_alone:
             whose = "jobs wait" if self._job is None else f"job {self._job} waits"
-            if self._job is None or not self._desk.find(self._job).state.is_final:
+            if self._job is None or not self._queue.find(self._job).state.is_final:
                 print_aside(self._args, f"{whose}: no process runs jobs now; `failwell workers run` does")
         self._is_alone = is_alone
         if not is_alone:
@@ -82,7 +80,7 @@ class _Printer:
         from failwell.jobs.snapshot import read_picture
         from failwell.journal.event import Event
 
-        picture: dict[str, Any] = read_picture(self._desk.store.folder) or {}
+        picture: dict[str, Any] = read_picture(self._queue.store.folder) or {}
         for one in picture.get("jobs", ()):
             job: str = one["id"]
             if self._job not in (None, job):
@@ -91,8 +89,8 @@ class _Printer:
             reached = (one["progress"], one["message"])
             if reached != self._seen.get(job, (0.0, "")):
                 self._seen[job] = reached
-                told = {"fraction": one["progress"], "message": one["message"]}
-                self._show(Event(0, "progress", picture["at"], told, job))
+                data = {"fraction": one["progress"], "message": one["message"]}
+                self._show(Event(0, "progress", picture["at"], data, job))
 
     def _print(self, job: str) -> None:
         from failwell.journal.event import Event

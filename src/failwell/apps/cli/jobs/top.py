@@ -40,13 +40,13 @@ def picture(args: Namespace) -> dict[str, Any]:
     seen = look(args)
     counts: dict[str, int] = {}
     waiting: list[dict[str, Any]] = []
-    with job_queue(args) as desk:
-        if desk is not None:
-            counts = desk.store.counts()
+    with job_queue(args) as queue:
+        if queue is not None:
+            counts = queue.store.counts()
             if seen is not None:
                 # The host's picture is up to a second old; the counts are exact.
                 return {"hosted": True, **seen, "counts": counts}
-            found = desk.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
+            found = queue.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
             waiting = [
                 {
                     "id": job.id,
@@ -55,7 +55,7 @@ def picture(args: Namespace) -> dict[str, Any]:
                     "priority": job.request.priority,
                     "submitted": job.submitted_at.timestamp(),
                     "not_before": None if job.not_before is None else job.not_before.timestamp(),
-                    "reason": "nobody runs jobs here",
+                    "reason": "no process runs jobs",
                 }
                 for job in found
             ]
@@ -81,9 +81,9 @@ def lines(seen: dict[str, Any], args: Namespace) -> list[str]:
 
 
 def head(seen: dict[str, Any]) -> str:
-    """Who runs the jobs, and how many stand where."""
+    """The host of the jobs, and how many jobs have each status."""
     counts = ", ".join(f"{number:,} {state}" for state, number in seen["counts"].items() if number)
-    who = f"host {seen['pid']}" if seen["hosted"] else "nobody runs jobs here"
+    who = f"host {seen['pid']}" if seen["hosted"] else "no process runs jobs"
     paused = ", paused" if seen.get("paused") else ""
     trouble = f"; {seen['trouble']}" if seen.get("trouble") else ""
     return f"{who}{paused}: {counts or 'no jobs'}{trouble}"
@@ -114,7 +114,7 @@ def _waiting(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _why(job: dict[str, Any], seen: dict[str, Any]) -> str:
-    """Why it does not run: what the queue says, or else what can be seen."""
+    """Why it does not run: the reason of the queue, or else what the snapshot shows."""
     if not seen["hosted"]:
         return job["reason"] or ""
     worker: dict[str, Any] | None = next(

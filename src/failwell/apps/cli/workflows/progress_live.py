@@ -5,8 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any, Self
 
-from failwell.apps.cli.workflows.progress import span
-from failwell.apps.cli.workflows.progress_model import Model, Row
+from failwell.apps.cli.workflows.progress import Model, Row, span
 from failwell.journal.event import Event
 from failwell.runtime.clock import SYSTEM_CLOCK
 

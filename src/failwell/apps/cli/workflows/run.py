@@ -124,7 +124,7 @@ def _dry_run(args: Namespace, inputs: Mapping[str, Any]) -> int:
 
     plan, values, problems = dry_run(args.workflow, inputs, allow_outside=args.allow_outside)
     if plan is None:
-        from failwell.apps.cli.workflows.problems import print_problems
+        from failwell.apps.cli.workflows.validate import print_problems
 
         return print_problems(problems, args)
     shown = {name: "(secret)" if plan.inputs[name].secret else value for name, value in values.items()}

@@ -35,7 +35,7 @@ class RunCommand:
         try:
             ended = run(self._execute(work))
         except WorkflowInvalid as invalid:
-            from failwell.apps.cli.workflows.problems import print_problems
+            from failwell.apps.cli.workflows.validate import print_problems
 
             return print_problems(invalid.mistakes, self.args)
         from failwell.apps.cli.workflows.run_result import print_end
@@ -62,7 +62,7 @@ class RunCommand:
                     self._loop.remove_signal_handler(number)
 
     def _settings(self, shown: "Progress | None") -> "Settings":
-        from failwell.apps.cli.warning_lines import warnings_as_lines
+        from failwell.apps.cli.jobs.host import warnings_as_lines
         from failwell.workflows.api import local_settings
 
         args = self.args

@@ -86,7 +86,7 @@ def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
     from failwell.apps.cli.workflows.runs import summary
 
     end = None if seen.end is None else seen.end.data
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         **summary(run),
         "resume": resume_command(run, seen.secret_inputs),
         "inputs": seen.inputs,
@@ -100,14 +100,14 @@ def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
         "next": next_steps(run, seen),
     }
     if seen.failure is not None:
-        told["failure"] = {**told.get("failure", {}), **seen.failure}
-    return {name: value for name, value in told.items() if value is not None}
+        data["failure"] = {**data.get("failure", {}), **seen.failure}
+    return {name: value for name, value in data.items() if value is not None}
 
 
 def _node_object(row: "NodeRow") -> dict[str, Any]:
     from failwell.apps.cli.times import iso
 
-    told = {
+    data = {
         "id": row.path,
         "node": row.node,
         "type": row.type,
@@ -120,14 +120,14 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
         "kind": row.kind,
         "message": row.message,
     }
-    return {name: value for name, value in told.items() if value not in (None, "")}
+    return {name: value for name, value in data.items() if value not in (None, "")}
 
 
 def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
     from failwell.apps.cli.times import clock, lasted
 
     ended = run.updated if run.ended is None else run.ended
-    told = [
+    facts = [
         ("status", run.status),
         ("workflow", run.workflow),
         ("file", run.file),
@@ -144,7 +144,7 @@ def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
         ("errors file", seen.errors_file or ""),
         ("resume", resume_command(run, seen.secret_inputs) or ""),
     ]
-    return [(label, value) for label, value in told if value]
+    return [(label, value) for label, value in facts if value]
 
 
 def _rows(seen: "RunDetails", *, everything: bool) -> tuple[list[tuple[str, ...]], str]:

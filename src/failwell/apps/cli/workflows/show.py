@@ -1,7 +1,11 @@
-"""`failwell show`: the graph of a workflow as text, Mermaid, SVG or PNG, or as data."""
+"""`failwell show`: the graph of a workflow as text, Mermaid, SVG or PNG, or as data.
+
+An SVG becomes a PNG with whatever converter this machine has.
+"""
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
@@ -30,8 +34,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Draw the workflow. Its shape must be right; what the checks find is not asked."""
-    from failwell.apps.cli.workflows.problems import print_problems
+    """Draw the workflow. Only its shape must be valid; the other checks are not run."""
+    from failwell.apps.cli.workflows.validate import print_problems
     from failwell.workflow.compile import compile_file
     from failwell.workflow.graph.model import graph
 
@@ -52,7 +56,6 @@ def _from_name(output: str | None) -> str | None:
 
 
 def _draw(shape: "Graph", picture: str, args: Namespace) -> None:
-    from failwell.apps.cli.workflows.pictures import as_png, write
 
     if picture == "png":
         from failwell.workflow.graph.svg import as_svg
@@ -92,3 +95,128 @@ def _say_data(shape: "Graph", args: Namespace) -> None:
         for edge in data["edges"]
     )
     print_text("\n".join(lines))
+
+
+_PATIENCE = 60.0
+"""Seconds that a drawing program may take."""
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_CHOICES = "`rsvg-convert` (librsvg), the Python package `cairosvg`, or Chromium"
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file, whole.
+
+    Raises:
+        Unwritable: the system does not let it.
+    """
+    from failwell.apps.cli.faults import Unwritable, reason
+
+    try:
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(content)
+    except OSError as error:
+        raise Unwritable.wrap(error, f"cannot write `{path}`: {reason(error)}", caller_facing=True) from error
+
+
+def as_png(svg: str, output: str | None) -> None:
+    """Write `svg` as a PNG to `output`.
+
+    Raises:
+        Usage: there is no file to write to; a terminal is no place for a PNG.
+        Validation: nothing here can turn an SVG into a PNG, or what there is failed.
+    """
+    from failwell.apps.cli.faults import Usage
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.classes import Validation
+    from failwell.fault.facts import UserAction
+
+    if output is None:
+        raise Usage(
+            message="a PNG needs a file to go to",
+            user_action=UserAction(ActionKind.CHANGE_INPUT, "add `-o picture.png`"),
+        )
+    failed: list[str] = []
+    for name, draw in _ways():
+        drawn = draw(svg)
+        if drawn is not None:
+            write(output, drawn)
+            return
+        failed.append(name)
+    tried = f"; {', '.join(failed)} could not draw it" if failed else ""
+    raise Validation(
+        kind="validation.config_invalid",
+        message=f"nothing here turns an SVG into a PNG{tried}",
+        user_action=UserAction(ActionKind.FIX_CONFIGURATION, f"install {_CHOICES}, or use `--as svg`"),
+    )
+
+
+def _ways() -> list[tuple[str, Callable[[str], bytes | None]]]:
+    """What this machine can draw with, the best first."""
+    import shutil
+
+    ways: list[tuple[str, Callable[[str], bytes | None]]] = []
+    converter = shutil.which("rsvg-convert")
+    if converter is not None:
+        ways.append(("rsvg-convert", lambda svg: _converted(converter, svg)))
+    from importlib.util import find_spec
+
+    if find_spec("cairosvg") is not None:
+        ways.append(("cairosvg", _with_cairo))
+    browser = next((found for name in _BROWSERS if (found := shutil.which(name)) is not None), None)
+    if browser is not None:
+        ways.append(("Chromium", lambda svg: _photographed(browser, svg)))
+    return ways
+
+
+def _converted(program: str, svg: str) -> bytes | None:
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, "--zoom", "2", "--format", "png"],
+            input=svg.encode(),
+            capture_output=True,
+            check=False,
+            timeout=_PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 and done.stdout.startswith(b"\x89PNG") else None
+
+
+def _with_cairo(svg: str) -> bytes | None:
+    from importlib import import_module
+
+    try:
+        drawn: object = import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=2)
+    except Exception:  # noqa: BLE001  (the package loads a C library; whatever is wrong with it, another way is tried)
+        return None
+    return drawn if isinstance(drawn, bytes) else None
+
+
+def _photographed(browser: str, svg: str) -> bytes | None:
+    import subprocess
+    import tempfile
+
+    width, height = _size(svg)
+    with tempfile.TemporaryDirectory(prefix="failwell-") as folder:
+        page, picture = os.path.join(folder, "graph.svg"), os.path.join(folder, "graph.png")  # noqa: PTH118
+        write(page, svg.encode())
+        command = [
+            browser, "--headless", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
+            f"--user-data-dir={folder}", f"--window-size={width},{height}", f"--screenshot={picture}", f"file://{page}",
+        ]  # fmt: skip
+        try:
+            subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE)  # noqa: S603
+            with open(picture, "rb") as file:  # noqa: PTH123
+                return file.read()
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+
+
+def _size(svg: str) -> tuple[int, int]:
+    """Width and height of the picture."""
+    import re
+
+    found = re.search(r'width="(\d+)" height="(\d+)"', svg)
+    return (1200, 900) if found is None else (int(found[1]), int(found[2]))

@@ -1,21 +1,28 @@
-"""`failwell validate`: say everything that is wrong with workflow files, before anything runs."""
+"""`failwell validate`: report every mistake in workflow files, before anything runs."""
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import print_json, print_text
+from failwell.apps.cli.output import error_format, print_json, print_text
+from failwell.apps.cli.records import counted
+from failwell.fault.axes import ActionKind
+from failwell.fault.base import Fault
+from failwell.fault.facts import UserAction
+from failwell.files.mistakes import Mistake, render, to_json, to_markdown
 
 if TYPE_CHECKING:
-    from failwell.files.mistakes import Mistake
     from failwell.workflow.check.workflow_tree import Checked
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Declare the files, and how strictly they are taken."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="workflow file")
-    parser.add_argument("--strict", action="store_true", help="take warnings for errors")
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
     parser.add_argument(
         "--allow-outside",
         action="store_true",
@@ -24,19 +31,18 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Check every file; what they share is told once."""
-    from failwell.apps.cli.workflows.problems import print_problems
+    """Check every file; a mistake they share is printed once."""
     from failwell.workflow.check.workflow_tree import check_file
 
     checked = [
         (path, check_file(path, environ=os.environ, allow_outside=args.allow_outside))
         for path in dict.fromkeys(args.files)
     ]
-    mistakes = list(dict.fromkeys(mistake for _, one in checked for mistake in one.mistakes))
+    mistakes = list(dict.fromkeys(mistake for _, result in checked for mistake in result.mistakes))
     if any(mistake.is_error or args.strict for mistake in mistakes):
         return print_problems(mistakes, args)
     if args.format == "json":
-        print_json([_summary(path, one) for path, one in checked])
+        print_json([_summary(path, result) for path, result in checked])
     elif args.format == "markdown":
         print_text(_markdown(checked, mistakes))
     else:
@@ -62,15 +68,15 @@ def _summary(path: str, checked: "Checked") -> dict[str, Any]:
 def _text(checked: "list[tuple[str, Checked]]", mistakes: "list[Mistake]") -> str:
     from failwell.files.mistakes import render
 
-    told = [f"{path}: {_sentence(one)}" for path, one in checked]
-    return "\n".join([render(mistakes), "", *told] if mistakes else told)
+    lines = [f"{path}: {_sentence(result)}" for path, result in checked]
+    return "\n".join([render(mistakes), "", *lines] if mistakes else lines)
 
 
 def _markdown(checked: "list[tuple[str, Checked]]", mistakes: "list[Mistake]") -> str:
     from failwell.files.mistakes import to_markdown
 
-    told = [f"- `{path}`: {_sentence(one)}" for path, one in checked]
-    return "\n".join([*told, "", to_markdown(mistakes)] if mistakes else told)
+    lines = [f"- `{path}`: {_sentence(result)}" for path, result in checked]
+    return "\n".join([*lines, "", to_markdown(mistakes)] if mistakes else lines)
 
 
 def _sentence(checked: "Checked") -> str:
@@ -80,8 +86,8 @@ def _sentence(checked: "Checked") -> str:
     parts = [counted(nodes, "node"), counted(routes, "route")]
     if checked.children:
         parts.append(counted(len(checked.children), "sub-workflow"))
-    warned = counted(len(checked.mistakes), "warning") if checked.mistakes else "no mistakes"
-    return f"valid ({', '.join(parts)}; {warned})"
+    warnings = counted(len(checked.mistakes), "warning") if checked.mistakes else "no mistakes"
+    return f"valid ({', '.join(parts)}; {warnings})"
 
 
 def _size(checked: "Checked") -> tuple[int, int]:
@@ -89,3 +95,45 @@ def _size(checked: "Checked") -> tuple[int, int]:
     plans = [*([] if checked.plan is None else [checked.plan]), *checked.children.values()]
     nodes = [node for plan in plans for node in plan.nodes.values()]
     return len(nodes), sum(len(node.routes) for node in nodes)
+
+
+class WorkflowRefused(Fault, kind="validation.config_invalid"):
+    """A workflow file has mistakes, so nothing was run."""
+
+
+def print_problems(mistakes: Sequence[Mistake], args: Namespace) -> int:
+    """Print every mistake and return the exit code. Nothing goes to stdout."""
+    print(render_problems(mistakes, error_format(args)), file=sys.stderr, flush=True)
+    return Exit.INVALID_USAGE
+
+
+def render_problems(mistakes: Sequence[Mistake], form: str) -> str:
+    """Every mistake, and how many there are, as text, Markdown or one JSON object."""
+    if form not in (JSON, MARKDOWN):
+        return f"{render(mistakes)}\n\n{tally(mistakes)}"
+    if form == MARKDOWN:
+        return f"# Error: workflow refused\n\n{tally(mistakes)}\n\n{to_markdown(mistakes)}"
+    from json import dumps
+
+    from failwell.delivery.agent_output import agent_json
+    from failwell.report.describe import describe
+
+    fault = WorkflowRefused(
+        message=tally(mistakes),
+        fields_invalid=[mistake.path for mistake in mistakes if mistake.is_error and mistake.path] or None,
+        user_action=UserAction(ActionKind.CHANGE_INPUT, "correct what `mistakes` lists"),
+    )
+    return dumps(agent_json(describe(fault), mistakes=to_json(mistakes)), ensure_ascii=False)
+
+
+def tally(mistakes: Collection[Mistake]) -> str:
+    """How many errors and warnings there are, and in how many files."""
+    errors = sum(mistake.is_error for mistake in mistakes)
+    parts = [
+        counted(number, word)
+        for number, word in ((errors, "error"), (len(mistakes) - errors, "warning"))
+        if number
+    ]
+    files = {mistake.place.file for mistake in mistakes if mistake.place is not None}
+    where = f" in {counted(len(files), 'file')}" if len(files) > 1 else ""
+    return f"{' and '.join(parts) or 'no mistakes'}{where}"

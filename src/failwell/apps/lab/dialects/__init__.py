@@ -1,4 +1,4 @@
-"""How each provider says it: one module per dialect, its replies as data.
+"""The replies of each provider: one module per dialect, as data.
 
 A dialect answers or declines every scenario. It never decides what a scenario means.
 """

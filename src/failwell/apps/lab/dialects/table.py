@@ -1,4 +1,4 @@
-"""The dialects by name; a dialect is loaded when somebody asks for it."""
+"""The dialects by name; a dialect is imported when it is used."""
 
 from functools import cache
 from importlib import import_module

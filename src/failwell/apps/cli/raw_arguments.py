@@ -1,9 +1,64 @@
-"""Older spellings of commands, actions and options. They still work, and a line on stderr says what is new."""
+"""What is read off the raw arguments before they are parsed: the format of errors, and older spellings.
 
-from collections.abc import Iterable
+An error may occur before the arguments are parsed, so its format cannot depend on that. Older spellings of commands,
+actions and options still work, and a line on stderr says what is new.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from failwell.apps.cli.commands import COMMANDS, command_index
+from failwell.apps.cli.commands import (
+    COMMANDS,
+    FORMATS,
+    JSON,
+    TEXT,
+    VALUE_OPTIONS,
+    command_index,
+    find_command,
+)
+
+
+class ErrorOptions(NamedTuple):
+    """How errors are shown."""
+
+    format: str
+    """The format on stderr."""
+    traceback: bool
+
+
+def error_options(arguments: Sequence[str]) -> ErrorOptions:
+    """Read `--error-format`, then `--format`, then the format for agents, then text."""
+    values: dict[str, str] = {}
+    flags: set[str] = set()
+    pending: str | None = None
+    for argument in arguments:
+        if argument == "--":
+            break
+        name, equals, value = argument.partition("=")
+        if pending is not None:
+            values[pending] = argument
+            pending = None
+        elif name in VALUE_OPTIONS:
+            if equals:
+                values[name] = value
+            else:
+                pending = name
+        elif argument == "--json":
+            values["--format"] = JSON
+        elif argument.startswith("-"):
+            flags.add(argument)
+    return ErrorOptions(_format(values, flags, arguments), "--traceback" in flags)
+
+
+def _format(values: dict[str, str], flags: set[str], arguments: Sequence[str]) -> str:
+    for option in ("--error-format", "--format"):
+        if values.get(option) in FORMATS:
+            return values[option]
+    if "--agent" in flags:
+        command = find_command(list(arguments))
+        return JSON if command is None else command.agent_format
+    return TEXT
+
 
 OLD_COMMANDS: dict[str, tuple[str, ...]] = {
     "job": ("jobs",),
