@@ -1,4 +1,4 @@
-"""Failures below the provider, which look the same whoever it is: gateways, sockets, time.
+"""Failures below the provider, which look the same for every provider: gateways, sockets, time.
 
 Each is made from the answer that the dialect would have given.
 """
@@ -38,7 +38,7 @@ BELOW: dict[str, Callable[[Answer], Answer]] = {
     "slow_headers": _changed(lambda reply: replace(reply, stall="head")),
     "slow_body": _changed(lambda reply: replace(reply, stall="body")),
     "garbage_json": _changed(_garbled),
-    # Nobody hears a request for it: its address is a port where nobody listens.
+    # No request arrives: its address is a closed port.
     "refused": _instead(Reply(None, ending="reset", unread=True)),
 }
 """Scenario → how it is made of a dialect's good answer."""

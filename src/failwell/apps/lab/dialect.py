@@ -1,4 +1,4 @@
-"""A dialect: which scenarios a provider can show, what it says in each, and where its truth differs."""
+"""A dialect: which scenarios a provider can show, its reply to each, and where the expected kind differs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,13 +31,13 @@ class Dialect:
     declines: Declined = field(default_factory=dict[str, str])
     differs: Mapping[str, Differs] = field(default_factory=dict[str, Differs])
     wait: str = "seconds"
-    """The form in which this provider usually tells the wait."""
+    """The form in which this provider usually sends the delay."""
     forms: frozenset[str] = EVERYWHERE
-    """The forms it can be asked for."""
+    """The forms that can be requested."""
     vendor: str = "x"
     """The first word of its window headers."""
-    streams_unasked: bool = False
-    """Whether it streams unless it is told not to."""
+    streams_by_default: bool = False
+    """Whether it streams by default."""
 
     def answer(self, scenario: str) -> Answer | None:
         """How it answers `scenario`, or none where it declines it."""
@@ -53,12 +53,12 @@ class Dialect:
         if answer is None:
             return None
         if scenario == "rate_limited":
-            told = tell(form or self.wait, datetime.now(UTC), self.vendor)
-            return answer(replace(call, wait=told))
+            wait = tell(form or self.wait, datetime.now(UTC), self.vendor)
+            return answer(replace(call, wait=wait))
         return answer(call)
 
     def truth(self, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
-        """What is true about `scenario` in this dialect, for a call that asked for a stream or did not."""
+        """The expected classification of `scenario` in this dialect, for a stream or a plain call."""
         row = SCENARIOS[scenario]
         known = row.streamed if stream and row.streamed is not None else row.truth
         own = self.differs.get(scenario)

@@ -1,4 +1,4 @@
-"""What a dialect is asked, and what it answers: values only, no sockets."""
+"""Requests to a dialect and its replies: values only, no sockets."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class LabCall:
 
     @property
     def model(self) -> str:
-        """The model that was asked for, as far as the body says."""
+        """The requested model, if the body names one."""
         named = self.member("model")
         return named if isinstance(named, str) else "lab-model"
 

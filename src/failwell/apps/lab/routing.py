@@ -19,7 +19,7 @@ _STREAMING_PATHS = (
 
 
 class NoSuchFailure(LookupError):
-    """The laboratory was asked for something that it does not have; the message says what it has."""
+    """The lab has no such dialect, scenario or form; the message lists what it has."""
 
 
 class Route(NamedTuple):
@@ -28,7 +28,7 @@ class Route(NamedTuple):
     dialect: Dialect
     scenario: str
     form: str | None
-    """The form in which the wait is to be told, where one was asked for."""
+    """The form of the delay, if the address names one."""
     rest: str
     """What the SDK appended to its base URL."""
 
@@ -48,7 +48,7 @@ def find_route(target: str) -> Route:
     scenario, _, form = second.partition("@")
     if scenario == "refused":
         raise NoSuchFailure(
-            "`refused` has an address of its own, at a port where nobody listens; ask for its URL"
+            "`refused` has an address of its own, at a closed port; use the URL from `lab.url`"
         )
     return check(first, scenario, form or None)._replace(rest=f"/{rest.lstrip('/')}")
 
@@ -68,10 +68,10 @@ def check(name: str, scenario: str, form: str | None = None) -> Route:
         why = found.declines.get(scenario, "it has no reply for it")
         raise NoSuchFailure(f"`{name}` does not show `{scenario}`: {why}")
     if form is not None and scenario != "rate_limited":
-        raise NoSuchFailure(f"`{scenario}` tells no wait; `@{form}` belongs to `rate_limited`")
+        raise NoSuchFailure(f"`{scenario}` has no delay; `@{form}` belongs to `rate_limited`")
     if form is not None and form not in found.forms:
         raise NoSuchFailure(
-            f"`{name}` does not tell a wait as `{form}`; it does as {_listed(sorted(found.forms))}"
+            f"`{name}` does not send a delay as `{form}`; it sends it as {_listed(sorted(found.forms))}"
         )
     return Route(found, scenario, form, "/")
 
@@ -86,7 +86,7 @@ def wants_stream(route: Route, body: Any) -> bool:
     where = f"{route.rest.lower()}/"
     if any(sign in where for sign in _STREAMING_PATHS):
         wanted = True
-    stream = route.dialect.streams_unasked if wanted is None else wanted is True
+    stream = route.dialect.streams_by_default if wanted is None else wanted is True
     if SCENARIOS[route.scenario].streams and not stream:
         raise NoSuchFailure(f"`{route.scenario}` is shown only to a call that asks for a stream")
     return stream

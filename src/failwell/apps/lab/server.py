@@ -1,6 +1,6 @@
-"""The laboratory itself: listens on loopback, fails as asked, and counts what was sent to it.
+"""The lab server: listens on loopback, fails as requested, and counts the requests.
 
-A thread accepts, and every connection has a thread of its own, so a stalled reply holds up nobody.
+A thread accepts, and every connection has a thread of its own, so a stalled reply blocks no other.
 """
 
 import socket
@@ -17,7 +17,7 @@ from failwell.apps.lab.scenario import SCENARIOS, Truth
 from failwell.apps.lab.wire import Connection, Gone, Head
 
 LONG = 3_600.0
-"""How long a stalled reply stalls unless somebody says otherwise: longer than any client waits."""
+"""Default duration of a stalled reply: longer than any client waits."""
 _HOST = "127.0.0.1"
 _BACKLOG = 512
 _PATIENCE = 5.0
@@ -84,7 +84,7 @@ class Lab:
             return self
         self._listener = _bound(self._wanted, again=True)
         self._listener.listen(_BACKLOG)
-        # Bound and never listening: the port is closed, and nobody else can open it meanwhile.
+        # Bound and never listening: the port is closed, and no other process can open it meanwhile.
         self._closed = _bound(0, again=False)
         self._stopping.clear()
         self._accepting = Thread(
@@ -94,7 +94,7 @@ class Lab:
         return self
 
     def stop(self) -> None:
-        """Hang up on everybody and end every thread; more than once is fine."""
+        """Close every connection and end every thread; may be called more than once."""
         if self._listener is None or self._accepting is None or self._closed is None:
             return
         self._stopping.set()
@@ -128,8 +128,8 @@ class Lab:
         """
         route = _route(dialect, scenario, form)
         port = _port(self._closed) if route.scenario == "refused" else self.port
-        told = "" if route.form is None else f"@{route.form}"
-        return f"http://{_HOST}:{port}/{route.dialect.name}/{route.scenario}{told}"
+        suffix = "" if route.form is None else f"@{route.form}"
+        return f"http://{_HOST}:{port}/{route.dialect.name}/{route.scenario}{suffix}"
 
     def truth(self, dialect: str, scenario: str, form: str | None = None, *, stream: bool = False) -> Truth:
         """What is true about that failure, for a call about which nothing was declared.
@@ -150,8 +150,8 @@ class Lab:
         with self._lock:
             return sum(
                 count
-                for (spoken, shown, told), count in self._counts.items()
-                if dialect in (None, spoken) and name in (None, shown) and form in (None, told)
+                for (spoken, shown, suffix), count in self._counts.items()
+                if dialect in (None, spoken) and name in (None, shown) and form in (None, suffix)
             )
 
     def requests(self, dialect: str, scenario: str) -> tuple[Heard, ...]:
@@ -261,8 +261,8 @@ class Lab:
 
 
 def _route(dialect: str, scenario: str, form: str | None) -> Route:
-    name, _, told = scenario.partition("@")
-    return check(dialect, name, form or told or None)
+    name, _, suffix = scenario.partition("@")
+    return check(dialect, name, form or suffix or None)
 
 
 def _named(dialect: str | None, scenario: str | None) -> tuple[str | None, str | None]:
@@ -278,8 +278,8 @@ def _named(dialect: str | None, scenario: str | None) -> tuple[str | None, str |
 
 
 def _base_path(route: Route) -> str:
-    told = "" if route.form is None else f"@{route.form}"
-    return f"/{route.dialect.name}/{route.scenario}{told}"
+    suffix = "" if route.form is None else f"@{route.form}"
+    return f"/{route.dialect.name}/{route.scenario}{suffix}"
 
 
 def _mistake(error: NoSuchFailure) -> Reply:

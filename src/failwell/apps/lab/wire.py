@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway where that is asked for."""
+"""HTTP/1.1 on a raw socket: read a request, write a reply, and stop halfway if the scenario says so."""
 
 import re
 import socket
@@ -74,8 +74,8 @@ class Connection:
         while monotonic() < until:
             seen = self._early or self._sock.recv(_LARGEST_HEAD, socket.MSG_PEEK)
             head, ended, body = seen.partition(b"\r\n\r\n")
-            told = _LENGTH.search(head)
-            if ended and len(body) >= (min(int(told.group(1)), _BLOCK // 2) if told else 0):
+            length = _LENGTH.search(head)
+            if ended and len(body) >= (min(int(length.group(1)), _BLOCK // 2) if length else 0):
                 return
             _TICK.wait(_SHORTLY / 100)
 

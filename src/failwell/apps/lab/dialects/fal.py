@@ -10,8 +10,8 @@ _PICTURE = {"url": "http://127.0.0.1/lab.png", "width": 512, "height": 512, "con
 
 
 def _error(status: int, detail: Any, kind: str | None = None) -> Answer:
-    told = (("x-fal-error-type", kind),) if kind else ()
-    return always(as_json(status, {"detail": detail}, *_HEADERS, *told))
+    extra = (("x-fal-error-type", kind),) if kind else ()
+    return always(as_json(status, {"detail": detail}, *_HEADERS, *extra))
 
 
 def _item(kind: str, field: str, message: str) -> list[dict[str, Any]]:
@@ -36,8 +36,8 @@ def _answer(result: Any) -> Answer:
             return as_json(200, result, *_HEADERS)
         # A call that waits has one answer as well; a client reads what it knows of it.
         urls = {"response_url": request, "status_url": f"{request}/status", "cancel_url": f"{request}/cancel"}
-        told = {"status": "IN_QUEUE", "request_id": "lab-req-1", "queue_position": 0, **urls}
-        return as_json(200, {**told, **result}, *_HEADERS)
+        extra = {"status": "IN_QUEUE", "request_id": "lab-req-1", "queue_position": 0, **urls}
+        return as_json(200, {**extra, **result}, *_HEADERS)
 
     return reply
 

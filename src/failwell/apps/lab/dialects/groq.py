@@ -1,4 +1,4 @@
-"""Groq: OpenAI's shape; the window is told in prose alone, and a broken tool call is a 400."""
+"""Groq: OpenAI's shape; the window is in prose only, and a broken tool call is a 400."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ _CHAT = chat_answers(
 
 
 def _fine(call: LabCall) -> Reply:
-    """Chat where it is asked for; a generated text on the older routes, which send `inputs`."""
+    """Chat on the chat route; a generated text on the older routes, which send `inputs`."""
     if call.member("inputs") is not None and "chat" not in call.path:
         return as_json(200, [{"generated_text": "".join(TEXT)}], *_HEADERS)
     return _CHAT["ok"](call)

@@ -62,7 +62,7 @@ DIALECTS = {
             "bad_schema": always(as_json(422, {"detail": [_INVALID]}, *_HEADERS)),
         },
         declines={
-            "content_refused_in": "it answers such requests, unless a guard of the caller's own is asked for",
+            "content_refused_in": "it answers such requests, unless the caller requests a guard",
             "content_refused_out": "it has no stop reason for it",
             "model_loading": "its models are always loaded",
             "out_of_memory": "it does not show its hosts",

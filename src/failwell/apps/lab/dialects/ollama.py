@@ -60,7 +60,7 @@ DIALECTS = {
         name="ollama",
         title="Ollama",
         wait="none",
-        streams_unasked=True,
+        streams_by_default=True,
         answers={
             "ok": _FINE,
             "bad_key": _error(401, "unauthorized"),

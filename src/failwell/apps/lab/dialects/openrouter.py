@@ -25,16 +25,16 @@ def _rate_limited(call: LabCall) -> Reply:
     message = f"Rate limit exceeded: free-models-per-min.{call.wait.prose}"
     if call.wait.form != "epoch-ms":
         return as_json(429, _body(429, message), *_HEADERS, *call.wait.headers)
-    # Here the window is told in the body, as the headers of a reply that was never sent.
-    told = dict(call.wait.headers)
-    return as_json(429, _body(429, message, headers=told), *_HEADERS)
+    # Here the window is in the body, as the headers of a reply that was never sent.
+    headers = dict(call.wait.headers)
+    return as_json(429, _body(429, message, headers=headers), *_HEADERS)
 
 
 def _daily_quota(_: LabCall) -> Reply:
     reset = round((datetime.now(UTC).timestamp() + _UNTIL_MIDNIGHT) * 1000)
-    told = {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
+    headers = {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
     message = "Rate limit exceeded: free-models-per-day. Add credits to unlock more free requests per day."
-    return as_json(429, _body(429, message, headers=told), *_HEADERS)
+    return as_json(429, _body(429, message, headers=headers), *_HEADERS)
 
 
 _CUT_OFF = {

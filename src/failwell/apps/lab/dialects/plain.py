@@ -1,4 +1,4 @@
-"""A bare HTTP service that is nobody's model: a status, a `detail`, and a stream of lines."""
+"""A bare HTTP service without a model: a status, a `detail`, and a stream of lines."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ DIALECTS = {
     "plain": Dialect(
         name="plain",
         title="a bare HTTP service",
-        streams_unasked=True,
+        streams_by_default=True,
         answers={
             "ok": always(as_json(200, {"status": "ok", "said": "Hello from the lab."})),
             "bad_key": _error(401, "The access token is missing or not valid."),

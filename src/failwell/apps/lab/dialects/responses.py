@@ -55,9 +55,9 @@ def _answers(headers: Headers) -> dict[str, Answer]:
 
     def failing(call: LabCall) -> Reply:
         begun = cut(fine(call), "whole", without=_AFTER_CONTENT)
-        told = {"code": "server_error", "message": "The server had an error.", "param": None}
+        entries = {"code": "server_error", "message": "The server had an error.", "param": None}
         pieces = begun.pieces or ()
-        return replace(begun, pieces=(*pieces, _event("error", len(pieces), **told)))
+        return replace(begun, pieces=(*pieces, _event("error", len(pieces), **entries)))
 
     fine = answer()
     return {
@@ -106,14 +106,14 @@ def _part(text: str) -> dict[str, Any]:
 
 def _events(call: LabCall, body: dict[str, Any]) -> list[bytes]:
     begun = {**_response(call, [], None), "status": "in_progress", "usage": None}
-    told: list[tuple[str, dict[str, Any]]] = [
+    entries: list[tuple[str, dict[str, Any]]] = [
         ("response.created", {"response": begun}),
         ("response.in_progress", {"response": begun}),
     ]
     for place, item in enumerate(body["output"]):
-        told += _item(place, item)
-    told.append((f"response.{body['status']}", {"response": body}))
-    return [_event(kind, number, **members) for number, (kind, members) in enumerate(told)]
+        entries += _item(place, item)
+    entries.append((f"response.{body['status']}", {"response": body}))
+    return [_event(kind, number, **members) for number, (kind, members) in enumerate(entries)]
 
 
 def _item(place: int, item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

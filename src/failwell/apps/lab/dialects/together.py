@@ -1,4 +1,4 @@
-"""Together: OpenAI's shape with an id around it, and a limit that it tells with every reply."""
+"""Together: OpenAI's shape with an id around it, and a limit in every reply."""
 
 from typing import Any
 
