@@ -137,7 +137,7 @@ def test_a_setting_is_checked_before_it_is_kept(home: Path) -> None:
     bad = run(home, "config", "greeter", "language=fr", "loudness=10", "volume=1", "--json")
     after = run(home, "config", "greeter")
 
-    assert good.data == {"instance": "greeter", "config": {"language": "de", "loudness": 7}}
+    assert good.data == {"id": "greeter", "instance": "greeter", "config": {"language": "de", "loudness": 7}}
     assert bad.code == 2
     assert all(f"`{key}`" in bad.error["message"] for key in ("language", "loudness", "volume"))
     assert after.out == 'language = "de"\nloudness = 7\n'
@@ -158,8 +158,8 @@ def test_a_lenient_capability_keeps_what_it_knows_and_a_line_names_the_rest(home
 
     assert (done.code, done.out) == (0, 'language = "de"\n')
     assert done.err == (
-        "warning: `greeter` does not know `hue`, `volume`, which was left out;"
-        " `failwell capabilities check greeter` shows what it knows\n"
+        "warning: `greeter` has no setting `hue`, `volume`; it was left out;"
+        " `failwell capabilities check greeter` shows its settings\n"
     )
     assert as_json.data == {
         "instance": "greeter",
@@ -248,7 +248,7 @@ def test_a_secret_is_read_from_stdin_and_never_shown(home: Path) -> None:
 
     kept = home / "state" / "secrets.json"
     assert done.out == "TOKEN: set\n"
-    assert shown.data == {"name": "greeter", "secrets": {"TOKEN": True}}
+    assert shown.data == {"id": "greeter", "name": "greeter", "secrets": {"TOKEN": True}}
     assert json.loads(kept.read_text()) == {"greeter": {"TOKEN": "hunter2-hunter2"}}
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert "hunter2" not in done.out + shown.out + listed.out

@@ -39,7 +39,7 @@ def test_a_capability_is_configured_with_the_instance_named_first(place: Place) 
 
     done = place("capabilities", "config", "set", "--instance", "two", "limit=7", "--json")
 
-    assert done.data == {"instance": "two", "config": {"limit": 7}}
+    assert done.data == {"id": "two", "instance": "two", "config": {"limit": 7}}
 
 
 def test_an_option_without_its_value_is_named(place: Place) -> None:

@@ -133,10 +133,10 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     [
         (["lab"], "error: missing ACTION"),
         (["lab", "srve"], "error: unknown action `srve`; did you mean `serve`?"),
-        (["lab", "serve", "--port", "65536"], "error: argument --port: `65536` is no port"),
-        (["lab", "serve", "--port", "-1"], "error: argument --port: `-1` is no port"),
-        (["lab", "serve", "--stall", "soon"], "error: argument --stall: `soon` is no time"),
-        (["lab", "serve", "--stall", "nan"], "error: argument --stall: `nan` is no time"),
+        (["lab", "serve", "--port", "65536"], "error: argument --port: `65536` is not a port"),
+        (["lab", "serve", "--port", "-1"], "error: argument --port: `-1` is not a port"),
+        (["lab", "serve", "--stall", "soon"], "error: argument --stall: `soon` is not a duration"),
+        (["lab", "serve", "--stall", "nan"], "error: argument --stall: `nan` is not a duration"),
         (
             ["lab", "serve", "--dialect", "openai"],
             "error: `--dialect` is for `failwell lab list`, not for `serve`",

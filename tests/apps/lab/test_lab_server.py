@@ -391,8 +391,8 @@ def test_resetting_forgets_what_was_counted(fake: Lab) -> None:
         (("opnai", "ok"), "no dialect `opnai`; there are `openai`"),
         (("openai", "okay"), "no scenario `okay`; there are `ok`"),
         (("linkup", "in_stream_error"), "`linkup` does not show `in_stream_error`: it does not stream"),
-        (("openai", "rate_limited@soon"), "`openai` does not tell a wait as `soon`; it does as `date`"),
-        (("openai", "rate_limited", "retryinfo"), "`openai` does not tell a wait as `retryinfo`"),
+        (("openai", "rate_limited@soon"), "`openai` does not send a delay as `soon`; it sends it as `date`"),
+        (("openai", "rate_limited", "retryinfo"), "`openai` does not send a delay as `retryinfo`"),
         (("openai", "bad_key@ms"), "`bad_key` has no delay; `@ms` belongs to `rate_limited`"),
     ],
 )

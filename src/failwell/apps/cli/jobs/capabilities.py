@@ -102,7 +102,9 @@ def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
 
     made = capabilities.add(args.name, replace=args.force)
     unset = [
-        entry.name for entry in made.env if entry.secret and entry.name not in capabilities.secret_names(made.name)
+        entry.name
+        for entry in made.env
+        if entry.secret and entry.name not in capabilities.secret_names(made.name)
     ]
     text = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
     if unset:
@@ -195,7 +197,9 @@ def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
         "platforms": list(made.resources.platforms),
         "missing_here": this_machine().missing(made.resources),
         "concurrency": made.concurrency,
-        "secrets": {entry.name: entry.name in capabilities.secret_names(name) for entry in made.env if entry.secret},
+        "secrets": {
+            entry.name: entry.name in capabilities.secret_names(name) for entry in made.env if entry.secret
+        },
     }
 
 

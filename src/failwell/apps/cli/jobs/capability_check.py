@@ -110,5 +110,8 @@ def _manifest(capabilities: "CapabilityRegistry", name: str) -> "Manifest":
     if os.sep in name or name.endswith(".toml") or Path(name).exists():
         return read_manifest(name)
     raise usage_error(
-        f"no capability is called `{name}`", given=name, valid=capabilities.names(), see="failwell capabilities list"
+        f"no capability is called `{name}`",
+        given=name,
+        valid=capabilities.names(),
+        see="failwell capabilities list",
     )
