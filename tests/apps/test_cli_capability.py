@@ -162,6 +162,7 @@ def test_a_lenient_capability_keeps_what_it_knows_and_a_line_names_the_rest(home
         " `failwell capabilities check greeter` shows its settings\n"
     )
     assert as_json.data == {
+        "id": "greeter",
         "instance": "greeter",
         "config": {"language": "de", "loudness": 5},
         "left_out": ["volume"],
