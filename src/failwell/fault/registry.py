@@ -6,6 +6,7 @@ for a name that is already taken, because a kind is API.
 """
 
 import re
+from collections.abc import Callable
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.catalogue import CATALOGUE
@@ -62,9 +63,8 @@ def kind(name: str) -> Kind:
     return known
 
 
-def find_kind(name: str) -> Kind | None:
-    """The registered kind called `name`, or `None` for one from a newer peer."""
-    return _kinds.get(name)
+find_kind: Callable[[str], Kind | None] = _kinds.get
+"""The registered kind called `name`, or `None` for one from a newer peer."""
 
 
 def http_status_of(name: str, category: Category) -> int:
