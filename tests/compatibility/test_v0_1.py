@@ -71,7 +71,7 @@ class Store:
 
     def _shown(self, *arguments: str) -> Any:
         with redirect_stdout(StringIO()) as out:
-            assert main(["job", *arguments, "--json", "--store", str(self.state)]) == 0
+            assert main(["jobs", *arguments, "--json", "--store", str(self.state)]) == 0
         return json.loads(out.getvalue())
 
 
@@ -115,7 +115,7 @@ def test_a_run_whose_process_was_killed_is_resumed_without_what_was_done(store: 
 
 
 def test_a_run_that_waits_at_a_gate_is_answered_and_resumed(store: Store) -> None:
-    responded = store("gate", "respond", "gate", "approve", "publish")
+    responded = store("gates", "answer", "gate", "approve", "publish")
     resumed = store("resume", "gate")
 
     assert responded.code == 0, responded.err
@@ -162,7 +162,7 @@ def test_the_result_of_a_job_and_its_failure_are_kept(store: Store) -> None:
 def test_a_key_of_an_old_job_finds_it(store: Store) -> None:
     kept = store.jobs()["completed"]
 
-    again = store("job", "submit", "note", "ledger=elsewhere", "name=again", "--key", "order-1", "--json")
+    again = store("jobs", "submit", "note", "ledger=elsewhere", "name=again", "--key", "order-1", "--json")
 
     assert again.code == 0, again.err
     assert again.data["id"] == kept["id"]
