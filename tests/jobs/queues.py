@@ -11,6 +11,7 @@ from typing import Any
 
 from failwell.jobs.job import Job
 from failwell.jobs.manifest import Manifest, Resources
+from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.queue.state import Rules
@@ -127,8 +128,8 @@ def when(runtime: Runtime, job: Job, what: str) -> float:
 def learned(jobs: Runtime, name: str) -> Profile | None:
     """What the queue knows of an instance."""
     station = jobs.queue.station(name)
-    book = jobs._book  # pyright: ignore[reportPrivateUsage]
-    return None if station is None or book is None else book.profile(station)
+    book = book_of(jobs)
+    return None if station is None else book.profile(station)
 
 
 def evicted(jobs: Runtime) -> list[tuple[str, str]]:
@@ -171,3 +172,10 @@ def change_stored(store: SqliteJobs, **changes: Any) -> None:
     """Let the oldest unfinished job be stored as something else, as another process would have."""
     job = store.unfinished()[0]
     store.commit([job_values(replace(job, **changes), job.state)])
+
+
+def book_of(jobs: Runtime) -> Book:
+    """What a running queue knows of memory."""
+    hosting = jobs._hosting  # pyright: ignore[reportPrivateUsage]
+    assert hosting is not None
+    return hosting.book

@@ -30,7 +30,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.supervisor import Supervision
 from failwell.processes.tree import descendants
-from tests.jobs.queues import OutsideWorld
+from tests.jobs.queues import OutsideWorld, book_of
 from tests.jobs.workers import SAMPLES, until
 
 WORKERS = {"one": 1, "two": 2, "three": 3}
@@ -291,10 +291,9 @@ class Storm:
         assert [job for job in known if job.state is JobState.CANCELLED and not self._was_stopped(job)] == []
         assert [job for job in known if job.state is JobState.COMPLETED and _is_late(job)] == []
         assert jobs.queue.running == 0
-        assert jobs._book is not None
-        assert (jobs._book.reserved(), jobs._book._peaks) == ({}, {})
+        assert (book_of(jobs).reserved(), book_of(jobs)._peaks) == ({}, {})
         for name in (*WORKERS, *MODELS):
-            assert (jobs._stations[name].entries, jobs.worker(name).in_flight) == ({}, ())
+            assert (jobs._instances.stations[name].entries, jobs.worker(name).in_flight) == ({}, ())
         return counts
 
     def _was_stopped(self, job: Job) -> bool:

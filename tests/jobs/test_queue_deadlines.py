@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,9 @@ def test_a_stream_that_nobody_takes_ends_in_time_and_its_worker_goes_on(
     async def work() -> None:
         async with a_runtime(tmp_path, a_slow_one(), lanes=1) as jobs:
             pid = await jobs.call("slow", action="pid")
-            limits = {"deadline": soon(wishes["seconds"])} if "seconds" in wishes else wishes
+            limits: dict[str, Any] = (
+                {"deadline": soon(wishes["seconds"])} if "seconds" in wishes else dict(wishes)
+            )
             items = jobs.stream("slow", {"number": number}, action="count_to", **limits)
             first = await anext(items)
             job = next(iter(jobs.queue.live))

@@ -18,6 +18,7 @@ from tests.jobs.queues import (
     a_model,
     a_runtime,
     began,
+    book_of,
     forget_it_began,
     types,
 )
@@ -129,8 +130,8 @@ def test_who_holds_its_memory_already_is_not_let_in_beyond_what_is_promised_to_o
 
 
 def _peak(jobs: Runtime, name: str, what: str) -> float:
-    book = jobs._book
-    peak = None if book is None else book._peaks.get(name)
+    book = book_of(jobs)
+    peak = book._peaks.get(name)
     return 0.0 if peak is None else getattr(peak, what)
 
 
@@ -229,8 +230,7 @@ def test_memory_and_disk_block_visibly_and_the_job_starts_when_they_are_there(
                 world.ram = low
             else:
                 world.disk = low
-            assert jobs._book is not None
-            await jobs._book.look()
+            await book_of(jobs).look()
 
             blocked = await jobs.submit("worker", {"value": 1})
             await until(lambda: jobs.job(blocked.id).block_reason is not None)

@@ -10,7 +10,7 @@ from failwell.jobs.job import JobState
 from failwell.jobs.memory.ledger import Pool
 from failwell.jobs.memory.machine import MachineMemory
 from failwell.jobs.memory.system import since, written
-from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, learned
+from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, book_of, learned
 from tests.jobs.workers import run, until
 
 
@@ -46,11 +46,11 @@ def test_a_configuration_that_is_known_is_not_let_in_on_what_was_promised_to_ano
             await jobs.call("worker", action="pid")
             small = await jobs.submit("worker", {"path": str(go)}, action="until")
             await began(go)
-            before = jobs._book and jobs._book.reserved()["worker"]["ram"]
+            before = book_of(jobs).reserved()["worker"]["ram"]
             await jobs.configure("worker", {"size": "large"})
             large = await jobs.submit("worker", {"path": str(go)}, action="until")
             await until(lambda: jobs.job(large.id).state == "running")
-            after = jobs._book and jobs._book.reserved()["worker"]["ram"]
+            after = book_of(jobs).reserved()["worker"]["ram"]
             go.touch()
             for one in (small, large):
                 await jobs.wait(one.id)
@@ -58,8 +58,7 @@ def test_a_configuration_that_is_known_is_not_let_in_on_what_was_promised_to_ano
             assert before is not None
             assert after is not None
             assert before < 300 < after
-            assert jobs._book is not None
-            assert jobs._book.reserved() == {}
+            assert book_of(jobs).reserved() == {}
 
     run(work())
 

@@ -22,6 +22,7 @@ from tests.jobs.queues import (
     a_capability,
     a_holder,
     began,
+    book_of,
     evicted,
     learned,
     lines,
@@ -61,7 +62,7 @@ async def blocked(jobs: Runtime, job: Job) -> str:
 
 async def outdated(jobs: Runtime) -> None:
     """Wait until the queue would not start anything by what it saw last."""
-    book = jobs._book  # pyright: ignore[reportPrivateUsage]
+    book = book_of(jobs)
     assert book is not None
     await until(lambda: not book.is_fresh)
 

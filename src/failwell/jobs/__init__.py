@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from failwell.jobs.schema_language import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
 else:
-    from .._lazy import lazy_names  # noqa: TID252  (a worker loads this package under a name of its own)
+    from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,

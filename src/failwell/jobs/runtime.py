@@ -287,19 +287,21 @@ class Runtime:
         if self._hosting is not None:
             raise EnteredTwice
         hosting = self._hosting = Hosting(self._given, self._instances, self._terms, self._hurry)
+        has_begun = False
         try:
             await hosting.begin()
-        except BaseException:
-            # Also a cancellation: whatever keeps it from starting, it can be started later.
-            self._hosting = None
-            raise
+            has_begun = True
+        finally:
+            if not has_begun:
+                # Also after a cancellation: whatever keeps it from starting, it can be started later.
+                self._hosting = None
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._here.end()
+            await self._running.end()
         finally:
             self._hosting = None
             self._hurry = asyncio.Event()
@@ -311,7 +313,7 @@ class Runtime:
             self._hosting.hurry()
 
     @property
-    def _here(self) -> Hosting:
+    def _running(self) -> Hosting:
         if self._hosting is None:
             raise NotEntered
         return self._hosting
@@ -323,7 +325,7 @@ class Runtime:
         Raises:
             NotEntered: outside of `async with`.
         """
-        return self._here.queue
+        return self._running.queue
 
     @property
     def store(self) -> JobStore:
@@ -332,7 +334,7 @@ class Runtime:
         Raises:
             NotEntered: outside of `async with`.
         """
-        return self._here.store
+        return self._running.store
 
     # -------------------------------------------------------------- capabilities
 
@@ -464,30 +466,78 @@ class Runtime:
         """`submit` for a request that was made before."""
         return await self.queue.submit(request, new_job_id())
 
-    async def call(self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any) -> Any:
+    async def call(
+        self,
+        instance: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute",
+        priority: int = 0,
+        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        deadline: datetime | None = None,
+        key: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+        control: Mapping[str, Any] = NO_ARGUMENTS,
+    ) -> Any:
         """Submit a job, wait for it, and return its result.
 
-        If whoever calls is cancelled, as by `asyncio.timeout`, the job is cancelled too, unless somebody else
+        The parameters are those of `submit`. If whoever calls is cancelled, as by `asyncio.timeout`, the job is cancelled too, unless somebody else
         submitted it under the same key. A job that is to outlive its caller is submitted with `submit`.
 
         Raises:
             Fault: the job failed or was cancelled; describing it gives the job's own report.
         """
-        ended = await self.queue.call(
-            JobRequest(instance=instance, arguments=arguments, **wishes), new_job_id()
+        request = JobRequest(
+            instance=instance,
+            arguments=arguments,
+            action=action,
+            priority=priority,
+            timeout=timeout,
+            deadline=deadline,
+            key=key,
+            run=run,
+            actor=actor,
+            control=control,
         )
+        ended = await self.queue.call(request, new_job_id())
         return read_result(ended.result) if ended.result is not None else result_of(ended.job())
 
     async def stream(
-        self, instance: str, arguments: Mapping[str, Any] = NO_ARGUMENTS, **wishes: Any
+        self,
+        instance: str,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        *,
+        action: str = "execute",
+        priority: int = 0,
+        timeout: float | None = None,  # noqa: ASYNC109  (of the job, not of this call)
+        deadline: datetime | None = None,
+        key: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+        control: Mapping[str, Any] = NO_ARGUMENTS,
     ) -> AsyncGenerator[Any]:
         """The items of a job as they come. Leaving the loop cancels it.
+
+        The parameters are those of `submit`; a stream takes no `key`, because its items are not kept.
 
         Raises:
             Fault: the job failed or was cancelled.
         """
         items, queue = Items(), self.queue
-        request = JobRequest(instance=instance, arguments=arguments, stream=True, **wishes)
+        request = JobRequest(
+            instance=instance,
+            arguments=arguments,
+            action=action,
+            priority=priority,
+            timeout=timeout,
+            deadline=deadline,
+            key=key,
+            run=run,
+            actor=actor,
+            control=control,
+            stream=True,
+        )
         job = await queue.submit(request, new_job_id(), items)
         try:
             async for item in items:
@@ -578,12 +628,4 @@ class Runtime:
 
     def stats(self) -> dict[str, Any]:
         """One picture of everything: totals, workers, what is reserved, who waits and why."""
-        return self._here.stats()
-
-    @property
-    def _book(self) -> Book | None:
-        return None if self._hosting is None else self._hosting.book
-
-    @property
-    def _stations(self) -> Mapping[str, Instance]:
-        return self._instances.stations
+        return self._running.stats()

@@ -16,9 +16,12 @@ def boot() -> None:
     # The folder of a script comes first on the module path; a capability must not find our files there.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     # A `failwell` that is installed beside the capability may be of another version: this name is ours alone.
-    package = type(sys)("_failwell_worker")
-    package.__path__ = [os.path.dirname(os.path.dirname(folder))]
-    sys.modules["_failwell_worker"] = package
+    root = os.path.dirname(os.path.dirname(folder))
+    for name in ("", ".jobs", ".jobs.child", ".processes"):
+        # Packages without their `__init__`, which may import what only the host has.
+        package = type(sys)("_failwell_worker" + name)
+        package.__path__ = [root + name.replace(".", os.sep)]
+        sys.modules["_failwell_worker" + name] = package
     from importlib import import_module
 
     guard = import_module("_failwell_worker.processes.guardian").guard

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from ...processes.wire import Line
+from .failure import attempt
 
 _signs = [0]
 """How often any call showed progress; the pulse tells it."""
@@ -72,19 +73,20 @@ class Call:
         if self._room is not None:
             self._room.release()
         for callback in waiting:
-            try:
-                callback()
-            except Exception as error:  # noqa: BLE001  (one author's callback must not keep the others from running)
-                self._line.send(
-                    {
-                        "type": "log",
-                        "job": self.job,
-                        "stream": "log",
-                        "level": "WARNING",
-                        "logger": "failwell",
-                        "text": f"a cancel callback failed: {type(error).__name__}: {error}"[:2000],
-                    }
-                )
+            # One that raises must not keep the others from running.
+            attempt(callback, None, self._callback_failed)
+
+    def _callback_failed(self, error: Exception) -> None:
+        self._line.send(
+            {
+                "type": "log",
+                "job": self.job,
+                "stream": "log",
+                "level": "WARNING",
+                "logger": "failwell",
+                "text": f"a cancel callback failed: {type(error).__name__}: {error}"[:2000],
+            }
+        )
 
     def cancellation(self) -> BaseException:
         """The error to raise once this call was asked to stop."""

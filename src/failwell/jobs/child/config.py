@@ -7,6 +7,8 @@ import typing
 from pathlib import Path
 from typing import Any, cast
 
+from .failure import attempt
+
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "exclusive_minimum": "exclusiveMinimum",
     "exclusive_maximum": "exclusiveMaximum", "min_length": "minLength", "max_length": "maxLength",
@@ -25,10 +27,8 @@ def config_class(capability: object) -> type | None:
     initialize = getattr(capability, "initialize", None)
     if initialize is None:
         return None
-    try:
-        hints = typing.get_type_hints(initialize)
-    except Exception:  # noqa: BLE001  (a hint that cannot be resolved names no dataclass)
-        return None
+    # A hint that cannot be resolved names no dataclass.
+    hints = attempt(lambda: typing.get_type_hints(initialize), dict[str, Any]())
     hints.pop("return", None)
     return next(
         (one for one in hints.values() if isinstance(one, type) and dataclasses.is_dataclass(one)), None

@@ -5,9 +5,21 @@ nothing but the standard library. The exception itself stays in this process.
 """
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 _LONGEST = 4000
+_T = TypeVar("_T")
+
+
+def attempt(work: Callable[[], _T], otherwise: _T, failed: Callable[[Exception], object] | None = None) -> _T:
+    """What code that is not ours returns, or `otherwise` where it raises; interrupts and exits pass."""
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001  (a hook, a property or a library of an author may raise anything at all)
+        if failed is not None:
+            failed(error)
+        return otherwise
 
 
 class InvalidCall(Exception):
@@ -95,10 +107,7 @@ def class_names_and_text(error: BaseException) -> dict[str, Any]:
 
 
 def _sendable(value: object) -> str:
-    try:
-        text = str(value)
-    except Exception:  # noqa: BLE001  (a foreign `__str__` may raise anything at all)
-        return ""
+    text = attempt(lambda: str(value), "")
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST - 200]}…{text[-199:]}"
     return text.encode("utf-8", "replace").decode()
@@ -106,19 +115,16 @@ def _sendable(value: object) -> str:
 
 def _free_memory(error: BaseException) -> dict[str, float]:
     """Free memory at the moment it ran out, from whichever library holds it."""
-    try:
-        names = {cls.__name__ for cls in type(error).__mro__}
-        text = str(error)[:2000].lower()
-        if not (
-            isinstance(error, MemoryError)
-            or "OutOfMemoryError" in names
-            or "out of memory" in text
-            or "resource_exhausted" in text
-        ):
-            return {}
-        return {**_gpu(), **_system()}
-    except Exception:  # noqa: BLE001  (measuring is a courtesy; the failure is told without it)
-        return {}
+    names = {cls.__name__ for cls in type(error).__mro__}
+    text = attempt(lambda: str(error), "")[:2000].lower()
+    if (
+        isinstance(error, MemoryError)
+        or "OutOfMemoryError" in names
+        or "out of memory" in text
+        or "resource_exhausted" in text
+    ):
+        return attempt(lambda: {**_gpu(), **_system()}, {})
+    return {}
 
 
 def _gpu() -> dict[str, float]:

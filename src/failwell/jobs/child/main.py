@@ -10,13 +10,14 @@ import inspect
 import os
 import sys
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
 from ...processes.wire import PROTOCOL, Line, encoded
 from . import author
 from .call import Call
-from .failure import class_names_and_text, describe_failure
+from .failure import attempt, class_names_and_text, describe_failure
 from .host_package import offer
 from .output import capture, release
 from .peaks import peaks
@@ -32,6 +33,18 @@ def work(line: Line) -> int:
     # Where an installed failwell of any version looks for the calls in flight.
     sys.modules["_failwell_worker.author"] = author
     return _Worker(line).serve()
+
+
+def _run_hook(hook: Callable[[], Any]) -> None:
+    made = hook()
+    if inspect.iscoroutine(made):
+        from asyncio import run
+
+        run(made)
+
+
+def _print_failure(hook: str, error: Exception) -> None:
+    print(f"{hook} failed: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class _Worker:
@@ -131,10 +144,7 @@ class _Worker:
         call.cancel()
         hook = self._subject.hook("on_cancel") if self._subject else None
         if hook is not None:
-            try:
-                hook()
-            except Exception as error:  # noqa: BLE001  (the flag is set; a broken hook must not hide that)
-                print(f"on_cancel failed: {type(error).__name__}: {error}", file=sys.stderr)
+            attempt(hook, None, lambda error: _print_failure("on_cancel", error))
 
     # -------------------------------------------------------------- the lanes
 
@@ -241,14 +251,7 @@ class _Worker:
     def _end(self) -> int:
         hook = self._subject.hook("cleanup") if self._subject else None
         if hook is not None:
-            try:
-                made = hook()
-                if inspect.iscoroutine(made):
-                    from asyncio import run
-
-                    run(made)
-            except Exception as error:  # noqa: BLE001  (the end is near either way; the host is told what went wrong)
-                print(f"cleanup failed: {type(error).__name__}: {error}", file=sys.stderr)
+            attempt(lambda: _run_hook(hook), None, lambda error: _print_failure("cleanup", error))
         for stream in self._streams:
             stream.finish(None)
         self._line.send({"type": "bye"})

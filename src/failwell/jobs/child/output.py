@@ -12,6 +12,7 @@ from typing import Any
 
 from ...processes.wire import Line
 from .author import current
+from .failure import attempt
 
 _LONGEST = 8000
 
@@ -111,20 +112,21 @@ class FrameLog(logging.Handler):
         self._line = line
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
-            text = self.format(record)
-            self._line.send(
-                {
-                    "type": "log",
-                    "job": _job(),
-                    "stream": "log",
-                    "level": record.levelname,
-                    "logger": record.name,
-                    "text": text.encode("utf-8", "replace").decode()[:_LONGEST],
-                }
-            )
-        except Exception:  # noqa: BLE001  (logging reports its own failures, and never breaks the caller)
-            self.handleError(record)
+        # Logging reports its own failures, and never breaks the caller.
+        attempt(lambda: self._send(record), None, lambda _error: self.handleError(record))
+
+    def _send(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        self._line.send(
+            {
+                "type": "log",
+                "job": _job(),
+                "stream": "log",
+                "level": record.levelname,
+                "logger": record.name,
+                "text": text.encode("utf-8", "replace").decode()[:_LONGEST],
+            }
+        )
 
 
 def capture(line: Line) -> tuple[Captured, Captured]:

@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+from .failure import attempt
+
 
 def ram_peak_mb() -> float:
     """The highest resident memory so far; 0 where the system keeps no mark."""
@@ -14,19 +16,22 @@ def ram_peak_mb() -> float:
 
 def gpu_peak_mb() -> float | None:
     """The highest that a framework's allocator has held on all devices; `None` without one in use."""
-    try:
-        torch: Any = sys.modules.get("torch")
-        cuda: Any = getattr(torch, "cuda", None)
-        if cuda is not None and cuda.is_initialized():
-            held = sum(cuda.max_memory_reserved(device) for device in range(cuda.device_count()))
-            return round(held / 1048576, 1)
-        jax: Any = sys.modules.get("jax")
-        if jax is not None:
-            stats = [device.memory_stats() for device in jax.local_devices()]
-            peaks = [one["peak_bytes_in_use"] for one in stats if one and "peak_bytes_in_use" in one]
-            return round(sum(peaks) / 1048576, 1) if peaks else None
-    except Exception:  # noqa: BLE001  (measuring is a courtesy; a framework's own trouble must not become the call's)
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch is None and jax is None:
         return None
+    # Measuring is a courtesy: a framework's own trouble must not become the call's.
+    return attempt(lambda: _allocated_mb(torch, jax), None)
+
+
+def _allocated_mb(torch: Any, jax: Any) -> float | None:
+    cuda: Any = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        held = sum(cuda.max_memory_reserved(device) for device in range(cuda.device_count()))
+        return round(held / 1048576, 1)
+    if jax is not None:
+        stats = [device.memory_stats() for device in jax.local_devices()]
+        peaks = [one["peak_bytes_in_use"] for one in stats if one and "peak_bytes_in_use" in one]
+        return round(sum(peaks) / 1048576, 1) if peaks else None
     return None
 
 

@@ -157,11 +157,8 @@ class Reader:
             return Answer(error=self._unreadable(frame, error))
 
     def item(self, frame: Mapping[str, Any]) -> Answer:
-        """One item of a stream."""
-        try:
-            return Answer(opened(frame["value"], self._folder))
-        except Exception as error:  # noqa: BLE001  (an item is answered with something too, whatever is in it)
-            return Answer(error=self._unreadable(frame, error))
+        """One item of a stream, or the value of an answer that nobody waits for."""
+        return self.read("", {"value": frame["value"]} if "value" in frame else {})
 
     def _failure(self, job: str, error: Mapping[str, Any]) -> CapabilityError:
         scene = self._scene if job.startswith("#") else replace(self._scene, job=job)

@@ -1,7 +1,6 @@
 """The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.store.rows import drop
 from failwell.jobs.worker.answer import Reader
+from failwell.jobs.worker.events import notify
 from failwell.jobs.worker.frames import encode
 from failwell.processes.worker import WorkerProcess
 from failwell.report.policy import TracebackPolicy
@@ -66,10 +66,9 @@ class PendingCall:
         if self.wake is not None:
             self.wake.set()
         if self.told is not None:
-            self.told(self.answer)
+            notify(self.told, self.answer, "the answer to job %s was not taken", self.job)
 
 
-_log = logging.getLogger("failwell.jobs")
 _WINDOW = 16
 """Items of a stream that may be on their way."""
 
@@ -242,25 +241,19 @@ class Calls:
         stopped = self._stopped(flight)
         if stopped is not None:
             drop(self._reader.item(frame).value)
-            self._settle(flight, error=stopped)
+            flight.settle(error=stopped)
         else:
             value, error = self._reader.read(flight.job, frame)
             if error is not None and flight.wish == "stop":
                 # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
                 error = self._ended_with(self._process)
-            self._settle(flight, value, error)
+            flight.settle(value, error)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """The process is gone: every call ends, each by what it was asked or else by the death."""
         flights, self._flights = list(self._flights.values()), {}
         for flight in flights:
-            self._settle(flight, error=self._stopped(flight) or why())
-
-    def _settle(self, flight: PendingCall, value: Any = None, error: BaseException | None = None) -> None:
-        try:
-            flight.settle(value, error)
-        except Exception:  # noqa: BLE001  (one caller's trouble with its answer must not keep the others from theirs)
-            _log.exception("the answer to job %s was not taken", flight.job)
+            flight.settle(error=self._stopped(flight) or why())
 
     def _ended_with(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)

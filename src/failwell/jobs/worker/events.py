@@ -5,7 +5,7 @@ Words of the capability pass through here on their way to records and screens, s
 
 import logging
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 from failwell.jobs.worker.worker import (
@@ -21,10 +21,19 @@ from failwell.jobs.worker.worker import (
 from failwell.report.redact import mask_known
 
 _log = logging.getLogger("failwell.jobs")
+_E = TypeVar("_E")
 _BUSY = 0.02
 """Share of one processor below which its use is no sign of work."""
 _LONGEST = 8000
 """Characters of one line, as the worker cuts them."""
+
+
+def notify(callback: Callable[[_E], object], event: _E, failure: str, name: str) -> None:
+    """Call somebody back; what that raises is logged, and breaks nothing here."""
+    try:
+        callback(event)
+    except Exception:  # noqa: BLE001  (one callback's trouble must not keep the others from theirs)
+        _log.exception(failure, name)
 
 
 class WorkerEvents:
@@ -61,10 +70,7 @@ class WorkerEvents:
     def publish(self, event: WorkerEvent) -> None:
         """Give it to every listener; one that raises is recorded and passed over."""
         for listener in list(self._listeners):
-            try:
-                listener(event)
-            except Exception:  # noqa: BLE001  (a listener must not break what it listens to)
-                _log.exception("a listener of worker %s failed", self._instance)
+            notify(listener, event, "a listener of worker %s failed", self._instance)
 
     def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """A line came from a descriptor, past Python."""
