@@ -145,11 +145,11 @@ class Either:
 
     def read(self, item: Item, path: Path, problems: Problems) -> Any:
         kind = _KINDS.get(cast("Any", type(item.value)), "nothing")
-        type_ = self.by.get(kind)
-        if type_ is None:
+        value_type = self.by.get(kind)
+        if value_type is None:
             problems.wrong(item, path, f"{name_of(path)} must be {self.must}, not {sort_of(item.value)}")
             return INVALID
-        return type_.read(item, path, problems)
+        return value_type.read(item, path, problems)
 
     def schema(self) -> Schema:
         return {"anyOf": [each.schema() for each in self.by.values()]}

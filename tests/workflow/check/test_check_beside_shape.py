@@ -198,6 +198,18 @@ def test_a_missing_include_is_one_mistake(tmp_path: Path) -> None:
     assert [mistake.message for mistake in found] == ["`!file`: `gone.yaml` does not exist"]
 
 
+def test_the_source_of_a_loop_cannot_be_optional() -> None:
+    document = deepcopy(SOUND)
+    document["for_each"][0]["source"] = "workflow.input.files?"
+
+    shape, rest = messages(document)
+
+    assert [message.partition(",")[0] for message in shape] == [
+        "`source` must be a dotted reference to a list"
+    ]
+    assert rest == []
+
+
 def _paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     steps: list[Any] = []
     if isinstance(value, dict):

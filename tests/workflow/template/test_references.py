@@ -8,7 +8,6 @@ from failwell.workflow.template.references import (
     ReferenceMistake,
     input_reference,
     references,
-    source_reference,
 )
 
 
@@ -93,12 +92,6 @@ def test_a_declaration_is_read_with_nothing_left_out(
 def test_what_is_no_declaration_is_refused(text: str) -> None:
     with pytest.raises(ReferenceMistake):
         input_reference(text)
-
-
-def test_a_source_cannot_be_optional() -> None:
-    assert source_reference("finder.output.files").path == ("finder", "output", "files")
-    with pytest.raises(ReferenceMistake):
-        source_reference("finder.output.files?")
 
 
 def test_the_name_of_a_filter_block_is_no_reference() -> None:

@@ -111,7 +111,7 @@ class CheckContext:
     @cached_property
     def uses(self) -> list[Use]:
         """Every template that is not plain, with what it refers to. One that cannot be parsed is left out."""
-        return [Use(text, references_) for text in self.texts if (references_ := self._read(text)[0])]
+        return [Use(text, refs) for text in self.texts if (refs := self._read(text)[0])]
 
     @cached_property
     def texts(self) -> list[TemplateText]:

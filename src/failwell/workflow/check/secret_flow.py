@@ -94,12 +94,14 @@ def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
     while waiting:
         root = waiting.pop().path[0]
         for use, placed in readers.get(root, ()):
-            waiting += (taint_ for taint_ in _passed_on(context, use, placed, taints) if taints.add(taint_))
+            waiting += (
+                further for further in _passed_on(context, use, placed, taints) if taints.add(further)
+            )
         for path, item in loops.get(root, ()):
             hit = taints.hit(path)
             if hit is not None:
-                taint_ = Taint(item.path, hit.source, item.via)
-                waiting += (taint_,) if taints.add(taint_) else ()
+                further = Taint(item.path, hit.source, item.via)
+                waiting += (further,) if taints.add(further) else ()
     return taints
 
 

@@ -127,8 +127,8 @@ class OnError:
             kind = _ONE.read(item, path, problems)
             return INVALID if isinstance(kind, Invalid) else Match(kinds=frozenset({kind}))
         elif type(item.value) is list:
-            kinds_ = _KINDS.read(item, path, problems)
-            return INVALID if isinstance(kinds_, Invalid) else Match(kinds=frozenset(kinds_))
+            names = _KINDS.read(item, path, problems)
+            return INVALID if isinstance(names, Invalid) else Match(kinds=frozenset(names))
         elif item.keys is not None:
             return _BY_AXES.read(item, path, problems)
         else:

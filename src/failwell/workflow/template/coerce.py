@@ -43,8 +43,8 @@ class CoercionFailed(Fault, kind="internal.template_error"):
         return f"a value was computed that is not {self.wanted}"
 
 
-def _refuse(wanted: str) -> NoReturn:
-    raise CoercionFailed(wanted=wanted)
+def _refuse(type_name: str) -> NoReturn:
+    raise CoercionFailed(wanted=type_name)
 
 
 # ---------------------------------------------------------------- numbers and JSON
@@ -186,20 +186,20 @@ def _string(value: Any) -> str:
 
 
 def _numeric(value: Any) -> Any:
-    found = _auto(value)
+    number = _auto(value)
     # A boolean is an `int` to Python, and no number to anybody else.
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if isinstance(number, bool) or not isinstance(number, int | float):
         _refuse("a number")
-    return found
+    return number
 
 
 def _integer(value: Any) -> Any:
-    found = _numeric(value)
-    if isinstance(found, float):
-        if not found.is_integer():
+    number = _numeric(value)
+    if isinstance(number, float):
+        if not number.is_integer():
             _refuse("a whole number")
-        return int(found)
-    return found
+        return int(number)
+    return number
 
 
 def _boolean(value: Any) -> bool:
@@ -214,17 +214,17 @@ def _boolean(value: Any) -> bool:
 
 
 def _list(value: Any) -> Any:
-    found = _auto(value)
-    if not isinstance(found, list):
+    items = _auto(value)
+    if not isinstance(items, list):
         _refuse("a list")
-    return cast("list[Any]", found)
+    return cast("list[Any]", items)
 
 
 def _dict(value: Any) -> Any:
-    found = _auto(value)
-    if not isinstance(found, dict):
+    mapping = _auto(value)
+    if not isinstance(mapping, dict):
         _refuse("a mapping")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", mapping)
 
 
 _SET_TYPES: dict[OutputType, Any] = {
@@ -247,9 +247,9 @@ def duration(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value) if abs(value) <= LONGEST_WAIT else None
     elif isinstance(value, str) and len(value) <= 40:
-        found = _DURATION.match(value.strip())
-        if found is not None:
-            seconds = float(found[1]) * _UNITS[found[2]]
+        match = _DURATION.match(value.strip())
+        if match is not None:
+            seconds = float(match[1]) * _UNITS[match[2]]
     if seconds is None or not 0 < seconds <= LONGEST_WAIT:
         _refuse("a duration such as 500ms, 60s, 2.5m or 1h, above nothing and at most 24h")
     return seconds

@@ -24,9 +24,9 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     """
     if is_rendered(when):
         return read_truth(render(when, names, parts))
-    known = quick_truth(when.text, names) if flat is None else None
-    if known is not None:
-        return known
+    truth = quick_truth(when.text, names) if flat is None else None
+    if truth is not None:
+        return truth
     problem: TemplateMistake
     try:
         ready = _condition(when.text)

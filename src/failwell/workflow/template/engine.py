@@ -81,16 +81,16 @@ class Engine:
     def render(self, text: str, folder: str | None, names: Names) -> str:
         """The text that a template gives. Raises `TemplateMistake`."""
         engine, ready = self._compiled(text, folder)
-        given: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         for name in ready.names:
             value = names.get(name)
             if value is not MISSING:
-                given[name] = view(value)
+                data[name] = view(value)
         begin()
-        made: str = watched(engine.render_template, ready.name, **given)
-        if len(made) > LARGEST:
+        output: str = watched(engine.render_template, ready.name, **data)
+        if len(output) > LARGEST:
             raise TemplateMistake(Sort.MEMORY)
-        return made
+        return output
 
     def check(self, text: str, folder: str | None) -> None:
         """Compile, to see whether it can be, and look for filters and tests that the engine would miss later."""
@@ -109,13 +109,13 @@ class Engine:
     def _compiled(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
         key = (text, folder)
         with self._lock:
-            found = self._ready.get(key)
-            if found is None:
-                found = self._ready[key] = self._compile(text, folder)
+            compiled = self._ready.get(key)
+            if compiled is None:
+                compiled = self._ready[key] = self._compile(text, folder)
                 if len(self._ready) > _REMEMBERED:
                     _, (engine, old) = self._ready.popitem(last=False)
                     engine.remove_template(old.name)
-            return found
+            return compiled
 
     def _compile(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
         source = guarded(text, _PYTHON_FILTERS)
@@ -128,7 +128,7 @@ class Engine:
         return engine, _Ready(name, tuple(sorted(names)))
 
     def _look_through(
-        self, source: Source, folder: str | None, names: set[str], seen: set[tuple[str, str]]
+        self, source: Source, folder: str | None, names: set[str], visited: set[tuple[str, str]]
     ) -> int:
         """Collect the names that a template and its parts look up; gives the largest text they may repeat."""
         names |= watched(self._tier(0).undeclared_variables_in_str, source.text)
@@ -136,13 +136,13 @@ class Engine:
             names |= set(_NAME.findall(source.text))
         largest = source.largest
         for wanted in source.parts:
-            found = None if self._read is None or folder is None else self._read(wanted, folder)
-            if found is None or found in seen:
+            parts = None if self._read is None or folder is None else self._read(wanted, folder)
+            if parts is None or parts in visited:
                 continue
-            seen.add(found)
-            part = guarded(found[0], _PYTHON_FILTERS)
+            visited.add(parts)
+            part = guarded(parts[0], _PYTHON_FILTERS)
             # A part may stand in a loop of its host, so all of it may be repeated.
-            largest = max(largest, len(found[0]), self._look_through(part, found[1], names, seen))
+            largest = max(largest, len(parts[0]), self._look_through(part, parts[1], names, visited))
         return largest
 
     def _tier(self, largest: int) -> Any:
@@ -156,8 +156,8 @@ class Engine:
 
     def _load(self, name: str) -> str | None:
         folder, _, wanted = name.rpartition("\1")
-        found = None if self._read is None else self._read(wanted, folder)
-        return None if found is None else guarded(found[0], _PYTHON_FILTERS).text
+        source = None if self._read is None else self._read(wanted, folder)
+        return None if source is None else guarded(source[0], _PYTHON_FILTERS).text
 
 
 class Condition(NamedTuple):

@@ -44,15 +44,15 @@ class _Quick:
 
     def render(self, names: Names) -> str | None:
         """The text, or nothing."""
-        kept = _kept()
+        environment = _kept()
         values = _given(self._wanted, names)
         if not self._met:
             self._met = True
-            return _tried(kept.environment.render_str, self._text, values)
-        if self._compiled != kept.generation:
-            kept.add(self._text)
-            self._compiled = kept.generation
-        return _tried(kept.environment.render_template, self._text, values)
+            return _tried(environment.environment.render_str, self._text, values)
+        if self._compiled != environment.generation:
+            environment.add(self._text)
+            self._compiled = environment.generation
+        return _tried(environment.environment.render_template, self._text, values)
 
 
 class _Kept:
@@ -75,8 +75,8 @@ class _Kept:
 def quick_text(text: str, names: Names) -> str | None:
     """The text that a template gives, or nothing if it is not for here."""
     quick = _quick(text)
-    made = None if quick is None else quick.render(names)
-    return made if made is not None and len(made) <= LARGEST else None
+    output = None if quick is None else quick.render(names)
+    return output if output is not None and len(output) <= LARGEST else None
 
 
 def quick_truth(text: str, names: Names) -> bool | None:
@@ -112,10 +112,10 @@ def _along(path: tuple[str, ...], value: object) -> Any:
     return held
 
 
-def _tried(call: Callable[..., Any], text: str, given: dict[str, Any]) -> Any:
+def _tried(call: Callable[..., Any], text: str, values: dict[str, Any]) -> Any:
     begin()
     try:
-        return watched(call, text, **given)
+        return watched(call, text, **values)
     except TemplateMistake:
         # The guarded way fails in the same way and reports it.
         return None
@@ -142,11 +142,11 @@ def _wanted(text: str) -> Wanted | None:
     except TemplateMistake:
         # What the engine cannot parse is left to the guarded way, which reports it.
         return None
-    found: dict[str, tuple[str, ...]] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for path in paths:
         name, *rest = path.split(".")
-        found[name] = () if name in found else tuple(rest)
-    return tuple(found.items())
+        names[name] = () if name in names else tuple(rest)
+    return tuple(names.items())
 
 
 @cache

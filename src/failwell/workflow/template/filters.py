@@ -212,20 +212,20 @@ def _wordcount(value: Any) -> int:
 
 
 def _rows(value: Any) -> list[Any]:
-    found = unwrapped(value)
-    if not isinstance(found, list | tuple):
+    rows = unwrapped(value)
+    if not isinstance(rows, list | tuple):
         raise TemplateMistake(Sort.OPERATION)
-    return list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    return list(rows)  # pyright: ignore[reportUnknownArgumentType] - JSON
 
 
 def _batch(value: Any, linecount: Any, fill_with: Any = None) -> Any:
     if _width(linecount) < 1:
         raise TemplateMistake(Sort.ARGUMENTS)
     values = _rows(value)
-    made = [values[at : at + linecount] for at in range(0, len(values), linecount)]
-    if made and fill_with is not None:
-        made[-1] += [fill_with] * (linecount - len(made[-1]))
-    return view(made)
+    batches = [values[start : start + linecount] for start in range(0, len(values), linecount)]
+    if batches and fill_with is not None:
+        batches[-1] += [fill_with] * (linecount - len(batches[-1]))
+    return view(batches)
 
 
 def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
@@ -234,12 +234,12 @@ def _slice(value: Any, slices: Any, fill_with: Any = None) -> Any:
     values = _rows(value)
     each, longer = divmod(len(values), slices)
     made: list[Any] = []
-    at = 0
+    start = 0
     for column in range(slices):
-        end = at + each + (column < longer)
+        end = start + each + (column < longer)
         fill = [fill_with] if fill_with is not None and column >= longer else []
-        made.append(values[at:end] + fill)
-        at = end
+        made.append(values[start:end] + fill)
+        start = end
     return view(made)
 
 

@@ -69,9 +69,9 @@ class FlatNames:
 
     def _first(self, name: str, *ways: Any) -> object:
         for way in ways:
-            found = way(name)
-            if found is not MISSING:
-                return found
+            value = way(name)
+            if value is not MISSING:
+                return value
         return MISSING
 
     def _bare(self, name: str) -> object:

@@ -42,8 +42,8 @@ _GIVEN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
 
 def whole_reference(template: Template) -> str | None:
     """The dotted path, if the text is one plain reference: what it names can be handed on as it is."""
-    found = _WHOLE.fullmatch(template.text)
-    return None if found is None else found[1]
+    match = _WHOLE.fullmatch(template.text)
+    return None if match is None else match[1]
 
 
 class Reference(NamedTuple):
@@ -85,13 +85,13 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
         )
     except TemplateMistake:
         return frozenset()
-    own = _GIVEN.union(*(_own(tag) for tag in tags))
-    found = [one for tag in tags for one in _paths(tag)]
-    tested = {path for path, _, is_tested in found if is_tested}
+    local_names = _GIVEN.union(*(_own(tag) for tag in tags))
+    paths = [entry for tag in tags for entry in _paths(tag)]
+    tested = {path for path, _, is_tested in paths if is_tested}
     return frozenset(
         Reference(path, guarded or any(path[:n] in tested for n in range(1, len(path) + 1)))
-        for path, guarded, _ in found
-        if path[0] not in own
+        for path, guarded, _ in paths
+        if path[0] not in local_names
     )
 
 
@@ -112,86 +112,90 @@ def _own(tag: list[Token]) -> set[str]:
         return set()
     word = tag[1][1]
     if word in {"import", "from"}:
-        after = [at for at, token in enumerate(tag) if token[:2] in {("name", "as"), ("name", "import")}]
+        after = [
+            index for index, token in enumerate(tag) if token[:2] in {("name", "as"), ("name", "import")}
+        ]
         return {str(token[1]) for token in tag[after[0] :] if token[0] == "name"} if after else set()
-    own: set[str] = set()
-    for at in range(2, len(tag) - 1):
-        kind, name, *_ = tag[at]
+    names: set[str] = set()
+    for index in range(2, len(tag) - 1):
+        kind, name, *_ = tag[index]
         if word == "for" and (kind, name) == ("name", "in"):
             break
         if word == "set" and (kind, name) in {("op", "="), ("op", "|")}:
             break
-        if kind == "name" and tag[at - 1][1] != ".":
+        if kind == "name" and tag[index - 1][1] != ".":
             # A macro's parameters and the names of a `with` are the ones before a `=`, a comma or a bracket.
-            if word in {"macro", "with", "call"} and tag[at + 1][1] not in {"=", ",", ")", "("}:
+            if word in {"macro", "with", "call"} and tag[index + 1][1] not in {"=", ",", ")", "("}:
                 continue
-            own.add(str(name))
-    return own
+            names.add(str(name))
+    return names
 
 
 def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
     """Path, whether it is guarded here, and whether it is asked for with `is defined`."""
-    at = 1 if tag[0][0] == "block" else 0
-    if at and len(tag) > 1 and tag[1][0] == "name":
+    index = 1 if tag[0][0] == "block" else 0
+    if index and len(tag) > 1 and tag[1][0] == "name":
         if tag[1][1] in {"import", "from", "block"}:
             return
-        at = 3 if tag[1][1] == "filter" else 2  # the word that says what the tag is, and a filter's name
-    while at < len(tag):
-        if not _starts(tag, at):
-            at += 1
+        index = 3 if tag[1][1] == "filter" else 2  # the word that says what the tag is, and a filter's name
+    while index < len(tag):
+        if not _starts(tag, index):
+            index += 1
             continue
-        path, at = _path(tag, at)
+        path, index = _path(tag, index)
         if not path:
             continue
-        is_tested = _is_tested(tag, at)
-        yield path, is_tested or _has_default(tag, at), is_tested
+        is_tested = _is_tested(tag, index)
+        yield path, is_tested or _has_default(tag, index), is_tested
 
 
-def _starts(tag: list[Token], at: int) -> bool:
-    kind, name, *_ = tag[at]
+def _starts(tag: list[Token], index: int) -> bool:
+    kind, name, *_ = tag[index]
     if kind != "name" or name in _WORDS:
         return False
-    before = tag[at - 1][1] if at else None
-    if before in {".", "|"} or before == "is" or (before == "not" and tag[at - 2][1] == "is"):
+    before = tag[index - 1][1] if index else None
+    if before in {".", "|"} or before == "is" or (before == "not" and tag[index - 2][1] == "is"):
         return False
     if before in {"with", "without"} and name == "context":
         return False
     # `name=` inside of brackets names an argument; `==` is another token.
-    return tag[at + 1][1] != "=" if at + 1 < len(tag) else True
+    return tag[index + 1][1] != "=" if index + 1 < len(tag) else True
 
 
-def _path(tag: list[Token], at: int) -> tuple[tuple[str, ...], int]:
-    path = [str(tag[at][1])]
-    at += 1
-    if tag[at][:2] == ("op", "("):
-        return (), at  # a function
+def _path(tag: list[Token], index: int) -> tuple[tuple[str, ...], int]:
+    path = [str(tag[index][1])]
+    index += 1
+    if tag[index][:2] == ("op", "("):
+        return (), index  # a function
     while True:
-        if tag[at][:2] == ("op", ".") and tag[at + 1][0] in {"name", "int"}:
-            if tag[at + 2][:2] == ("op", "("):
-                return tuple(path), at + 2  # a method
-            path.append(str(tag[at + 1][1]))
-            at += 2
+        if tag[index][:2] == ("op", ".") and tag[index + 1][0] in {"name", "int"}:
+            if tag[index + 2][:2] == ("op", "("):
+                return tuple(path), index + 2  # a method
+            path.append(str(tag[index + 1][1]))
+            index += 2
         elif (
-            tag[at][:2] == ("op", "[") and tag[at + 1][0] in {"str", "int"} and tag[at + 2][:2] == ("op", "]")
+            tag[index][:2] == ("op", "[")
+            and tag[index + 1][0] in {"str", "int"}
+            and tag[index + 2][:2] == ("op", "]")
         ):
-            path.append(str(tag[at + 1][1]))
-            at += 3
+            path.append(str(tag[index + 1][1]))
+            index += 3
         else:
-            return tuple(path), at
+            return tuple(path), index
 
 
-def _is_tested(tag: list[Token], at: int) -> bool:
-    words = [token[1] for token in tag[at : at + 3]]
+def _is_tested(tag: list[Token], index: int) -> bool:
+    words = [token[1] for token in tag[index : index + 3]]
     return words[:2] in (["is", "defined"], ["is", "undefined"]) or words in (
         ["is", "not", "defined"],
         ["is", "not", "undefined"],
     )
 
 
-def _has_default(tag: list[Token], at: int) -> bool:
-    while tag[at][:2] == ("op", ")"):
-        at += 1
-    return tag[at][:2] == ("op", "|") and tag[at + 1][1] in {"default", "d"}
+def _has_default(tag: list[Token], index: int) -> bool:
+    while tag[index][:2] == ("op", ")"):
+        index += 1
+    return tag[index][:2] == ("op", "|") and tag[index + 1][1] in {"default", "d"}
 
 
 # ---------------------------------------------------------------- declarations
@@ -234,15 +238,6 @@ def input_reference(text: str) -> InputReference:
     return InputReference(_declared(bare.removesuffix("?")), is_optional)
 
 
-def source_reference(text: str) -> InputReference:
-    """Where the items of a `for_each` come from. It cannot be optional.
-
-    Raises:
-        ReferenceMistake: It is not a dotted reference.
-    """
-    return InputReference(_declared(text.strip()))
-
-
 def _declared(text: str) -> tuple[str, ...]:
     if _SHAPE.match(text) is None:
         raise ReferenceMistake("write it with dots and without braces, as in `build.output.version`")
@@ -276,10 +271,10 @@ def simple_references(text: str) -> frozenset[Reference] | None:
     rest = _TAG.sub("", text)
     if "{" in rest or "}" in rest:
         return None
-    found: list[Reference] = []
+    refs: list[Reference] = []
     for path, guard in _TAG.findall(text):
         steps = tuple(path.split("."))
         if not _RESERVED_WORDS.isdisjoint(steps):
             return None
-        found.append(Reference(steps, bool(guard)))
-    return frozenset(found)
+        refs.append(Reference(steps, bool(guard)))
+    return frozenset(refs)

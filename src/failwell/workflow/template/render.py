@@ -58,10 +58,10 @@ def fault(mistake: TemplateMistake, place: Place | None) -> TemplateFailed | San
         cls = SandboxTimeout
     elif mistake.sort in LIMITS:
         cls = SandboxLimit
-    at: dict[str, Any] = {}
+    place_fields: dict[str, Any] = {}
     if place is not None:
-        at = {"file": place.file, "line": place.line, "column": place.column}
-    return cls(sort=mistake.sort.value, inner_line=mistake.line, **at)
+        place_fields = {"file": place.file, "line": place.line, "column": place.column}
+    return cls(sort=mistake.sort.value, inner_line=mistake.line, **place_fields)
 
 
 class Parts(Protocol):
@@ -115,9 +115,9 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """
     if template.is_plain:
         return template.text
-    made = quick_text(template.text, names)
-    if made is not None:
-        return made
+    text = quick_text(template.text, names)
+    if text is not None:
+        return text
     problem: TemplateMistake
     try:
         return engine_for(template, parts).render(template.text, template.folder, names)
@@ -132,8 +132,8 @@ def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
     if isinstance(value, Template):
         return render(value, names, parts)
     if isinstance(value, Mapping):
-        held = cast("Mapping[str, Any]", value)
-        return {key: render_value(part, names, parts) for key, part in held.items()}
+        mapping = cast("Mapping[str, Any]", value)
+        return {key: render_value(part, names, parts) for key, part in mapping.items()}
     if isinstance(value, list | tuple):
         return [render_value(part, names, parts) for part in cast("list[Any]", value)]
     return value

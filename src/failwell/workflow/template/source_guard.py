@@ -54,16 +54,16 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
     parts: list[str] = []
     repeating = largest = branches = depth = 0
     has_parts = False
-    at = 0
-    while at < len(tokens):
-        kind, value, line, *_ = tokens[at]
+    index = 0
+    while index < len(tokens):
+        kind, value, line, *_ = tokens[index]
         if kind == "text" and repeating:
             largest = max(largest, len(value))
         if kind not in {"out", "block"}:
-            at += 1
+            index += 1
             continue
-        end = next(n for n in range(at, len(tokens)) if tokens[n][0] == "/" + kind)
-        tag = tokens[at + 1 : end]
+        end = next(n for n in range(index, len(tokens)) if tokens[n][0] == "/" + kind)
+        tag = tokens[index + 1 : end]
         _bounded(tag, line)
         edits += _told_undefined(tag, python_filters)
         edits += _own_methods(tag)
@@ -78,7 +78,7 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
                 parts += [str(token[1]) for token in tag if token[0] == "str"]
         if branches > MOST_BRANCHES or depth > DEEPEST:
             raise TemplateMistake(Sort.DEPTH, line)
-        at = end + 1
+        index = end + 1
     return Source(_edited(text, edits), tuple(parts), has_parts, largest)
 
 
@@ -129,58 +129,62 @@ def _told_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Ed
 def _own_methods(tag: list[Token]) -> list[Edit]:
     """`text.join(x)` as `(text|_method_join(x))`."""
     edits: list[Edit] = []
-    for at in range(1, len(tag) - 2):
-        if tag[at][:2] == ("op", ".") and tag[at + 1][1] in METHODS and tag[at + 2][:2] == ("op", "("):
-            dot, name = tag[at][3], tag[at + 1]
+    for index in range(1, len(tag) - 2):
+        if (
+            tag[index][:2] == ("op", ".")
+            and tag[index + 1][1] in METHODS
+            and tag[index + 2][:2] == ("op", "(")
+        ):
+            dot, name = tag[index][3], tag[index + 1]
             edits += [
-                (tag[_start(tag, at - 1)][3], "(", 0),
+                (tag[_start(tag, index - 1)][3], "(", 0),
                 (dot, f"|default(_missing)|_method_{name[1]}", name[4] - dot),
-                (tag[_match(tag, at + 2, 1)][4], ")", 0),
+                (tag[_match(tag, index + 2, 1)][4], ")", 0),
             ]
     return edits
 
 
-def _start(tag: list[Token], at: int) -> int:
+def _start(tag: list[Token], index: int) -> int:
     """Where the phrase begins that ends at `at`: a name or a literal, with what is looked up and called on it."""
     while True:
-        if tag[at][0] == "op" and tag[at][1] in _CLOSES:
-            at = _match(tag, at, -1)
-            before = tag[at - 1] if at else None
-            if before is None or tag[at][1] == "{":
-                return at
+        if tag[index][0] == "op" and tag[index][1] in _CLOSES:
+            index = _match(tag, index, -1)
+            before = tag[index - 1] if index else None
+            if before is None or tag[index][1] == "{":
+                return index
             if (
                 (before[0] == "name" and before[1] not in _WORDS)
                 or before[1] in _CLOSES
                 or before[0] == "str"
             ):
-                at -= 1
+                index -= 1
                 continue
-            return at
-        if at > 1 and tag[at - 1][:2] == ("op", "."):
-            at -= 2
+            return index
+        if index > 1 and tag[index - 1][:2] == ("op", "."):
+            index -= 2
             continue
-        return at
+        return index
 
 
-def _match(tag: list[Token], at: int, step: int) -> int:
+def _match(tag: list[Token], index: int, step: int) -> int:
     """The bracket that belongs to the one at `at`. The tokens are balanced."""
     depth = 0
     while True:
-        if tag[at][0] == "op":
-            depth += (tag[at][1] in _BRACKETS) - (tag[at][1] in _CLOSES)
+        if tag[index][0] == "op":
+            depth += (tag[index][1] in _BRACKETS) - (tag[index][1] in _CLOSES)
         if depth == 0:
-            return at
-        at += step
+            return index
+        index += step
 
 
 def _kept(word: str, tag: list[Token], end: Token) -> list[Edit]:
     if word == "set":
-        at = next((n for n, token in enumerate(tag) if token[:2] == ("op", "=")), None)
-        if at is None:
+        index = next((n for n, token in enumerate(tag) if token[:2] == ("op", "=")), None)
+        if index is None:
             return [(end[3], "|_kept ", 0)]
         if tag[1][1] == "_value":
             return []  # a condition's own: as text, a function would pass for a value
-        return _around(tag[at], tag[at + 1 :], end[3])
+        return _around(tag[index], tag[index + 1 :], end[3])
     if word in {"macro", "call"} or (
         word == "for" and any(token[:2] == ("name", "recursive") for token in tag)
     ):
@@ -236,8 +240,8 @@ def _kept_with(tag: list[Token], end: Token) -> list[Edit]:
 
 def _edited(text: str, edits: list[Edit]) -> str:
     pieces: list[str] = []
-    at = 0
+    index = 0
     for where, what, replaced in sorted(edits, key=lambda edit: edit[0]):
-        pieces += (text[at:where], what)
-        at = where + replaced
-    return "".join((*pieces, text[at:]))
+        pieces += (text[index:where], what)
+        index = where + replaced
+    return "".join((*pieces, text[index:]))

@@ -43,18 +43,18 @@ def template_tokens(text: str) -> list[Token]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens: list[Token] = []
-    at, line = 0, 1
+    offset, line = 0, 1
     while True:
-        start = _START.search(text, at)
-        chunk = text[at:] if start is None else text[at : start.start()]
+        start = _START.search(text, offset)
+        chunk = text[offset:] if start is None else text[offset : start.start()]
         lines = chunk.count("\n")
         if start is None:
-            _add_text(tokens, chunk, line, at)
+            _add_text(tokens, chunk, line, offset)
             tokens.append(("end", None, line + lines, len(text), len(text)))
             return tokens
-        _add_text(tokens, chunk, line, at)
+        _add_text(tokens, chunk, line, offset)
         line += lines
-        at, line = _tag(text, start, line, tokens)
+        offset, line = _tag(text, start, line, tokens)
 
 
 def expression_tokens(text: str) -> list[Token]:
@@ -82,18 +82,18 @@ def named_in(tokens: list[Token]) -> Iterator[tuple[Sort, str, int]]:
                 yield Sort.UNKNOWN_TEST, after[1], after[2]
 
 
-def _add_text(tokens: list[Token], chunk: str, line: int, at: int) -> None:
+def _add_text(tokens: list[Token], chunk: str, line: int, offset: int) -> None:
     if chunk:
-        tokens.append(("text", chunk, line, at, at + len(chunk)))
+        tokens.append(("text", chunk, line, offset, offset + len(chunk)))
 
 
 def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tuple[int, int]:
-    sign, at = start.group(), start.end()
+    sign, offset = start.group(), start.end()
     if sign == "{#":
-        end = text.find("#}", at)
+        end = text.find("#}", offset)
         if end < 0:
             raise TemplateMistake(Sort.SYNTAX, line)
-        return end + 2, line + text.count("\n", at, end)
+        return end + 2, line + text.count("\n", offset, end)
     if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
         end = _RAW_END.search(text, raw.end())
         if end is None:
@@ -101,15 +101,17 @@ def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tup
         _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
         return end.end(), line + text.count("\n", raw.start(), end.end())
     kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
-    if text[at : at + 1] in _TRIMS:
-        at += 1
-    tokens.append((kind, None, line, start.start(), at))
-    inner_end, at, line = _inside(text, at, line, close, tokens)
-    tokens.append(("/" + kind, None, line, inner_end, at))
-    return at, line
+    if text[offset : offset + 1] in _TRIMS:
+        offset += 1
+    tokens.append((kind, None, line, start.start(), offset))
+    inner_end, offset, line = _inside(text, offset, line, close, tokens)
+    tokens.append(("/" + kind, None, line, inner_end, offset))
+    return offset, line
 
 
-def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token]) -> tuple[int, int, int]:
+def _inside(
+    text: str, offset: int, line: int, close: str | None, tokens: list[Token]
+) -> tuple[int, int, int]:
     """Read tokens up to `close`, or to the end of the text where there is none to wait for.
 
     Gives where the inner part ends, where the tag does, and the line.
@@ -117,23 +119,23 @@ def _inside(text: str, at: int, line: int, close: str | None, tokens: list[Token
     open_ones: list[str] = []
     while True:
         if close is not None and not open_ones:
-            if text.startswith(close, at):
-                return at, at + 2, line
-            if text[at : at + 1] in _TRIMS and text.startswith(close, at + 1):
-                return at, at + 3, line
-        if at >= len(text):
+            if text.startswith(close, offset):
+                return offset, offset + 2, line
+            if text[offset : offset + 1] in _TRIMS and text.startswith(close, offset + 1):
+                return offset, offset + 3, line
+        if offset >= len(text):
             if close is None and not open_ones:
-                return at, at, line
+                return offset, offset, line
             raise TemplateMistake(Sort.SYNTAX, line)
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, offset)
+        if match is None:
             raise TemplateMistake(Sort.SYNTAX, line)
-        kind, piece = str(found.lastgroup), found.group()
-        at = found.end()
+        kind, piece = str(match.lastgroup), match.group()
+        offset = match.end()
         if kind != "space":
             if kind == "op":
                 _balance(piece, open_ones, line)
-            tokens.append((kind, _value(kind, piece, line), line, found.start(), at))
+            tokens.append((kind, _value(kind, piece, line), line, match.start(), offset))
         line += piece.count("\n")
 
 
