@@ -1,9 +1,8 @@
 """One failure as plain text for a terminal or a log file."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from failwell.delivery.plain import json_text, one_line
 from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
@@ -19,17 +18,16 @@ _VIA = {"cause": "from", "context": "while handling", "member": "with"}
 _RESOURCES = {"gpu_vram_mb": "GPU memory", "system_ram_mb": "memory", "disk_mb": "disk space"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureText:
+class FailureText(TypedDict):
     """The text of one failure: single lines that are safe to show as they are."""
 
     title: str
     message: str
     rows: tuple[tuple[str, str], ...]
     """Label and value."""
-    blocks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    blocks: tuple[tuple[str, tuple[str, ...]], ...]
     """Label and lines, indented by level where they form a tree."""
-    hint: str = ""
+    hint: str
 
 
 def failure_text(report: ErrorReport, audience: Audience = "user") -> FailureText:
@@ -56,6 +54,7 @@ def _for_user(report: ErrorReport) -> FailureText:
         title=one_line(view["title"]),
         message=one_line(view["message"]),
         rows=_rows((*_common(view), ("id", view["id"]))),
+        blocks=(),
         hint=one_line(view["user_action"].get("detail", "")),
     )
 
@@ -188,11 +187,11 @@ def render_text(report: ErrorReport, audience: Audience = "user") -> str:
     provider answered, what was tried, and why the failure was classified as it was.
     """
     content = failure_text(report, audience)
-    lines = [f"error: {content.message}", *(f"  {label}: {value}" for label, value in content.rows)]
-    for label, block in content.blocks:
+    lines = [f"error: {content['message']}", *(f"  {label}: {value}" for label, value in content["rows"])]
+    for label, block in content["blocks"]:
         lines += [f"  {label}:", *(f"    {line}" for line in block)]
-    if content.hint:
-        lines.append(f"hint: {content.hint}")
+    if content["hint"]:
+        lines.append(f"hint: {content['hint']}")
     return "\n".join(lines)
 
 
@@ -208,16 +207,16 @@ def panel(report: ErrorReport, audience: Audience = "user") -> "Panel":
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
     rows.add_column(overflow="fold")
-    for label, value in content.rows:
+    for label, value in content["rows"]:
         rows.add_row(Text(label, style="dim"), Text(value, overflow="fold"))
 
-    parts: list[RenderableType] = [Text(content.message, style="bold", overflow="fold"), Text(""), rows]
-    for label, lines in content.blocks:
+    parts: list[RenderableType] = [Text(content["message"], style="bold", overflow="fold"), Text(""), rows]
+    for label, lines in content["blocks"]:
         block = Text("\n".join(lines), overflow="fold")
         parts += [Text(""), Text(label, style="dim"), Padding(block, (0, 0, 0, 2))]
-    if content.hint:
+    if content["hint"]:
         hint = Text("hint: ", style="bold green", overflow="fold")
-        parts += [Text(""), hint.append(content.hint, style="not bold green")]
+        parts += [Text(""), hint.append(content["hint"], style="not bold green")]
 
-    title = Text.assemble(("✗ ", "bold red"), (content.title, "bold red"))
+    title = Text.assemble(("✗ ", "bold red"), (content["title"], "bold red"))
     return Panel(Group(*parts), title=title, title_align="left", border_style="red", padding=(1, 2))

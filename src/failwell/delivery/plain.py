@@ -73,7 +73,8 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {bounded_str(key): finite(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+        items = cast("Mapping[Any, Any]", value).items()
+        return {key if type(key) is str else bounded_str(key): finite(inner) for key, inner in items}
     if isinstance(value, list | tuple):
         return [finite(inner) for inner in cast("list[Any]", value)]
     return value
