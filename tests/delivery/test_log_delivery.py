@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
+from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report, message_of
 from tests.delivery.builders import a_full_report, a_report
 
 Captured = tuple[logging.Logger, StringIO]
@@ -198,3 +198,21 @@ def test_every_line_is_one_line(captured: Captured) -> None:
 
     assert len(out.getvalue().splitlines()) == 1
     assert "\x1b" not in out.getvalue()
+
+
+def test_a_large_argument_is_named_and_not_written_out() -> None:
+    record = logging.makeLogRecord({"msg": "%s and %s", "args": (list(range(100_000)), "more")})
+
+    assert message_of(record) == "<large list> and more"
+    assert ReportFilter().filter(record)
+    assert (record.msg, record.args) == ("<large list> and more", ())
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_while_a_message_is_formatted_passes(stop: type[BaseException]) -> None:
+    class Interrupted:
+        def __str__(self) -> str:
+            raise stop
+
+    with pytest.raises(stop):
+        message_of(logging.makeLogRecord({"msg": "%s", "args": (Interrupted(),)}))

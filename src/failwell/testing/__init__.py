@@ -1,4 +1,4 @@
-"""For your own tests: builders of reports and faults, a fake clock, and the fault lab. Standard library alone.
+"""For your own tests: builders of reports and faults, a fake clock, a store in memory, and the fault lab.
 
 Nothing that is shipped for production imports this package.
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from failwell.testing.laboratory import Lab as Lab
     from failwell.testing.laboratory import NoSuchFailure as NoSuchFailure
     from failwell.testing.laboratory import lab as lab
+    from failwell.testing.store import MemoryStore as MemoryStore
 else:
     from failwell._lazy import lazy_names
 
@@ -28,6 +29,7 @@ else:
         {
             "FakeClock": "failwell.testing.clock",
             "Lab": "failwell.testing.laboratory",
+            "MemoryStore": "failwell.testing.store",
             "NoSuchFailure": "failwell.testing.laboratory",
             "a_fault": "failwell.testing.builders",
             "a_report": "failwell.testing.builders",
