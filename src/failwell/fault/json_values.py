@@ -1,26 +1,13 @@
-"""Walking JSON: one way to visit every value, and one to rebuild a value with changed texts.
+"""One walk through JSON values: the same value, with every text in it changed.
 
-Both stop at `_DEEPEST` levels, so a value that contains itself ends too.
+It stops at `_DEEPEST` levels, so a value that contains itself ends too.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 _DEEPEST = 300
 _TOO_DEEP = "… [too deep]"
-
-
-def walk_json(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every value below `value`, itself first, each with its place such as `.items[0].name`."""
-    yield place, value
-    if depth >= _DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        for key, inner in cast("Mapping[Any, Any]", value).items():
-            yield from walk_json(inner, f"{place}.{key}", depth + 1)
-    elif isinstance(value, list | tuple):
-        for index, inner in enumerate(cast("list[Any]", value)):
-            yield from walk_json(inner, f"{place}[{index}]", depth + 1)
 
 
 def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True, depth: int = 0) -> Any:
