@@ -301,7 +301,7 @@ def test_whoever_writes_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
     assert registry.secret_names("transcribe") == sorted(names)
 
 
-def test_everything_on_the_shelf_is_its_owners_alone(tmp_path: Path) -> None:
+def test_everything_in_the_registry_is_its_owners_alone(tmp_path: Path) -> None:
     registry = CapabilityRegistry(tmp_path / "state")
     registry.add(a_file(tmp_path))
     registry.set_enabled("transcribe", False)

@@ -57,7 +57,7 @@ def test_a_cancel_that_comes_right_behind_its_job_is_not_lost(tmp_path: Path) ->
             ended = await jobs.wait(made[0], timeout=20)
 
             assert ended.state is JobState.CANCELLED
-            assert store.wishes() == []
+            assert store.control_requests() == []
         store.close()
         client.store.close()
 
@@ -72,10 +72,10 @@ def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> No
         async with Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             jobs.pause()
             jobs.queue.look_outside()
-            assert len(client.store.wishes()) == 1
+            assert len(client.store.control_requests()) == 1
             await jobs.drained()
 
-            assert client.store.wishes() == []
+            assert client.store.control_requests() == []
             assert client.find(job.id).state is JobState.CANCELLED
         client.store.close()
 

@@ -18,8 +18,8 @@ from failwell.jobs.schema_language import UnknownConfigWarning, warn_of, without
 class Settled:
     """A configuration that was checked."""
 
-    asked: Mapping[str, Any]
-    """What was asked for, without what was left out; this is what is kept."""
+    requested: Mapping[str, Any]
+    """The requested settings without the unknown keys that were dropped; this is what is stored."""
     whole: Mapping[str, Any]
     """The same with all defaults; this is what the worker is given."""
     left_out: tuple[str, ...] = ()
@@ -35,13 +35,13 @@ def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Set
         CapabilityConfigError: something is not allowed. Every such field is named.
     """
     check_schema(schema, name=manifest.name)
-    asked, some = dict(config), list[str]()
+    requested, some = dict(config), list[str]()
     defaults, more = dict(manifest.defaults or {}), list[str]()
     if not manifest.config_strict:
-        asked, some = without_unknown(schema, asked)
+        requested, some = without_unknown(schema, requested)
         defaults, more = without_unknown(schema, defaults)
-    whole = validate(schema, {**defaults, **asked}, name=manifest.name)
-    return Settled(asked=asked, whole=whole, left_out=tuple(some), defaults_left_out=tuple(more))
+    whole = validate(schema, {**defaults, **requested}, name=manifest.name)
+    return Settled(requested=requested, whole=whole, left_out=tuple(some), defaults_left_out=tuple(more))
 
 
 class Settings:

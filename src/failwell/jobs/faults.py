@@ -124,22 +124,22 @@ class NotOver(Session, kind="session.illegal_transition"):
 class KeyTaken(CapabilityInputError, kind="validation.input_invalid"):
     """An idempotency key was given twice, for different things."""
 
-    def __init__(self, key: str, job: str, held: "JobRequest", asked: "JobRequest") -> None:
+    def __init__(self, key: str, job: str, held: "JobRequest", request: "JobRequest") -> None:
         super().__init__(
             f"the key `{key}` belongs to job `{job}`, which is `{held.action}` of `{held.instance}`, and"
-            f" `{asked.action}` of `{asked.instance}` is something else; give it a key of its own",
+            f" `{request.action}` of `{request.instance}` is something else; give it a key of its own",
             fields_invalid=["key"],
         )
 
 
-def check_same(job: str, held: "JobRequest", asked: "JobRequest") -> None:
+def check_same(job: str, held: "JobRequest", request: "JobRequest") -> None:
     """See that two requests with the same key are about the same thing. The arguments of the first one count.
 
     Raises:
         KeyTaken: they are not.
     """
-    if (held.instance, held.action) != (asked.instance, asked.action):
-        raise KeyTaken(asked.key or "", job, held, asked)
+    if (held.instance, held.action) != (request.instance, request.action):
+        raise KeyTaken(request.key or "", job, held, request)
 
 
 class QueueStopped(Cancellation, kind="cancel.run"):

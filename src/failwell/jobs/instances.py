@@ -53,14 +53,14 @@ class ConfigWatcher:
         self._before, self._known, self._stamp = self._known, found, stamp
         return True
 
-    def news(self, instance: str, capability: str, asked: Mapping[str, Any]) -> ConfigChange:
-        """What the last look found for an instance that was asked to run with these settings."""
+    def news(self, instance: str, capability: str, settings: Mapping[str, Any]) -> ConfigChange:
+        """What the last look found for an instance that runs with these settings."""
         before, now = self._before.instances.get(instance, {}), self._known.instances.get(instance, {})
         was_on, is_on = (one.get("enabled", True) is not False for one in (before, now))
         old, new = before.get("config", {}), now.get("config", {})
         config = None
         if old != new:
-            left = {key: value for key, value in asked.items() if key in new or key not in old}
+            left = {key: value for key, value in settings.items() if key in new or key not in old}
             config = {**left, **{key: value for key, value in new.items() if old.get(key, new) != value}}
         held, hold = (one.secrets.get(capability, {}) for one in (self._before, self._known))
         return ConfigChange(
@@ -117,7 +117,7 @@ class Instances:
         self._found.clear()
         for one in known:
             secrets = self.registry.secrets(one.manifest.name)
-            self._add(self._make(one.manifest, one.instance, one.asked, secrets, check=False))
+            self._add(self._make(one.manifest, one.instance, one.requested_config, secrets, check=False))
         self._watcher = ConfigWatcher(self.registry)
 
     def serve(self, queue: Queue) -> None:
@@ -297,14 +297,14 @@ class Instances:
         if self._watcher is None or not self._watcher.look():
             return
         for station in list(self.stations.values()):
-            news = self._watcher.news(station.instance, station.manifest.name, station.asked)
+            news = self._watcher.news(station.instance, station.manifest.name, station.requested_config)
             if news != NO_CHANGE:
                 self.queue.spawn(self._take(station, news))
 
     async def _take(self, station: Instance, news: ConfigChange) -> None:
         if news.is_enabled is not None:
             await (self.enable if news.is_enabled else self.disable)(station.instance)
-        if news.config is not None and news.config != station.asked:
+        if news.config is not None and news.config != station.requested_config:
             with suppress(Fault, reason="whoever set it was told what is wrong with it; it goes on as it is"):
                 station.configure(await station.worker.reconfigure(news.config))
         if news.secrets is not None:

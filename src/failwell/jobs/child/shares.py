@@ -23,7 +23,7 @@ class Shares:
     def __init__(self) -> None:
         self._pids: frozenset[int] = frozenset()
         self._ratio = 1.0
-        self._asked = 0.0
+        self._measured_at = 0.0
         self._cost = 0.0
 
     def held_mb(self, pids: Sequence[int]) -> float:
@@ -35,15 +35,15 @@ class Shares:
         if len(pids) < 2:
             return sum(resident_mb(pid) for pid in pids)
         now = monotonic()
-        age = now - self._asked
+        age = now - self._measured_at
         is_due = frozenset(pids) != self._pids or age > _FRESH
         if not self._pids or (is_due and age > min(_LONGEST_REST, _REST * self._cost)):
             # Both from the same moment, or the ratio would hold what was taken in between.
             pairs = [_share(pid) for pid in pids]
             whole = sum(rss for rss, _ in pairs)
             self._ratio = min(1.0, sum(pss for _, pss in pairs) / whole) if whole > 0 else 1.0
-            self._pids, self._asked = frozenset(pids), monotonic()
-            self._cost = self._asked - now
+            self._pids, self._measured_at = frozenset(pids), monotonic()
+            self._cost = self._measured_at - now
         return self._ratio * sum(resident_mb(pid) for pid in pids if pid in self._pids)
 
 

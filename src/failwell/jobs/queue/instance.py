@@ -44,7 +44,7 @@ class Instance:
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """It has another configuration, and has to be measured anew."""
-        self.asked: Mapping[str, Any] = config
+        self.requested_config: Mapping[str, Any] = config
         # As it was asked for: what a worker adds by itself is known only once it has started.
         self.config = config_hash({**(self.manifest.defaults or {}), **config})
 

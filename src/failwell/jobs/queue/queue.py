@@ -174,7 +174,10 @@ class OutsideJobs:
             return
         try:
             # In this order: a job is on record before anybody can want it cancelled.
-            wishes, jobs = self._state.store.wishes(), self._state.store.unfinished(self._state.newest)
+            requests, jobs = (
+                self._state.store.control_requests(),
+                self._state.store.unfinished(self._state.newest),
+            )
         except Fault:
             # The store is away for a moment. The next look, a second later at the most, finds the same.
             return
@@ -182,7 +185,7 @@ class OutsideJobs:
             self._state.newest = max(self._state.newest, job.key or 0)
             if job.id not in self._state.live:
                 self._resume(Entry.of(job, self._state.number()), began=False)
-        for wish in wishes:
+        for wish in requests:
             if wish.wish == "cancel":
                 self._cancel(wish.job)
             # It is forgotten with the record of what came of it, and not before.

@@ -36,7 +36,7 @@ class Record:
         self.is_wedged = False
         """Whether it has not for so long that nothing more is taken in."""
         self.granted: set[int] = set()
-        """The wishes of others that this turn fulfils."""
+        """The requests of other processes that this turn applies."""
         self._trouble_since = 0.0
         self._retry: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -125,11 +125,11 @@ class Record:
         except Fault as fault:
             entry.accepted.set_exception(fault)
 
-    def known(self, job: str, asked: JobRequest) -> Entry:
-        """The job that was submitted before under the key of `asked`, by whomever.
+    def known(self, job: str, request: JobRequest) -> Entry:
+        """The job that was submitted before under the key of `request`.
 
         Raises:
-            KeyTaken: it is something else that was asked for then.
+            KeyTaken: the key belongs to another request.
             Fault: it cannot be had from the store.
         """
         found = self._state.live.get(job)
@@ -141,7 +141,7 @@ class Record:
             if kept is None or not kept.state.is_final:
                 raise self.trouble or UnknownJob(job=job)
             found = Entry.of(kept)
-        check_same(found.id, found.request, asked)
+        check_same(found.id, found.request, request)
         return found
 
     def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:

@@ -66,9 +66,9 @@ def next_step(policy: Policy, report: ErrorReport, facts: Facts, jitter: float) 
         # Somebody else's end; the job is not to blame, and loses nothing by it.
         wait = 0.0 if report.not_before is None else report.not_before.after
         return _in_time(RetryStep(wait, is_charged=False, why=f"its worker was {innocent}"), facts)
-    asked = policy if facts.most is None else _limited(policy, facts.most)
+    effective = policy if facts.most is None else _limited(policy, facts.most)
     decision = decide(
-        asked,
+        effective,
         report,
         Tries(attempts=facts.charged, idempotent=facts.idempotent, may_evict=True, may_park=True),
         jitter,

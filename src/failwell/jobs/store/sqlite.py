@@ -159,7 +159,7 @@ class SqliteJobs:
             connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
         self._host.wake()
 
-    def wishes(self) -> list[Wish]:
+    def control_requests(self) -> list[Wish]:
         return [
             Wish(*row)
             for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")

@@ -86,7 +86,7 @@ class JobStore(Protocol):
         profiles: Sequence[Profile] = (),
         granted: Sequence[int] = (),
     ) -> Committed:
-        """Keep all of it in one transaction. The wishes whose keys are `granted` are dropped with it.
+        """Keep all of it in one transaction. The requests whose keys are `granted` are dropped with it.
 
         Raises:
             Fault: nothing of it was kept.
@@ -157,8 +157,8 @@ class JobStore(Protocol):
         """Ask the process that runs the jobs for something; it is woken."""
         ...
 
-    def wishes(self) -> list[Wish]:
-        """What was asked for and not granted yet, oldest first."""
+    def control_requests(self) -> list[Wish]:
+        """Requests of other processes (cancel, reorder, …) that the host has not applied yet, oldest first."""
         ...
 
     def forget(

@@ -139,7 +139,7 @@ class SupervisedWorker:
             CapabilityConfigError: it is not valid; every bad field is named.
         """
         settled = self._settings.settle(self._requested_config, self.about.get("schema"))
-        self._requested_config = settled.asked
+        self._requested_config = settled.requested
         return settled.whole
 
     # -------------------------------------------------------------- starting
@@ -532,8 +532,8 @@ class SupervisedWorker:
         settled = self._settings.settle(config, self.about.get("schema"))
         if self._state is WorkerState.READY:
             await self._watched("being reconfigured", "reconfigure", settled.whole)
-        self._requested_config, self.config = settled.asked, settled.whole
-        return settled.asked
+        self._requested_config, self.config = settled.requested, settled.whole
+        return settled.requested
 
     def _has(self, hook: str) -> bool:
         return hook in self.about.get("hooks", ())

@@ -105,7 +105,7 @@ def _checked(
         own: Mapping[str, Any] = about.get("schema") or {}
         schema = own
     settled = settle(manifest, schema, held)
-    return dict(settled.asked), settled.left_out
+    return dict(settled.requested), settled.left_out
 
 
 def add_secret_options(parser: ArgumentParser) -> None:
