@@ -18,7 +18,7 @@ PHRASES = {
     r"\btold waits?\b": "server-requested delay",
     r"\bhand(?:s|ed|ing)? (?:(?:it|them|one|jobs?|a job|the job|the work|work) )?in\b": "submit",
     r"\b(?:go|goes|going|went|gone) on with\b": "resume, continue",
-    r"\b(?:take|takes|taken|taking|took) (?:(?:it|them|one|runs?|a run|the run) )?up\b": "resume",
+    r"\b(?:take|takes|taken|taking|took) (?:(?:it|them|one|runs?|a run|the run) )?up\b(?! to\b)": "resume",
     r"\bstands? so\b": "has this status",
     r"\basked wrongly\b": "invalid usage, input or configuration",
     r"\ba run that is going on\b": "a running workflow",
@@ -106,11 +106,11 @@ def findings() -> Iterator[str]:
         in_tests = place.startswith("tests/")
         text = path.read_text(encoding="utf-8", errors="replace")
         if not in_tests and (place.startswith(PLACES) or place in PLACES):
-            yield from _phrases(place, text)
+            yield from phrases(place, text)
         if path.suffix == ".py":
             if path.stem.removeprefix("test_") in MODULES:
                 yield f"{place}:1: a module called `{path.stem}`"
-            yield from _names(place, ast.parse(text), in_tests=in_tests)
+            yield from names(place, ast.parse(text), in_tests=in_tests)
 
 
 def _files() -> Iterator[Path]:
@@ -131,7 +131,8 @@ def _files() -> Iterator[Path]:
             yield path
 
 
-def _phrases(place: str, text: str) -> Iterator[str]:
+def phrases(place: str, text: str) -> Iterator[str]:
+    """Phrases of the list in a text; a line break or a comment sign may be between two words."""
     for pattern, better in PHRASES.items():
         if pattern in KEPT.get(place, ()):
             continue
@@ -141,7 +142,8 @@ def _phrases(place: str, text: str) -> Iterator[str]:
             yield f"{place}:{line}: `{' '.join(match[0].split())}` ({better})"
 
 
-def _names(place: str, tree: ast.Module, *, in_tests: bool) -> Iterator[str]:
+def names(place: str, tree: ast.Module, *, in_tests: bool) -> Iterator[str]:
+    """Names of the list that a module binds."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = node.name.strip("_")

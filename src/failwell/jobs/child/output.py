@@ -57,7 +57,7 @@ class Captured(io.TextIOBase):
             self._held[job] = tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
         return len(text)
 
-    def reconfigure(self, **_wishes: object) -> None:
+    def reconfigure(self, **_options: object) -> None:
         """Programs ask their streams for UTF-8 or for whole lines; this is both already."""
 
     def flush(self) -> None:
