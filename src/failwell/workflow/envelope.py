@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from failwell.fault.facts import NotBefore
-from failwell.fault.registry import is_kind, is_owned
+from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
 from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
 from failwell.workflow.plan import DeclaredKind
@@ -80,11 +80,11 @@ def raised(
     kind, message, details = fields.get("kind"), fields.get("message"), fields.get("details")
     if not isinstance(kind, str) or not kind:
         raise Malformed("malformed envelope: `kind` is missing or not a text")
-    if not is_kind(kind):
+    if len(kind) > LONGEST_KIND or KIND_PATTERN.fullmatch(kind) is None:
         raise Malformed(
             "malformed envelope: `kind` must be lower-case words joined by dots, such as `external.git.drift`"
         )
-    if is_owned(kind):
+    if kind.startswith(OWNED_PREFIXES):
         raise Malformed(
             f"malformed envelope: `{kind}` lies under `{kind.partition('.')[0]}.`, which belongs to the "
             "runtime; raise a kind of your own"

@@ -44,9 +44,10 @@ def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             mistakes.append(_missing(declared))
         else:
             inputs[name] = _ZERO[declared.type]()
-    near = Near()
-    for name in given:
-        if name not in plan.inputs:
+    unknown = [name for name in given if name not in plan.inputs]
+    if unknown:
+        near = Near()
+        for name in unknown:
             hint = choices(near(name, plan.inputs, "inputs"), plan.inputs, "the workflow declares no inputs")
             mistakes.append(
                 error(None, f"the workflow has no input `{name}`", path=f"workflow.input.{name}", hint=hint)

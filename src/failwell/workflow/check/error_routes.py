@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from failwell.fault.registry import is_owned
+from failwell.fault.registry import OWNED_PREFIXES, is_owned
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.check_context import CheckContext
 from failwell.workflow.check.raisable_kinds import NEVER_ROUTED, Raisable, leaves, owned_kinds, raisable
@@ -211,7 +211,7 @@ def kinds_of_route(
     assert selector is not None
     place = route.place or node.place
     for kind in sorted(selector.kinds):
-        problem = (_owned if is_owned(kind) else _authored)(context, node, kind, can)
+        problem = (_owned if kind.startswith(OWNED_PREFIXES) else _authored)(context, node, kind, can)
         if problem is not None:
             message, hint, is_error = problem
             yield (error if is_error else warning)(place, message, path=path, hint=hint)

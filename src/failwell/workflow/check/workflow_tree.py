@@ -42,7 +42,7 @@ class Checked:
     @property
     def is_usable(self) -> bool:
         """Whether a run may begin."""
-        return self.plan is not None and not any(mistake.is_error for mistake in self.mistakes)
+        return self.plan is not None and all(mistake.severity != "error" for mistake in self.mistakes)
 
 
 @dataclass(slots=True)
@@ -245,6 +245,8 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
 
 def _finished(tree: _Tree) -> tuple[Mistake, ...]:
     """All of it in order, each with its source line, errors kept before warnings when there are too many."""
+    if not tree.problems:
+        return ()
     values = _variables(tree)
     ordered = sorted(tree.problems, key=lambda mistake: mistake.severity)
     texts = [

@@ -112,7 +112,7 @@ def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compil
             hint="report it",
         )
     texts = {path: text for path, (_, text) in files.items()}
-    mistakes = problems.finish(texts)
+    mistakes = problems.finish(texts) if problems.found else ()
     if plan is None or not problems.errors:
         return Compiled(plan=plan, mistakes=mistakes, files=files, veiled=veiled)
     partial = PartialPlan(

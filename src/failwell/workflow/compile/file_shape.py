@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.fault.axes import Category
-from failwell.fault.registry import KIND_PATTERN, OWNED_PREFIXES, is_kind, is_owned
-from failwell.files.item_tree import Item, Path
+from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
+from failwell.files.item_tree import Item, Path, Place
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, readable
 from failwell.files.template_types import Templated, Verbatim
@@ -205,7 +205,7 @@ def _kind(values: dict[str, Any], item: Item, path: Path, _on: Problems) -> Any:
         name=path[1],
         category=Category(values["category"]),
         summary=values.get("summary", ""),
-        place=item.place,
+        place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
     )
 
 
@@ -232,9 +232,9 @@ class Kinds:
         errors = problems.errors
         for name, child in item.value.items():
             inner_path = (path, name)
-            if not is_kind(name):
+            if len(name) > LONGEST_KIND or KIND_PATTERN.fullmatch(name) is None:
                 problems.add(f"`{name[:100]}` is not a kind", item.key_place(name), inner_path, hint=SPELLING)
-            elif is_owned(name):
+            elif name.startswith(OWNED_PREFIXES):
                 message = f"the kind `{name}` belongs to the runtime"
                 problems.add(
                     message, item.key_place(name), inner_path, hint="do not declare it; just route on it"

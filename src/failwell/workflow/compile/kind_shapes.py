@@ -7,6 +7,7 @@ from failwell.decision.match import Match
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.registry import (
     KIND_PATTERN,
+    LONGEST_KIND,
     OWNED_PREFIXES,
     find_kind,
     is_kind,
@@ -38,13 +39,13 @@ class KindName:
             problems.wrong(
                 item, path, f"{name_of(path)} must name kinds, not {sort_of(value)}", hint=SPELLING
             )
-        elif not is_kind(value):
+        elif len(value) > LONGEST_KIND or KIND_PATTERN.fullmatch(value) is None:
             quoted = f"`{shown(item)}`" if shown(item) else "the value"
             hint = "write `on_error: true` to catch every kind" if value == "*" else SPELLING
             if value == "*" and self.own:
                 hint = "leave `raises` out if any kind may be raised"
             problems.wrong(item, path, f"{quoted} in {name_of(path)} is not a kind", hint=hint)
-        elif self.own and is_owned(value):
+        elif self.own and value.startswith(OWNED_PREFIXES):
             prefix = next(prefix for prefix in OWNED_PREFIXES if value.startswith(prefix))
             problems.wrong(
                 item,

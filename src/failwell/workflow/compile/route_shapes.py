@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
-from failwell.files.item_tree import Item, Path
+from failwell.files.item_tree import Item, Path, Place
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
 from failwell.files.template_types import Templated, TemplatedJson
@@ -88,7 +88,7 @@ def _route(values: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Rout
         halt=values.get("halt"),
         propagate=values.get("propagate", False),
         output=values.get("output") or {},
-        place=item.place,
+        place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
     )
 
 

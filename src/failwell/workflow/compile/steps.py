@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failwell.files.item_tree import Item, Path
+from failwell.files.item_tree import Item, Path, Place
 from failwell.files.mistakes import Problems
 from failwell.files.shapes import Shape, readable
 from failwell.files.suggestions import nearest
@@ -118,7 +118,14 @@ def unreadable(item: Item, problems: Problems) -> Invalid:
         return INVALID
     if isinstance(problems, WorkflowProblems):
         problems.unreadable.add(name)
-    return Invalid(Node(name=name, type="agent", spec=AgentSpec(), place=item.place))
+    return Invalid(
+        Node(
+            name=name,
+            type="agent",
+            spec=AgentSpec(),
+            place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
+        )
+    )
 
 
 def type_of(item: Item, path: Path, problems: Problems, also: tuple[str, ...] = ()) -> str:
@@ -163,7 +170,7 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
         output=values.get("output"),
         idempotent=values.get("idempotent", False),
         estimate_usd=values.get("estimate_usd"),
-        place=item.place,
+        place=Place(file=item.file, line=item.line + 1, column=item.column + 1),
     )
 
 

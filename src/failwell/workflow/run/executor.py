@@ -27,7 +27,7 @@ class Tools:
     """Private to the run; error files and spilled output go there."""
     secret: Callable[[str], str]
     """The value of a secret input, by its reference."""
-    note: Callable[[str, dict[str, Any]], None]
+    note: Callable[[str, dict[str, Any]], None] | None = None
     """Report something to watchers that the journal does not keep."""
     grace: float = 2.0
     """Seconds between SIGTERM and SIGKILL."""

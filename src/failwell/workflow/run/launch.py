@@ -170,23 +170,24 @@ async def _drive(
 
     driver = Driver(plans, settings, folder, opener=open_file, secrets=secrets, state=state)
     settings.started(driver, run)
+    from asyncio import get_running_loop
+
+    # A task of its own: each wake-up resumes the driver and nothing around it.
+    return await get_running_loop().create_task(_driven(driver, folder, run, first))
+
+
+async def _driven(driver: Driver, folder: Path, run: str, first: Event) -> DriveResult:
+    settings = driver.settings
     try:
         if not settings.listens:
-            return await _driven(driver, first)
+            return await driver.drive(first)
         from failwell.workflow.run.control import listening
 
         async with listening(driver, folder):
-            return await _driven(driver, first)
+            return await driver.drive(first)
     finally:
         for executor in dict.fromkeys(settings.executors.values()):
             await executor.close(run, grace=settings.grace)
-
-
-async def _driven(driver: Driver, first: Event) -> DriveResult:
-    """Drive in a task of its own, so that each wake-up resumes the driver and nothing around it."""
-    from asyncio import get_running_loop
-
-    return await get_running_loop().create_task(driver.drive(first))
 
 
 def _usable(

@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from failwell.processes.capture import Capture
 from failwell.workflow.envelope import Malformed, parse
 
 
-def output_of(out: Capture, err: Capture, exit_code: int | None) -> dict[str, Any]:
-    """Text, exit code, and where the rest lies if there was too much of it."""
-    made: dict[str, Any] = {"stdout": out.text(), "stderr": err.text()}
+def output_of(
+    stdout: str, stderr: str, exit_code: int | None, stdout_file: str | None, stderr_file: str | None
+) -> dict[str, Any]:
+    """The output of a script: its texts, its exit code, and the files that hold what was too long."""
+    output: dict[str, Any] = {"stdout": stdout, "stderr": stderr}
     if exit_code is not None:
-        made["exit_code"] = exit_code
-    if out.file is not None:
-        made["stdout_file"] = out.file
-    if err.file is not None:
-        made["stderr_file"] = err.file
-    return made
+        output["exit_code"] = exit_code
+    if stdout_file is not None:
+        output["stdout_file"] = stdout_file
+    if stderr_file is not None:
+        output["stderr_file"] = stderr_file
+    return output
 
 
 def object_of(text: str) -> dict[str, Any] | None:

@@ -5,9 +5,10 @@ guessed from exit codes or from what a script prints: only its error file says w
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from errno import ENOTSUP
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
@@ -108,19 +109,12 @@ class _Script(Outcome):
         for variable, reference in secret.items():
             env[variable] = self._tools.secret(reference)
             self._executor.secret(env[variable])
-        out, err = self._capture("stdout"), self._capture("stderr")
-        try:
-            return await self._run(env, out, err)
-        finally:
-            out.close()
-            err.close()
-
-    async def _run(self, env: dict[str, str], out: Capture, err: Capture) -> Success | Failure:
-        call = self._request.call
+        environment = self._environment(env)
+        out, err = self._captures()
         try:
             process = ScriptProcess(
                 [call["command"], *call.get("args", ())],
-                env=self._environment(env),
+                env=environment,
                 mark=self._name,
                 out=out,
                 err=err,
@@ -128,6 +122,8 @@ class _Script(Outcome):
                 stdin=call.get("stdin"),
             )
         except (OSError, ValueError) as error:
+            out.close()
+            err.close()
             return self.not_started(error)
         self._ward.watch(process)
         survivors: set[int] = set()
@@ -137,6 +133,8 @@ class _Script(Outcome):
             # Cancelled, interrupted or broken: in no case does the script live on without us.
             self._is_tidy = False
             await unbroken(self._stop(process))
+            out.close()
+            err.close()
             raise
         code: int | None = None
         if has_ended:
@@ -145,9 +143,12 @@ class _Script(Outcome):
         self._is_tidy = code == 0
         if not has_ended:
             survivors = await unbroken(self._stop(process))
+        # All that is wanted of the process is taken at once, before its end is judged.
         out.close()
         err.close()
-        return self._judge(out, err, code, survivors)
+        stdout, stderr, last_words, was_cut = out.text(), err.text(), err.end(4_000), out.was_cut
+        output = output_of(stdout, stderr, code, out.file, err.file)
+        return self._judge(output, last_words, code, survivors, was_cut=was_cut)
 
     def clean(self) -> None:
         """Nothing of it stays but what was spilled."""
@@ -159,7 +160,9 @@ class _Script(Outcome):
         self._ward.stopped(process)
         return survivors
 
-    def _judge(self, out: Capture, err: Capture, code: int | None, survivors: set[int]) -> Success | Failure:
+    def _judge(
+        self, output: dict[str, Any], last_words: str, code: int | None, survivors: set[int], *, was_cut: bool
+    ) -> Success | Failure:
         raised: Failure | Malformed | None
         try:
             raised = read_file(
@@ -168,10 +171,9 @@ class _Script(Outcome):
         except Malformed as error:
             raised = error
         usage = self._usage_told()
-        output = output_of(out, err, code)
         if code is None:
             return self.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
-        return self.ended(code, output, raised, err.end(4_000), out.was_cut, usage)
+        return self.ended(code, output, raised, last_words, was_cut, usage)
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request
@@ -185,26 +187,31 @@ class _Script(Outcome):
             run=request.run,
         )
 
-    def _capture(self, stream: str) -> Capture:
+    def _captures(self) -> tuple[Capture, Capture]:
+        """What reads stdout and stderr."""
         request = self._request
         limit = request.call.get("output_limit")
-        return Capture(
-            f"{self._ward.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}.{stream}",
-            limit=LIMIT if limit is None else limit,
-            secrets=self._executor.secrets,
-            heard=lambda chunk: self._note(stream, chunk),
-        )
+        limit = LIMIT if limit is None else limit
+        secrets = self._executor.secrets
+        stem = f"{self._ward.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}"
+        note = self._tools.note
+        on_out = None if note is None else partial(self._note, note, "stdout")
+        on_err = None if note is None else partial(self._note, note, "stderr")
+        out = Capture(f"{stem}.stdout", limit=limit, secrets=secrets, heard=on_out)
+        err = Capture(f"{stem}.stderr", limit=limit, secrets=secrets, heard=on_err)
+        return out, err
 
-    def _note(self, stream: str, chunk: bytes) -> None:
+    def _note(self, note: Callable[[str, dict[str, Any]], None], stream: str, chunk: bytes) -> None:
         text = chunk.decode("utf-8", "replace")
-        self._tools.note("node:printed", {"path": self._request.path, "stream": stream, "text": text})
+        note("node:printed", {"path": self._request.path, "stream": stream, "text": text})
 
     def _usage_told(self) -> dict[str, Any] | None:
         try:
             raw = _left_in(self._usage)
             told = parse(raw) if raw.strip() else None
         except Malformed as error:
-            self._tools.note("node:usage_ignored", {"path": self._request.path, "reason": str(error)})
+            if self._tools.note is not None:
+                self._tools.note("node:usage_ignored", {"path": self._request.path, "reason": str(error)})
             return None
         return _usage(cast("dict[str, Any]", told)) if isinstance(told, dict) else None
 

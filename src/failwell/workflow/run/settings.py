@@ -51,10 +51,6 @@ class DriveResult:
     blocked_until: float | None = None
 
 
-def _ignore_note(_kind: str, _data: dict[str, Any]) -> None:
-    """Nobody listens."""
-
-
 def _ignore_start(_driver: "Driver", _run: str) -> None:
     """Nobody waits for it."""
 
@@ -75,7 +71,7 @@ class Settings:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = random_jitter
     watchers: tuple[Watcher, ...] = ()
-    notes: Notes = _ignore_note
+    notes: Notes | None = None
     asker: Asker | None = None
     stays: bool = False
     """Whether to keep waiting for answers and distant times instead of returning."""

@@ -105,6 +105,11 @@ class FolderParts:
         return self._seen[file], str(file.parent)
 
 
+def _is_marked(text: str) -> bool:
+    """Whether a text holds anything to render."""
+    return "{{" in text or "{%" in text or "{#" in text
+
+
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """The text that `template` gives.
 
@@ -113,7 +118,7 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
         SandboxLimit: It wants too much memory or depth.
         SandboxTimeout: It takes too many steps.
     """
-    if template.is_plain:
+    if not _is_marked(template.text):
         return template.text
     text = quick_text(template.text, names)
     if text is not None:
@@ -161,7 +166,7 @@ def syntax_mistake(
         from failwell.workflow.template.condition import check
 
         return _mistake(lambda: check(template.text))
-    if template.is_plain:
+    if not _is_marked(template.text):
         return None
     return _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
 
