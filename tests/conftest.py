@@ -1,6 +1,8 @@
 # pyright: reportPrivateUsage=false
 """What every test is given back: a registry, secrets and observers as they were before it."""
 
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +10,15 @@ import pytest
 from failwell.fault import registry
 from failwell.report import redact
 from failwell.runtime import suppress
+
+
+def pytest_configure() -> None:
+    """Let children react to Ctrl-C: a shell starts background jobs with SIGINT ignored, and children inherit that."""
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
