@@ -14,7 +14,7 @@ from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
 from failwell.fault.axes import Category, Certainty
 from failwell.fault.frozen import frozen
-from failwell.fault.registry import find_kind
+from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
 
 IN_PROCESS_LIMIT = 60.0
@@ -144,7 +144,7 @@ def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.
 
 def default_schedule(report: ErrorReport) -> str:
     """Which of `SCHEDULES` the report's kind names."""
-    known = find_kind(report.kind)
+    known = KINDS.get(report.kind)
     if known is not None:
         return known.policy if known.policy in SCHEDULES else "none"
     return "server" if report.retryable else "none"

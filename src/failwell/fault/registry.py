@@ -6,7 +6,6 @@ for a name that is already taken, because a kind is API.
 """
 
 import re
-from collections.abc import Callable
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.catalogue import CATALOGUE
@@ -38,7 +37,8 @@ class KindError(ValueError):
     """A kind was declared or looked up in a way the registry cannot accept."""
 
 
-_kinds: dict[str, Kind] = {made.name: made for made in CATALOGUE}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in CATALOGUE}
+"""Every registered kind by its name. Only `register_kind` adds to it."""
 
 
 def is_kind(name: object) -> bool:
@@ -57,34 +57,35 @@ def kind(name: str) -> Kind:
     Raises:
         KindError: nobody registered it; the message names the nearest ones.
     """
-    known = _kinds.get(name)
+    known = KINDS.get(name)
     if known is None:
         raise KindError(_not_registered(name))
     return known
 
 
-find_kind: Callable[[str], Kind | None] = _kinds.get
-"""The registered kind called `name`, or `None` for one from a newer peer."""
+def find_kind(name: str) -> Kind | None:
+    """The registered kind called `name`, or `None` for one from a newer peer."""
+    return KINDS.get(name)
 
 
 def http_status_of(name: str, category: Category) -> int:
     """The HTTP status of a kind; that of its category for a kind from a newer peer."""
-    known = _kinds.get(name)
+    known = KINDS.get(name)
     return category.status if known is None else known.status
 
 
 def kinds() -> tuple[Kind, ...]:
     """Every registered kind, ordered by name."""
-    return tuple(_kinds[name] for name in sorted(_kinds))
+    return tuple(KINDS[name] for name in sorted(KINDS))
 
 
 def near_kinds(name: str, most: int = 3) -> list[str]:
     """Registered kinds spelled most like `name`."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, _kinds, n=most, cutoff=0.6)
+    near = get_close_matches(name, KINDS, n=most, cutoff=0.6)
     if not near:
-        near = [known for known in sorted(_kinds) if known.split(".")[-1] == name.rsplit(".", maxsplit=1)[-1]]
+        near = [known for known in sorted(KINDS) if known.split(".")[-1] == name.rsplit(".", maxsplit=1)[-1]]
     return near[:most]
 
 
@@ -133,10 +134,10 @@ def register_kind(
         resubmit=category.resubmit,
         model_keys=model_keys,
     )
-    known = _kinds.get(name)
+    known = KINDS.get(name)
     if known is not None and known != registered:
         raise KindError(f"`{name}` is already registered with another meaning ({known.category})")
-    _kinds[name] = registered
+    KINDS[name] = registered
     return registered
 
 

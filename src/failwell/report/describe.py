@@ -12,7 +12,7 @@ from failwell.fault.base import Fault, is_fault
 from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
-from failwell.fault.registry import find_kind
+from failwell.fault.registry import KINDS
 from failwell.report.identity import fingerprint, new_id, site
 from failwell.report.ledger import attempts_of
 from failwell.report.policy import TracebackPolicy, default_policy
@@ -113,7 +113,7 @@ def _build(
     attempts: tuple[Attempt, ...],
 ) -> ErrorReport:
     """The report of one reading: every text in it is masked and cut here, once."""
-    known = find_kind(reading.kind)
+    known = KINDS.get(reading.kind)
     category = Category.UNKNOWN if known is None else known.category
     repeatable = category.retryable and reading.retryable is not False
     below, was_cut = links(error)
@@ -389,7 +389,7 @@ def report_of_kind(
     """
     refresh()
     when = in_utc(at)
-    known = find_kind(kind)
+    known = KINDS.get(kind)
     delay = None if not_before is None else usable(wait, not_before, when)
     where = merge(NOWHERE if scene is None else scene, current_scene())
     if known is None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty, Domain
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.registry import find_kind, is_kind
+from failwell.fault.registry import KINDS, is_kind
 from failwell.report.identity import new_id
 from failwell.report.record import (
     NOWHERE,
@@ -112,7 +112,7 @@ def _text(value: Any, _strict: bool) -> str:
 
 
 def _kind(value: Any, _strict: bool) -> str:
-    if type(value) is not str or (find_kind(value) is None and not is_kind(value)):
+    if type(value) is not str or (KINDS.get(value) is None and not is_kind(value)):
         raise Wrong("a kind such as `provider.rate_limited`")
     return value
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from failwell.fault.axes import Blame, Category, Certainty, Domain
 from failwell.fault.facts import Evidence, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.frozen import frozen
-from failwell.fault.registry import find_kind, http_status_of, is_kind, is_owned
+from failwell.fault.registry import KINDS, http_status_of, is_kind, is_owned
 
 SCHEMA = "failwell.error/1"
 _UTC = timedelta(0)
@@ -132,7 +132,7 @@ class ErrorReport:
     """Keys of a newer peer that this version does not know, kept so they can be passed on."""
 
     def __post_init__(self) -> None:
-        known = find_kind(self.kind)
+        known = KINDS.get(self.kind)
         if known is None and not is_kind(self.kind):
             raise ValueError(f"{self.kind!r} is not a kind")
         if known is not None and known.category is not self.category:
@@ -160,7 +160,7 @@ class ErrorReport:
     @property
     def resubmit(self) -> bool:
         """Whether it makes sense for a person to submit the same work again."""
-        known = find_kind(self.kind)
+        known = KINDS.get(self.kind)
         return self.category.resubmit if known is None else known.resubmit
 
     def to_dict(self) -> dict[str, Any]:

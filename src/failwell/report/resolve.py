@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from failwell.adapters.reading import Reading, declared
 from failwell.adapters.registry import kind_alone, read
-from failwell.adapters.safe_getattr import safe_call
+from failwell.adapters.safe_getattr import safe_call, safe_getattr, safe_getattrs
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault, lineage
 from failwell.fault.facts import ProviderMetadata
 from failwell.fault.links import cause_of, is_group, members, type_name
-from failwell.fault.registry import find_kind, is_kind
+from failwell.fault.registry import KINDS, is_kind
 from failwell.report.record import Evidence
 
 UNCLASSIFIED = Reading.from_rule(kind="internal.unknown", rule="unclassified", basis="default")
@@ -71,7 +71,9 @@ def kind_of(error: BaseException) -> str:
     """The kind that `resolve` would find, without gathering anything else."""
     if is_fault(error):
         line = lineage(error)
-        own = next((own for link in line if (own := _own_kind(link)) is not None), None)
+        own = next(
+            (own for link in line if (own := _kind_in(safe_getattr(link, "own_kind"))) is not None), None
+        )
         end = cause_of(line[-1])
         if own is not None or end is None or is_fault(end):
             return own or UNCLASSIFIED.kind
@@ -87,7 +89,7 @@ def has_arrived(fault: Fault) -> bool:
 
 def category_of(reading: Reading) -> Category:
     """The category that follows from a reading's kind."""
-    known = find_kind(reading.kind)
+    known = KINDS.get(reading.kind)
     return Category.UNKNOWN if known is None else known.category
 
 
@@ -153,7 +155,12 @@ def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
     tail = None
     if end is not None and (arrived is not None or not is_fault(end)):
         tail = resolve(end, edge, room)
-    source, name = next(((link, own) for link in line if (own := _own_kind(link)) is not None), (None, None))
+    facts = [_facts_of(link) for link in line]
+    named = zip(line, facts, strict=True)
+    source, name = next(
+        ((link, own) for link, values in named if (own := _kind_in(values["own_kind"])) is not None),
+        (None, None),
+    )
     if source is not None and name is not None:
         evidence = [Evidence(rule="declared", basis="declared", saw=type_name(source))]
     elif tail is not None:
@@ -162,33 +169,31 @@ def _fault(error: Fault, edge: Edge, room: list[int] | None) -> Reading:
         name, evidence = UNCLASSIFIED.kind, list(UNCLASSIFIED.evidence)
     if source is not error:
         evidence.append(Evidence(rule="inherited", basis="cause", saw=type_name(source or end or error)))
-    return _inherit(error, line, tail, name, tuple(evidence))
+    return Reading(kind=name, evidence=tuple(evidence), **_inherited(line, facts, tail, name))
 
 
-def _inherit(
-    error: Fault, line: list[Fault], tail: Reading | None, name: str, evidence: tuple[Evidence, ...]
-) -> Reading:
+def _inherited(
+    line: list[Fault], facts: list[dict[str, Any]], tail: Reading | None, name: str
+) -> dict[str, Any]:
     # Facts read off a foreign cause stay facts. How it was classified says nothing any more once a
     # fault above it named another kind.
     same = tail if tail is not None and tail.kind == name else None
-    forbidden = any(_of(link, "retryable") is False for link in line)
-    facing = _of(error, "caller_facing")
-    return Reading(
-        kind=name,
-        evidence=evidence,
-        certainty=one_of(Certainty, _first(line, "certainty")) or (same.certainty if same else None),
-        blame=one_of(Blame, _first(line, "blame")) or (same.blame if same else None),
-        retryable=False if forbidden or (same is not None and same.retryable is False) else None,
-        caller_facing=_own_kind(error) is not None if facing is None else facing is True,
-        provider=_named(line, "provider") or (tail.provider if tail else None),
-        model=_named(line, "model") or (tail.model if tail else None),
-        provider_metadata=_metadata(line, tail),
-        details=_details(line, tail),
-        user_action=_first(line, "user_action", same),
-        not_before=_first(line, "not_before", tail),
-        fields_invalid=_first(line, "fields_invalid", tail),
-        resource_shortfall=_first(line, "resource_shortfall", tail),
-    )
+    forbidden = any(values["retryable"] is False for values in facts)
+    facing = facts[0]["caller_facing"]
+    return {
+        "certainty": one_of(Certainty, _first(facts, "certainty")) or (same.certainty if same else None),
+        "blame": one_of(Blame, _first(facts, "blame")) or (same.blame if same else None),
+        "retryable": False if forbidden or (same is not None and same.retryable is False) else None,
+        "caller_facing": _kind_in(facts[0]["own_kind"]) is not None if facing is None else facing is True,
+        "provider": _named(facts, "provider") or (tail.provider if tail else None),
+        "model": _named(facts, "model") or (tail.model if tail else None),
+        "provider_metadata": _metadata(facts, tail),
+        "details": _details(line, facts, tail),
+        "user_action": _first(facts, "user_action", same),
+        "not_before": _first(facts, "not_before", tail),
+        "fields_invalid": _first(facts, "fields_invalid", tail),
+        "resource_shortfall": _first(facts, "resource_shortfall", tail),
+    }
 
 
 def _group(error: BaseException, edge: Edge, room: list[int]) -> Reading:
@@ -232,10 +237,20 @@ def _leaves(group: BaseException) -> Iterator[BaseException]:
                 yield member
 
 
-def _own_kind(link: Fault) -> str | None:
-    own = _of(link, "own_kind")
+_FIELDS = (
+    "own_kind", "retryable", "caller_facing", "certainty", "blame", "provider", "model", "provider_metadata",
+    "details", "user_action", "not_before", "fields_invalid", "resource_shortfall",
+)  # fmt: skip
+
+
+def _facts_of(link: Fault) -> dict[str, Any]:
+    """What a fault says about itself. An author's field may be a property that raises anything."""
+    return dict(zip(_FIELDS, safe_getattrs(link, _FIELDS), strict=True))
+
+
+def _kind_in(own: Any) -> str | None:
     # Most are in the registry; spelling is looked at only where a kind is not.
-    if type(own) is str and find_kind(own) is not None:
+    if type(own) is str and KINDS.get(own) is not None:
         return own
     return str.__str__(own) if issubclass(type(own), str) and is_kind(str.__str__(own)) else None
 
@@ -250,25 +265,15 @@ def one_of(axis: type[_A], value: object) -> _A | None:
         return None
 
 
-def _first(line: list[Fault], attribute: str, tail: Reading | None = None) -> Any:
-    for link in line:
-        value = _of(link, attribute)
-        if value is not None:
-            return value
-    return None if tail is None else getattr(tail, attribute)
+def _first(facts: list[dict[str, Any]], field: str, tail: Reading | None = None) -> Any:
+    for values in facts:
+        if values[field] is not None:
+            return values[field]
+    return None if tail is None else getattr(tail, field)
 
 
-def _of(link: Fault, attribute: str) -> Any:
-    # An author's field may be a property that raises anything.
-    return safe_call(getattr, None, link, attribute)
-
-
-def _named(line: list[Fault], attribute: str) -> str | None:
-    for link in line:
-        name = _of(link, attribute)
-        if name is not None and is_named(name):
-            return name
-    return None
+def _named(facts: list[dict[str, Any]], field: str) -> str | None:
+    return next((values[field] for values in facts if is_named(values[field])), None)
 
 
 def is_named(value: object) -> bool:
@@ -280,16 +285,16 @@ def certainty_of(reading: Reading) -> Certainty:
     """Whether the work may have happened: as it was read, or as it follows from the kind."""
     if reading.certainty is not None:
         return reading.certainty
-    known = find_kind(reading.kind)
+    known = KINDS.get(reading.kind)
     return Certainty.UNKNOWN if known is None else known.certainty
 
 
 _METADATA = tuple(f.name for f in fields(ProviderMetadata))
 
 
-def _metadata(line: list[Fault], tail: Reading | None) -> ProviderMetadata | None:
+def _metadata(facts: list[dict[str, Any]], tail: Reading | None) -> ProviderMetadata | None:
     tails = [] if tail is None else [tail.provider_metadata]
-    return _merged(*[_of(link, "provider_metadata") for link in line], *tails)
+    return _merged(*[values["provider_metadata"] for values in facts], *tails)
 
 
 def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
@@ -305,13 +310,12 @@ def _merged(*known: ProviderMetadata | None) -> ProviderMetadata | None:
     return ProviderMetadata(**merged)
 
 
-def _details(line: list[Fault], tail: Reading | None) -> dict[str, Any]:
+def _details(line: list[Fault], facts: list[dict[str, Any]], tail: Reading | None) -> dict[str, Any]:
     merged: dict[str, Any] = dict(tail.details) if tail is not None else {}
-    for link in reversed(line):
+    for link, values in zip(reversed(line), reversed(facts), strict=True):
         merged.update(_own_fields(link))
-        details = _of(link, "details")
-        if details is not None:
-            merged.update(_items(details))
+        if values["details"] is not None:
+            merged.update(_items(values["details"]))
     return merged
 
 

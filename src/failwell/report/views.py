@@ -12,7 +12,7 @@ from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
 from failwell.fault.axes import JobCategory
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import ResourceShortfall
-from failwell.fault.registry import find_kind
+from failwell.fault.registry import KINDS
 from failwell.report.describe import describe
 from failwell.report.policy import TracebackPolicy
 from failwell.report.record import ErrorReport, Scene
@@ -86,12 +86,12 @@ def user_message(report: ErrorReport) -> str:
     """The report's message if it was written for the caller, else what its kind says to anybody."""
     if report.caller_facing:
         return report.message
-    known = find_kind(report.kind)
+    known = KINDS.get(report.kind)
     return report.title if known is None else known.summary
 
 
 def _model(report: ErrorReport, debug: bool) -> dict[str, Any]:
-    known = find_kind(report.kind)
+    known = KINDS.get(report.kind)
     shown: dict[str, Any] = {
         "kind": report.kind,
         "title": report.title,

@@ -14,7 +14,7 @@ from typing import Any, cast
 from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
-from failwell.fault.registry import find_kind, is_kind, is_owned
+from failwell.fault.registry import KINDS, is_kind, is_owned
 from failwell.report.parts import READERS, REPORT, Part, Wrong, dump, load
 from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Evidence, Internal
 from failwell.report.redact import cut, redact_text, redact_value
@@ -247,7 +247,7 @@ def _loaded(text: str) -> Any:
 def _complete(fields: dict[str, Any], data: Mapping[str, Any], extra: dict[str, Any]) -> None:
     if not is_kind(fields.get("kind")):
         fields["kind"] = "internal.unknown"
-    known = find_kind(fields["kind"])
+    known = KINDS.get(fields["kind"])
     if known is not None:
         fields["category"] = known.category
     category = fields.setdefault("category", Category.UNKNOWN)
@@ -280,7 +280,7 @@ def _refuse_all(data: Mapping[str, Any]) -> Validation:
 
 
 def _contradictions(fields: Mapping[str, Any]) -> Iterator[Wrong]:
-    known, category = find_kind(fields.get("kind", "")), fields.get("category")
+    known, category = KINDS.get(fields.get("kind", "")), fields.get("category")
     if category is None:
         return
     if known is not None and known.category is not category:
