@@ -77,7 +77,7 @@ class _Printer:
             self._running()
 
     def _running(self) -> None:
-        from failwell.jobs.snapshot import read_picture
+        from failwell.jobs.queue.snapshot import read_picture
         from failwell.journal.event import Event
 
         picture: dict[str, Any] = read_picture(self._queue.store.folder) or {}

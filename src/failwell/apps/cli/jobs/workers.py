@@ -76,7 +76,7 @@ def run_list(args: Namespace) -> int:
 def look(args: Namespace) -> dict[str, Any] | None:
     """What the host of the jobs publishes about itself; `None` where there is none."""
     from failwell.apps.cli.jobs.jobs import job_queue
-    from failwell.jobs.snapshot import read_picture
+    from failwell.jobs.queue.snapshot import read_picture
 
     with job_queue(args) as queue:
         if queue is None or not queue.store.is_hosted():
