@@ -23,12 +23,12 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def _a_clean_process() -> Iterator[None]:
-    kinds = dict(registry._kinds)
+    kinds = dict(registry.KINDS)
     secrets = set(redact._registered)
     observers = list(suppress._observers)
     yield
-    registry._kinds.clear()
-    registry._kinds.update(kinds)
+    registry.KINDS.clear()
+    registry.KINDS.update(kinds)
     suppress._observers[:] = observers
     if redact._registered != secrets:
         redact._registered.clear()
