@@ -22,8 +22,7 @@ from failwell.fault.base import Fault
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.otel import attributes
 from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import SCHEMA, ErrorReport
+from failwell.report.record import SCHEMA, ErrorReport, TracebackPolicy
 from failwell.report.revive import revive, translate
 
 TEXT_CAP = 2_000

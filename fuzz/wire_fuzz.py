@@ -19,9 +19,9 @@ from failwell.apps.cli.errors.pasted_input import Given, recognise
 from failwell.delivery.problem_details import from_problem
 from failwell.fault.classes import Validation
 from failwell.integrations.mcp import from_tool_result
-from failwell.report.pasted import describe_pasted
 from failwell.report.record import ErrorReport
-from failwell.report.reply import describe_reply, parse_reply
+from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.report.saved_failures.reply import describe_reply, parse_reply
 from fuzz.driver import main
 from fuzz.letters import letter
 from fuzz.oracle import check_report

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from failwell.jobs.child.author import on_cancel as on_cancel
     from failwell.jobs.child.author import progress as progress
     from failwell.jobs.child.author import usage as usage
-    from failwell.report.policy import TracebackPolicy as TracebackPolicy
+    from failwell.report.record import TracebackPolicy as TracebackPolicy
     from failwell.report.views import JobError as JobError
     from failwell.report.views import classify_exception as classify_exception
     from failwell.report.views import map_bare_exception_to_job_error as map_bare_exception_to_job_error
@@ -69,7 +69,7 @@ else:
             "JobCategory": "failwell.fault.axes",
             "JobError": "failwell.report.views",
             "ResourceShortfall": "failwell.fault.facts",
-            "TracebackPolicy": "failwell.report.policy",
+            "TracebackPolicy": "failwell.report.record",
             "WorkerOOMError": "failwell.fault.capability",
             "capability": _AUTHOR,
             "check_cancel": _AUTHOR,

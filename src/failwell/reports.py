@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from failwell.delivery.webhook import check_payload as check_payload
     from failwell.delivery.webhook import failure_payload as failure_payload
     from failwell.report.checked import check_reply as check_reply
-    from failwell.report.ledger import Ledger as Ledger
-    from failwell.report.ledger import ledger_of as ledger_of
-    from failwell.report.policy import TracebackPolicy as TracebackPolicy
+    from failwell.report.context import Ledger as Ledger
+    from failwell.report.context import ledger_of as ledger_of
+    from failwell.report.identity import Unclassified as Unclassified
+    from failwell.report.identity import unclassified as unclassified
     from failwell.report.record import Attempt as Attempt
     from failwell.report.record import Cause as Cause
     from failwell.report.record import ErrorReport as ErrorReport
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
     from failwell.report.record import Frame as Frame
     from failwell.report.record import Internal as Internal
     from failwell.report.record import Scene as Scene
-    from failwell.report.reply import SavedReply as SavedReply
-    from failwell.report.reply import describe_reply as describe_reply
-    from failwell.report.reply import parse_reply as parse_reply
-    from failwell.report.unclassified import Unclassified as Unclassified
-    from failwell.report.unclassified import unclassified as unclassified
+    from failwell.report.record import TracebackPolicy as TracebackPolicy
+    from failwell.report.saved_failures.reply import SavedReply as SavedReply
+    from failwell.report.saved_failures.reply import describe_reply as describe_reply
+    from failwell.report.saved_failures.reply import parse_reply as parse_reply
 else:
     from failwell._lazy import lazy_names
 
@@ -44,22 +44,22 @@ else:
             "Evidence": "failwell.report.record",
             "Frame": "failwell.report.record",
             "Internal": "failwell.report.record",
-            "Ledger": "failwell.report.ledger",
+            "Ledger": "failwell.report.context",
             "ReservedKey": "failwell.delivery.webhook",
-            "SavedReply": "failwell.report.reply",
+            "SavedReply": "failwell.report.saved_failures.reply",
             "Scene": "failwell.report.record",
-            "TracebackPolicy": "failwell.report.policy",
-            "Unclassified": "failwell.report.unclassified",
+            "TracebackPolicy": "failwell.report.record",
+            "Unclassified": "failwell.report.identity",
             "agent_json": "failwell.delivery.agent_output",
             "agent_markdown": "failwell.delivery.agent_output",
             "check_payload": "failwell.delivery.webhook",
             "check_reply": "failwell.report.checked",
-            "describe_reply": "failwell.report.reply",
+            "describe_reply": "failwell.report.saved_failures.reply",
             "failure_payload": "failwell.delivery.webhook",
-            "ledger_of": "failwell.report.ledger",
+            "ledger_of": "failwell.report.context",
             "panel": "failwell.delivery.failure_text",
-            "parse_reply": "failwell.report.reply",
+            "parse_reply": "failwell.report.saved_failures.reply",
             "render_text": "failwell.delivery.failure_text",
-            "unclassified": "failwell.report.unclassified",
+            "unclassified": "failwell.report.identity",
         },
     )

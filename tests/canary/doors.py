@@ -38,7 +38,7 @@ from failwell.integrations.starlette import install
 from failwell.integrations.structlog import report_exception
 from failwell.otel import emit
 from failwell.report.describe import describe
-from failwell.report.policy import default_policy
+from failwell.report.record import default_policy
 from failwell.report.revive import revive, translate
 from failwell.report.views import map_bare_exception_to_job_error
 from failwell.sentry import before_send

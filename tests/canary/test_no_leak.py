@@ -11,7 +11,7 @@ import failwell.delivery
 import failwell.integrations
 from failwell.report import redact
 from failwell.report.describe import describe
-from failwell.report.policy import ENVIRONMENT_VARIABLE, TracebackPolicy
+from failwell.report.record import ENVIRONMENT_VARIABLE, TracebackPolicy
 from tests.canary.canaries import (
     KNOWN,
     REGISTERED,

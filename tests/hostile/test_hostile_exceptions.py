@@ -9,7 +9,7 @@ import pytest
 import failwell
 from failwell import Fault, faults
 from failwell.capability import CapabilityInputError, classify_exception, map_bare_exception_to_job_error
-from failwell.report.policy import TracebackPolicy
+from failwell.report.record import TracebackPolicy
 from fuzz.oracle import check_exception, check_report
 from fuzz.zoo import (
     ESCAPES,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from failwell.fault.classes import Validation
 from failwell.report.describe import describe
-from failwell.report.pasted import describe_pasted
 from failwell.report.record import ErrorReport
+from failwell.report.saved_failures.pasted import describe_pasted
 
 PLAIN = """\
 Traceback (most recent call last):

@@ -4,7 +4,7 @@ import pytest
 
 import failwell
 from failwell import faults
-from failwell.report.policy import ENVIRONMENT_VARIABLE, default_policy
+from failwell.report.record import ENVIRONMENT_VARIABLE, default_policy
 from failwell.reports import TracebackPolicy
 from failwell.testing.builders import a_fault
 

@@ -11,8 +11,8 @@ import pytest
 
 import failwell
 from failwell import Fault, scene
+from failwell.report.context import current_scene, merge
 from failwell.report.record import NOWHERE
-from failwell.report.scene import current_scene, merge
 from failwell.reports import Scene
 from failwell.testing.builders import a_fault
 

@@ -8,7 +8,7 @@ import pytest
 
 import failwell
 from failwell import reports
-from failwell.report.unclassified import Unclassified
+from failwell.report.identity import Unclassified
 
 
 class Unheard(Exception):

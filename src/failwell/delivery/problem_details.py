@@ -14,7 +14,7 @@ from failwell.fault.registry import find_kind, http_status_of, is_kind
 from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
-from failwell.report.reply import SavedReply, describe_reply
+from failwell.report.saved_failures.reply import SavedReply, describe_reply
 
 Disclosure = Literal["strict", "verbose"]
 

@@ -13,10 +13,20 @@ from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
 from failwell.fault.registry import KINDS
-from failwell.report.identity import fingerprint, new_id, site
-from failwell.report.ledger import attempts_of
-from failwell.report.policy import TracebackPolicy, default_policy
-from failwell.report.record import NOWHERE, Attempt, Cause, ErrorReport, Evidence, Frame, Internal, Scene
+from failwell.report.context import attempts_of, current_scene, merge, stamps_of
+from failwell.report.identity import UNKNOWN, fingerprint, new_id, note, site
+from failwell.report.record import (
+    NOWHERE,
+    Attempt,
+    Cause,
+    ErrorReport,
+    Evidence,
+    Frame,
+    Internal,
+    Scene,
+    TracebackPolicy,
+    default_policy,
+)
 from failwell.report.redact import TEXT_CAP, cut, masked, masked_value, refresh
 from failwell.report.resolve import Edge, has_arrived, kind_of, resolve
 from failwell.report.sanitize import (
@@ -32,8 +42,6 @@ from failwell.report.sanitize import (
     usable,
     wait,
 )
-from failwell.report.scene import current_scene, merge, stamps_of
-from failwell.report.unclassified import UNKNOWN, note
 
 _FEW = 8
 _SHORT = 200

@@ -1,10 +1,19 @@
-"""Ids of reports: sortable by time, unique without coordination."""
+"""Ids and fingerprints of reports, and a count of the failures that no rule recognised.
+
+The count is held per process, by fingerprint, within bounds. It holds names of classes, never messages.
+"""
 
 import os
 import re
 import sys
 import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
 from types import TracebackType
+
+from failwell.fault.links import type_name
+from failwell.report.record import ErrorReport
 
 
 def new_id() -> str:
@@ -18,16 +27,16 @@ _OURSELVES = os.path.dirname(os.path.dirname(__file__))
 _MOST_FILES = 4096
 _MOST_FRAMES = 2000
 _files: dict[str, tuple[bool, str]] = {}
-_made: dict[tuple[str | int | None, ...], str] = {}
+_fingerprints: dict[tuple[str | int | None, ...], str] = {}
 
 
 def fingerprint(*parts: str | int | None) -> str:
     """A versioned hash over `parts`, with every number inside a text blanked."""
-    known = _made.get(parts)
+    known = _fingerprints.get(parts)
     if known is None:
-        if len(_made) >= _MOST_FILES:
-            _made.clear()
-        known = _made[parts] = _hash(parts)
+        if len(_fingerprints) >= _MOST_FILES:
+            _fingerprints.clear()
+        known = _fingerprints[parts] = _hash(parts)
     return known
 
 
@@ -78,3 +87,55 @@ def _is_own(path: str) -> bool:
     if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
         return False
     return not path.startswith((_LIBRARY + os.sep, _OURSELVES + os.sep, sys.prefix + os.sep + "lib" + os.sep))
+
+
+UNKNOWN = frozenset({"internal.unknown", "provider.unknown"})
+_MOST = 256
+_lock = Lock()
+_seen: dict[str, "Unclassified"] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Unclassified:
+    """One failure that no rule knew, and how often it was met."""
+
+    fingerprint: str
+    error_type: str
+    """The class, with its module."""
+    kind: str
+    provider: str | None
+    count: int
+    first: datetime
+    last: datetime
+
+
+def note(error: BaseException, report: ErrorReport) -> None:
+    """Count `report`, which nothing classified."""
+    with _lock:
+        known = _seen.get(report.fingerprint)
+        if known is not None:
+            _seen[report.fingerprint] = replace(known, count=known.count + 1, last=report.occurred_at)
+        elif len(_seen) < _MOST:
+            _seen[report.fingerprint] = Unclassified(
+                fingerprint=report.fingerprint,
+                error_type=f"{_module(error)}.{type_name(error)}"[:200],
+                kind=report.kind,
+                provider=report.provider,
+                count=1,
+                first=report.occurred_at,
+                last=report.occurred_at,
+            )
+
+
+def unclassified(*, forget: bool = False) -> list[Unclassified]:
+    """What no rule knew since the process began, the most frequent first; `forget` begins anew."""
+    with _lock:
+        entries = sorted(_seen.values(), key=lambda entry: (-entry.count, entry.first))
+        if forget:
+            _seen.clear()
+    return entries
+
+
+def _module(error: BaseException) -> str:
+    module = type.__getattribute__(type(error), "__module__")
+    return module if isinstance(module, str) else "?"

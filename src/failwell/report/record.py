@@ -5,9 +5,11 @@ redacted and capped before it got here, so a sink may store any of it; what may 
 to whom, is `failwell.report.views`' business.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Literal
 
 from failwell.fault.axes import Blame, Category, Certainty, Domain
@@ -201,3 +203,36 @@ class ErrorReport:
         from failwell.report.views import view
 
         return view(self, audience, **options)
+
+
+ENVIRONMENT_VARIABLE = "FAILWELL_TRACEBACK"
+
+
+class TracebackPolicy(StrEnum):
+    """What is recorded of the original exception; whatever is recorded is redacted."""
+
+    FULL = "full"
+    """Its message, its repr and the whole traceback with its causes."""
+    REPR_ONLY = "repr_only"
+    """Its message and its repr."""
+    NONE = "none"
+    """Its repr."""
+    STRICT = "strict"
+    """The names of its types, and nothing that it said."""
+
+    @property
+    def keeps_message(self) -> bool:
+        """Whether the exception's own message may be recorded."""
+        return self is TracebackPolicy.FULL or self is TracebackPolicy.REPR_ONLY
+
+
+def default_policy() -> TracebackPolicy:
+    """The policy that the environment asks for; `strict` when it asks for none or for nonsense."""
+    value = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not value:
+        return TracebackPolicy.STRICT
+    try:
+        return TracebackPolicy(value.strip().lower())
+    except ValueError:
+        # A typing mistake in the environment must not make reports say more than the default does.
+        return TracebackPolicy.STRICT

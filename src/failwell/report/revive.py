@@ -10,8 +10,7 @@ from typing import Any
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.base import Fault, is_fault
 from failwell.report.describe import attach_report, describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import ErrorReport
+from failwell.report.record import ErrorReport, TracebackPolicy
 from failwell.report.resolve import is_named, resolve
 
 

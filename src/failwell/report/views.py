@@ -14,8 +14,7 @@ from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import ResourceShortfall
 from failwell.fault.registry import KINDS
 from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import ErrorReport, Scene
+from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 from failwell.report.resolve import category_of, resolve
 from failwell.report.wire import to_dict
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from typing import Any, Generic, TypeVar, overload
 
 from failwell.decision.breaker import Scope, scope_of
-from failwell.report.ledger import Ledger
+from failwell.report.context import Ledger
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope

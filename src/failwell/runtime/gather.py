@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Si
 from contextvars import copy_context
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from failwell.report.context import scene
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
-from failwell.report.scene import scene
 from failwell.runtime.cancel import current_scope
 from failwell.runtime.cost import read_usage, usage_in
 from failwell.runtime.suppress import call_hook, catch

@@ -9,8 +9,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import NOWHERE, ErrorReport
+from failwell.report.record import NOWHERE, ErrorReport, TracebackPolicy
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """When every built report happened, unless it says otherwise."""

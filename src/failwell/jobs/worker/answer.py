@@ -21,11 +21,10 @@ from failwell.fault.capability import (
 )
 from failwell.fault.json_values import map_texts
 from failwell.jobs.worker.worker import FileHandle
+from failwell.report.context import merge
 from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import ErrorReport, Scene
+from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 from failwell.report.redact import mask_known
-from failwell.report.scene import merge
 
 DEEPEST = 200
 """Levels of lists and tables in one result. Whatever handles it later may go one step deeper for each."""

@@ -13,8 +13,7 @@ from failwell.jobs.worker.answer import Reader
 from failwell.jobs.worker.events import notify
 from failwell.jobs.worker.frames import encode
 from failwell.processes.worker import WorkerProcess
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import Scene
+from failwell.report.record import Scene, TracebackPolicy
 
 Wish = Literal["cancel", "timeout", "stop"]
 

@@ -26,8 +26,7 @@ from failwell.processes.tree import descendants
 from failwell.processes.wire import PROTOCOL
 from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import Scene
+from failwell.report.record import Scene, TracebackPolicy
 
 _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")

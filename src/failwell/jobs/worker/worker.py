@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.jobs.job import NO_ARGUMENTS, CancelPhase
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import ErrorReport
+from failwell.report.record import ErrorReport, TracebackPolicy
 
 
 def _host_environment() -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.policy import reason as why
 from failwell.decision.verdict import Retry
 from failwell.decision.verdict import say as said
-from failwell.report.ledger import Ledger
+from failwell.report.context import Ledger
 from failwell.report.record import ErrorReport, Evidence
 
 _MOST_CALLS = 20

@@ -14,10 +14,9 @@ from failwell.apps.cli.output import is_terminal
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
-from failwell.report.pasted import describe_pasted
-from failwell.report.policy import TracebackPolicy
-from failwell.report.record import ErrorReport
-from failwell.report.reply import describe_reply, parse_reply
+from failwell.report.record import ErrorReport, TracebackPolicy
+from failwell.report.saved_failures.pasted import describe_pasted
+from failwell.report.saved_failures.reply import describe_reply, parse_reply
 
 FORMS = ("report", "problem", "reply", "traceback")
 MOST_BYTES = 16 * 1024 * 1024

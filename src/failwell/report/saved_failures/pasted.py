@@ -19,11 +19,10 @@ from failwell.fault.base import Fault
 from failwell.fault.classes import Validation
 from failwell.report.describe import describe
 from failwell.report.identity import fingerprint
-from failwell.report.policy import TracebackPolicy, default_policy
-from failwell.report.record import ErrorReport, Evidence, Internal
+from failwell.report.record import ErrorReport, Evidence, Internal, TracebackPolicy, default_policy
 from failwell.report.redact import redact_text
-from failwell.report.saved import evidence_of, fields_of
-from failwell.report.traceback_text import TextError, TextFrame, read_traceback
+from failwell.report.saved_failures.rows import evidence_of, fields_of
+from failwell.report.saved_failures.traceback_text import TextError, TextFrame, read_traceback
 
 _FACTS = (
     re.compile(r"\[Errno (?P<errno>-?\d{1,9})\]"),

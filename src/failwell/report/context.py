@@ -1,7 +1,8 @@
-"""Where the work is right now: run, node, job, session, kept in a context variable.
+"""What a failure carries with it: the place of the work, and the attempts that were made.
 
-`with scene(run=…, node=…):` names the place for everything inside, across awaits and tasks. A
-failure that leaves the block takes the place with it, so it can be described outside.
+`with scene(run=…, node=…):` names the place for everything inside, across awaits and tasks. A failure that
+leaves the block is stamped with the place, so it can be described outside. A loop attaches its ledger: what was
+tried, what it cost, how long it waited, and why it stopped.
 """
 
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from failwell.fault.base import is_fault, lineage
+from failwell.fault.frozen import frozen
 from failwell.fault.links import cause_of, instance_dict
-from failwell.report.record import NOWHERE, Frame, Scene
+from failwell.report.record import NOWHERE, Attempt, Frame, Scene
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -21,7 +23,7 @@ _R = TypeVar("_R")
 _PLACES = tuple(field.name for field in fields(Scene))
 _BOUNDARIES = ("tool", "item", "node", "job", "turn", "workflow", "session", "capability", "run")
 """Most telling first: what a frame is named after when a block names several places."""
-_STAMP = "__failwell_stamp__"
+_SCENE_STAMP = "__failwell_stamp__"
 _MOST_FRAMES = 32
 _LONGEST_NAME = 200
 
@@ -63,7 +65,7 @@ def stamps_of(error: BaseException) -> list[Stamp]:
         line = lineage(error)
         end = cause_of(line[-1])
         links = [*line] if end is None or is_fault(end) else [*line, end]
-    stamps = [instance_dict(link).get(_STAMP) for link in reversed(links)]
+    stamps = [instance_dict(link).get(_SCENE_STAMP) for link in reversed(links)]
     return [stamp for stamp in stamps if isinstance(stamp, Stamp)]
 
 
@@ -162,10 +164,126 @@ def scene(
 
 
 def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
-    stamp = instance_dict(error).get(_STAMP)
+    stamp = instance_dict(error).get(_SCENE_STAMP)
     if not isinstance(stamp, Stamp):
-        stamp = instance_dict(error)[_STAMP] = Stamp(left)
+        stamp = instance_dict(error)[_SCENE_STAMP] = Stamp(left)
     else:
         stamp.scene = merge(stamp.scene, left)
     if frame is not None and len(stamp.frames) < _MOST_FRAMES:
         stamp.frames.append(frame)
+
+
+_LEDGER_STAMP = "__failwell_ledger__"
+_DEEPEST_CAUSE = 12
+_UNSURE = ("unknown", "partial", "done_but_lost")
+
+
+@frozen
+class Skipped:
+    """An entry that was passed over without a call."""
+
+    before: int
+    """The number of the attempt that came next."""
+    provider: str
+    model: str
+    reason: str
+
+
+@frozen
+class Ledger:
+    """The attempts of one operation, in order, with the reason for stopping."""
+
+    layer: str
+    attempts: tuple[Attempt, ...] = ()
+    stopped: str = ""
+    """Why no further attempt was made."""
+    skipped: tuple[Skipped, ...] = ()
+    """Entries that were not called at all; they spend no attempt."""
+    nested: tuple[str, ...] = ()
+    """Loops found inside this one, each with how often it tried: they multiply."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds waited between attempts."""
+        return sum(attempt.wait or 0.0 for attempt in self.attempts)
+
+    @property
+    def cost(self) -> int:
+        """Micro-cents of all priced attempts, failed ones included."""
+        return sum(attempt.cost or 0 for attempt in self.attempts)
+
+    @property
+    def may_have_been_billed(self) -> int:
+        """How many attempts ended without anybody knowing whether they were billed."""
+        return sum(1 for attempt in self.attempts if attempt.certainty in _UNSURE and attempt.cost is None)
+
+    @property
+    def unpriced(self) -> int:
+        """How many attempts reported tokens for which no price is known."""
+        return sum(1 for attempt in self.attempts if attempt.usage and attempt.cost is None)
+
+    def table(self) -> str:
+        """The ledger as lines of text."""
+        rows = [("#", "kind", "provider", "model", "waited", "cost", "")]
+        left = list(self.skipped)
+        for attempt in self.attempts:
+            rows += [
+                _skip_row(left.pop(0)) for skip in self.skipped if left and skip.before <= attempt.number
+            ]
+            rows.append(_row(attempt))
+        rows += [_skip_row(skip) for skip in left]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*lines, *self._footer()])
+
+    def _footer(self) -> list[str]:
+        lines = [f"stopped: {self.stopped}"] if self.stopped else []
+        if self.may_have_been_billed:
+            lines.append(f"may have been billed: {self.may_have_been_billed} without a known outcome")
+        if self.nested:
+            lines.append(f"nested loops, which multiply: {', '.join(self.nested)}")
+        return lines
+
+
+def _row(attempt: Attempt) -> tuple[str, ...]:
+    cost = "" if attempt.cost is None else f"{attempt.cost / 1e8:.6f} $"
+    return (
+        str(attempt.number),
+        attempt.kind or "ok",
+        attempt.provider or "",
+        attempt.model or "",
+        "" if attempt.wait is None else f"{attempt.wait:.1f} s",
+        "no price" if attempt.usage and attempt.cost is None else cost,
+        attempt.reason or "",
+    )
+
+
+def _skip_row(skipped: Skipped) -> tuple[str, ...]:
+    return ("-", "skipped", skipped.provider, skipped.model, "", "", skipped.reason)
+
+
+def attach(error: BaseException, ledger: Ledger) -> None:
+    """Let `error` carry its ledger, so that whoever describes it finds the attempts."""
+    instance_dict(error)[_LEDGER_STAMP] = ledger
+
+
+def ledger_of(error: BaseException) -> Ledger | None:
+    """The ledger that a loop below attached to `error`, if any."""
+    ledger = instance_dict(error).get(_LEDGER_STAMP)
+    return ledger if isinstance(ledger, Ledger) else None
+
+
+def attempts_of(error: BaseException) -> tuple[Attempt, ...]:
+    """The attempts that led to `error`: a loop left them on it, or on what it was raised from."""
+    link: BaseException | None = error
+    for _ in range(_DEEPEST_CAUSE):
+        if link is None:
+            break
+        ledger = ledger_of(link)
+        if ledger is not None:
+            return ledger.attempts
+        link = cause_of(link)
+    return ()
