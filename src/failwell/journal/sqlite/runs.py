@@ -349,15 +349,9 @@ class SqliteStore:
 
 def _number(stream: _Stream, facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...]], list[Event]]:
     """The rows and the events of facts that follow what the stream has."""
-    seq = stream.next
+    events = [Event(seq, type_, at, data) for seq, (type_, at, data) in enumerate(facts, stream.next)]
     base = stream.base
-    rows: list[tuple[Any, ...]] = []
-    events: list[Event] = []
-    for type_, at, data in facts:
-        rows.append((base + seq, type_, at, to_json(data)))
-        events.append(Event(seq, type_, at, data))
-        seq += 1
-    return rows, events
+    return [(base + seq, type_, at, to_json(data)) for seq, type_, at, data, _ in events], events
 
 
 def _read_run(row: Sequence[Any]) -> Run:

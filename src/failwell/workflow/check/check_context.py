@@ -122,7 +122,7 @@ class CheckContext:
             for text in texts_of_node(placed.node, placed.home, placed.path, placed.names)
         ]
         texts += texts_of_workflow(self.plan)
-        return [text for text in texts if text.is_condition or _is_marked(text.template.text)]
+        return [text for text in texts if text.is_condition or not text.template.is_plain]
 
     @cached_property
     def loop_variables(self) -> frozenset[str]:
@@ -188,7 +188,3 @@ class CheckContext:
                 loops.setdefault(inner.name, inner.spec)
                 inner = inner.spec.body
         return loops
-
-
-def _is_marked(text: str) -> bool:
-    return "{{" in text or "{%" in text or "{#" in text

@@ -40,10 +40,12 @@ class CowMap(Generic[_V]):
         return (self._own() if entries is None else entries).get(key)
 
     def __getitem__(self, key: str) -> _V:
-        return self._own()[key]
+        entries = self._entries
+        return (self._own() if entries is None else entries)[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._own()
+        entries = self._entries
+        return key in (self._own() if entries is None else entries)
 
     def __len__(self) -> int:
         return len(self._own())
@@ -60,8 +62,11 @@ class CowMap(Generic[_V]):
         return list(self._own().values())
 
     def __setitem__(self, key: str, value: _V) -> None:
-        entries = self._own()
-        self._note(entries, key)
+        entries = self._entries
+        if entries is None:
+            entries = self._own()
+        if self._older is not None:
+            self._note(entries, key)
         entries[key] = value
 
     def update(self, entries: Mapping[str, _V]) -> None:
@@ -74,7 +79,8 @@ class CowMap(Generic[_V]):
         entries = self._own()
         if key not in entries:
             return None
-        self._note(entries, key)
+        if self._older is not None:
+            self._note(entries, key)
         return entries.pop(key)
 
     def _note(self, entries: dict[str, _V], key: str) -> None:

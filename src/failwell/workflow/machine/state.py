@@ -345,7 +345,9 @@ _PLAIN = (
 def failure_in(data: Mapping[str, Any]) -> Failure | None:
     """The failure of a member's result or of the run's end."""
     stored: StoredFailure | None = data.get("failure")
-    return Failure.from_dict(stored) if isinstance(stored, Mapping) else stored
+    if stored is None or isinstance(stored, Failure):
+        return stored
+    return Failure.from_dict(stored)
 
 
 def _json(data: Mapping[str, Any]) -> dict[str, Any]:

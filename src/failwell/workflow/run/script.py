@@ -22,7 +22,7 @@ from failwell.workflow.machine.protocol import Request
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
 from failwell.workflow.run.result import Shapes, output_of
-from failwell.workflow.run.variables import Variables
+from failwell.workflow.run.variables import script_environment
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 
@@ -31,18 +31,17 @@ class ScriptExecutor:
     """Runs the scripts of this process's runs. Close it for each run that has ended."""
 
     def __init__(self) -> None:
-        self._wards: dict[str, RunProcesses] = {}
-        self._variables = Variables()
+        self._processes: dict[str, RunProcesses] = {}
         self._shapes = Shapes()
         self._secrets: dict[str, list[bytes]] = {}
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
         """Run one script to its end; a cancellation ends it with all that it started, then is raised."""
         try:
-            ward = self._ward(request.run, tools.run_folder)
+            processes = self._processes_of(request.run, tools.run_folder)
         except OSError as error:
             return Outcome(request, tools.plan, self._shapes).not_started(error)
-        script = _Script(self, request, tools, ward)
+        script = _Script(self, request, tools, processes)
         try:
             return await script.run()
         finally:
@@ -50,8 +49,8 @@ class ScriptExecutor:
 
     async def close(self, run: str, *, grace: float = 2.0) -> set[int]:
         """The run is over: end what its scripts left running. Processes that would not end come back."""
-        ward = self._wards.pop(run, None)
-        return set() if ward is None else await unbroken(ward.close(grace))
+        processes = self._processes.pop(run, None)
+        return set() if processes is None else await unbroken(processes.close(grace))
 
     def secret(self, value: str) -> None:
         """Take a value out of whatever scripts print from now on."""
@@ -72,33 +71,30 @@ class ScriptExecutor:
         return sorted({form for known in self._secrets.values() for form in known}, key=len, reverse=True)
 
     @property
-    def variables(self) -> Variables:
-        """Makes the scripts' environments."""
-        return self._variables
-
-    @property
     def shapes(self) -> Shapes:
         """Checks the scripts' outputs."""
         return self._shapes
 
-    def _ward(self, run: str, folder: Path) -> RunProcesses:
-        ward = self._wards.get(run)
-        if ward is None:
+    def _processes_of(self, run: str, folder: Path) -> RunProcesses:
+        processes = self._processes.get(run)
+        if processes is None:
             if os.name != "posix":
                 raise OSError(ENOTSUP, "scripts can be run on POSIX systems only")
-            ward = self._wards[run] = RunProcesses(folder)
-        return ward
+            processes = self._processes[run] = RunProcesses(folder)
+        return processes
 
 
 class _Script(Outcome):
     """One execution of one script."""
 
-    def __init__(self, executor: ScriptExecutor, request: Request, tools: Tools, ward: RunProcesses) -> None:
+    def __init__(
+        self, executor: ScriptExecutor, request: Request, tools: Tools, processes: RunProcesses
+    ) -> None:
         super().__init__(request, tools.plan, executor.shapes)
-        self._executor, self._tools, self._ward = executor, tools, ward
-        self._name = name = ward.next_name()
-        self._error = f"{ward.scratch}/{name}.error.json"
-        self._usage = f"{ward.scratch}/{name}.usage.json"
+        self._executor, self._tools, self._processes = executor, tools, processes
+        self._name = name = processes.next_name()
+        self._error = f"{processes.scratch}/{name}.error.json"
+        self._usage = f"{processes.scratch}/{name}.usage.json"
         self._is_tidy = True
         self._timeout: float | None = request.call.get("timeout")
 
@@ -125,27 +121,23 @@ class _Script(Outcome):
             out.close()
             err.close()
             return self.not_started(error)
-        self._ward.watch(process)
+        self._processes.watch(process)
+        has_ended = False
+        code: int | None = None
         survivors: set[int] = set()
+        # A script that is killed may have been writing.
+        self._is_tidy = False
         try:
             has_ended = await process.ended(self._timeout)
-        except BaseException:
-            # Cancelled, interrupted or broken: in no case does the script live on without us.
-            self._is_tidy = False
-            await unbroken(self._stop(process))
+        finally:
+            if has_ended:
+                code = self._processes.ended(process, self._name)
+            else:
+                # Out of time, cancelled, interrupted or broken: in no case does the script outlive this call.
+                survivors = await unbroken(self._stop(process))
             out.close()
             err.close()
-            raise
-        code: int | None = None
-        if has_ended:
-            code = self._ward.ended(process, self._name)
-        # Whoever was killed may have been writing.
         self._is_tidy = code == 0
-        if not has_ended:
-            survivors = await unbroken(self._stop(process))
-        # All that is wanted of the process is taken at once, before its end is judged.
-        out.close()
-        err.close()
         stdout, stderr, last_words, was_cut = out.text(), err.text(), err.end(4_000), out.was_cut
         output = output_of(stdout, stderr, code, out.file, err.file)
         return self._judge(output, last_words, code, survivors, was_cut=was_cut)
@@ -153,11 +145,11 @@ class _Script(Outcome):
     def clean(self) -> None:
         """Nothing of it stays but what was spilled."""
         if not self._is_tidy:
-            self._ward.clean(self._name)
+            self._processes.clean(self._name)
 
     async def _stop(self, process: ScriptProcess) -> set[int]:
         survivors = await process.stop(self._tools.grace)
-        self._ward.stopped(process)
+        self._processes.stopped(process)
         return survivors
 
     def _judge(
@@ -177,7 +169,7 @@ class _Script(Outcome):
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request
-        return self._executor.variables.of_script(
+        return script_environment(
             author,
             mark=self._name,
             error_out=self._error,
@@ -193,7 +185,9 @@ class _Script(Outcome):
         limit = request.call.get("output_limit")
         limit = LIMIT if limit is None else limit
         secrets = self._executor.secrets
-        stem = f"{self._ward.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}"
+        stem = (
+            f"{self._processes.run_folder}/spill/{file_name(request.path)}.{request.visit}.{request.attempt}"
+        )
         note = self._tools.note
         on_out = None if note is None else partial(self._note, note, "stdout")
         on_err = None if note is None else partial(self._note, note, "stderr")

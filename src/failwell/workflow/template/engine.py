@@ -193,18 +193,16 @@ def watched(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         problem = TemplateMistake(Sort.DEPTH)
     except MemoryError:
         problem = TemplateMistake(Sort.MEMORY)
-    # The engine and the filters raise whatever Python does, and its errors quote the data.
-    except Exception as error:  # noqa: BLE001
-        problem = _mistake(error)
     except BaseException as error:
-        # A panic of the engine is no `Exception`; a cancellation is none either, and goes on.
-        if type(error).__name__ != "PanicException":
+        # The engine and the filters raise whatever Python does, and its errors quote the data. A panic of the
+        # engine is no `Exception`; neither is a cancellation or an interrupt, which is not ours to handle.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        problem = TemplateMistake(Sort.OPERATION)
+        problem = _mistake(error)
     raise problem
 
 
-def _mistake(error: Exception) -> TemplateMistake:
+def _mistake(error: BaseException) -> TemplateMistake:
     sort = _SORTS.get(getattr(error, "kind", ""), Sort.OPERATION)
     sort = _DETAILS.get(getattr(error, "detail", None) or "", sort)
     return TemplateMistake(sort, getattr(error, "line", None))

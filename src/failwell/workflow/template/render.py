@@ -105,11 +105,6 @@ class FolderParts:
         return self._seen[file], str(file.parent)
 
 
-def _is_marked(text: str) -> bool:
-    """Whether a text holds anything to render."""
-    return "{{" in text or "{%" in text or "{#" in text
-
-
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """The text that `template` gives.
 
@@ -118,7 +113,7 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
         SandboxLimit: It wants too much memory or depth.
         SandboxTimeout: It takes too many steps.
     """
-    if not _is_marked(template.text):
+    if template.is_plain:
         return template.text
     text = quick_text(template.text, names)
     if text is not None:
@@ -166,7 +161,7 @@ def syntax_mistake(
         from failwell.workflow.template.condition import check
 
         return _mistake(lambda: check(template.text))
-    if not _is_marked(template.text):
+    if template.is_plain:
         return None
     return _mistake(lambda: engine_for(template, parts).check(template.text, template.folder))
 
