@@ -40,10 +40,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         from failwell.apps.cli.raw_arguments import current_spelling
 
-        spelled = current_spelling(arguments)
-        words = spelled.arguments
-        if spelled.notes:
-            _print_notes(spelled.notes, words)
+        words, notes = current_spelling(arguments)
+        if notes:
+            _print_notes(notes, words)
         return _run(words)
     except SystemExit as ended:
         # argparse exits after it has printed the help.

@@ -74,27 +74,23 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
 }
 
 
-class Spelled(NamedTuple):
-    """A command line in today's spelling, and one line for each older word in it."""
+def current_spelling(arguments: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The arguments with older spellings replaced and the default action of a group filled in.
 
-    arguments: list[str]
-    notes: list[str]
-
-
-def current_spelling(arguments: Iterable[str]) -> Spelled:
-    """Replace older spellings, and name the default action of a group where none is given."""
+    The second list has one note for each older spelling.
+    """
     words = list(arguments)
     notes: list[str] = []
     index = command_index(words)
     if index is None:
-        return Spelled(words, notes)
+        return words, notes
     if words[index] in OLD_COMMANDS:
         new = OLD_COMMANDS[words[index]]
         notes.append(_note(f"failwell {words[index]}", f"failwell {' '.join(new)}"))
         words[index : index + 1] = new
     command = COMMANDS.get(words[index])
     if command is None or not command.actions:
-        return Spelled(words, notes)
+        return words, notes
     rest = _with_action(words[index], words[index + 1 :], notes)
     for place, word in enumerate(rest):
         if word == "--":
@@ -104,7 +100,7 @@ def current_spelling(arguments: Iterable[str]) -> Spelled:
         if new_option is not None:
             notes.append(_note(option, new_option))
             rest[place] = f"{new_option}{equals}{value}"
-    return Spelled([*words[: index + 1], *rest], notes)
+    return [*words[: index + 1], *rest], notes
 
 
 def _with_action(group: str, rest: list[str], notes: list[str]) -> list[str]:
