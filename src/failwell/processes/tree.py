@@ -25,6 +25,7 @@ _DEAD = frozenset("ZXx")
 SLOT = 32
 """Bytes of one entry in the table of running scripts."""
 _PAUSE = 0.002
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -69,6 +70,15 @@ def look(pid: int) -> Seen | None:
 def descendants(root: int) -> list[int]:
     """Every living process below `root`; empty where the system does not tell."""
     return sorted(_below(living(), {root}) - {root})
+
+
+def cpu_seconds(pid: int | None) -> float:
+    """Processor time that a process, its descendants and everything they waited for used; 0 where unknown."""
+    total = 0
+    for member in () if pid is None else (pid, *descendants(pid)):
+        fields = _read(f"{_PROC}/{member}/stat").rpartition(b")")[2].split()
+        total += sum(int(ticks) for ticks in fields[11:15])
+    return total / _TICKS
 
 
 def tree(

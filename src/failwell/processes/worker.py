@@ -110,19 +110,21 @@ class Channel(asyncio.BufferedProtocol):
             self._on_lost()
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Write a frame; what the other end does not take yet is kept."""
-        self.write(encoded(frame))
+        """Send a frame now; what the other end does not take yet is buffered."""
+        self.write(encoded(frame), flush=True)
 
-    def write(self, piece: bytes) -> None:
-        """Write what `encoded` made. To an end that is gone it is lost, and `on_lost` has told.
+    def write(self, piece: bytes, *, flush: bool = False) -> None:
+        """Write an encoded frame. Where the other end is gone, it is dropped; `on_lost` was called.
 
-        What is written in one turn of the loop goes in one piece: it wakes the other end once.
+        Without `flush`, everything written in one turn of the loop is sent together: it wakes the other end once.
         """
         if self._transport is None or self.is_lost:
             return
-        if not self._pieces:
+        if not self._pieces and not flush:
             asyncio.get_running_loop().call_soon(self.flush)
         self._pieces.append(piece)
+        if flush:
+            self.flush()
 
     def flush(self) -> None:
         """Let go what was written in this turn, now rather than at its end."""
@@ -297,9 +299,9 @@ class WorkerProcess:
         """Say something to the worker."""
         self._line.send(frame)
 
-    def write(self, piece: bytes) -> None:
-        """Say what `wire.encoded` made."""
-        self._line.write(piece)
+    def write(self, piece: bytes, *, flush: bool = False) -> None:
+        """Send an encoded frame: now with `flush`, else at the end of this turn of the loop."""
+        self._line.write(piece, flush=flush)
 
     def flush(self) -> None:
         """Let go what was said in this turn of the loop."""

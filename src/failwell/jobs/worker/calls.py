@@ -158,7 +158,7 @@ class Calls:
         """Run a method that belongs to the capability's life rather than to a job."""
         self._sequence += 1
         order = {"action": phase, "phase": phase, "arguments": arguments}
-        return await self._take_off(f"#{phase}-{self._sequence}", order, None).answer
+        return await self._take_off(f"#{phase}-{self._sequence}", order, None, flush=True).answer
 
     def say(self, frame: dict[str, Any]) -> None:
         """Say something to the worker, if there is one."""
@@ -166,21 +166,28 @@ class Calls:
             self._process.send(frame)
 
     def _take_off(
-        self, job: str, order: Mapping[str, Any], timeout: float | None, *, streams: bool = False
+        self,
+        job: str,
+        order: Mapping[str, Any],
+        timeout: float | None,
+        *,
+        streams: bool = False,
+        flush: bool = False,
     ) -> PendingCall:
         if job in self._flights:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
+        loop = asyncio.get_running_loop()
+        flight = PendingCall(job, loop.create_future(), streams=streams)
         piece = encode({"type": "call", "job": job, **order})
         process = self._process
         if process is None:
             # It went between being ready and being called; whatever ended it was not this call.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
-        loop = asyncio.get_running_loop()
-        flight = self._flights[job] = PendingCall(job, loop.create_future(), streams=streams)
+        self._flights[job] = flight
+        process.write(piece, flush=flush)
         if timeout is not None:
             flight.seconds = timeout
             flight.timer = loop.call_later(timeout, self.ask_to_stop, flight, "timeout")
-        process.write(piece)
         return flight
 
     # -------------------------------------------------------------- stopping

@@ -22,7 +22,7 @@ from failwell.jobs.worker.answer import raisable, read_report
 from failwell.jobs.worker.death import failed_start
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.frames import ProtocolMismatch
-from failwell.processes.tree import descendants
+from failwell.processes.tree import cpu_seconds
 from failwell.processes.wire import PROTOCOL
 from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
@@ -32,7 +32,6 @@ _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
 _BUSY = 0.02
 """Share of one processor below which its use is no sign of work."""
-_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Startup:
@@ -165,13 +164,13 @@ class Startup:
 
     async def _watch(self, doing: str) -> None:
         limit = self._manifest.stall_after
-        used = _cpu_seconds(self._process.pid)
+        used = cpu_seconds(self._process.pid)
         while (left := self._last_sign + limit - self._loop.time()) > 0:
             pause = min(left, limit / 4)
             await asyncio.sleep(pause)
             # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
             # waits for a process of its own does nothing itself.
-            now = _cpu_seconds(self._process.pid)
+            now = cpu_seconds(self._process.pid)
             if now - used > _BUSY * pause or (self._is_busy is not None and self._is_busy()):
                 self.sign()
             used = now
@@ -183,20 +182,6 @@ class Startup:
         """Nothing is watched any more."""
         for waiting in (self._hello, self._loaded):
             waiting.cancel()
-
-
-def _cpu_seconds(pid: int | None) -> float:
-    """Processor time that a process, all below it and all it waited for have used; 0 where nobody tells."""
-    return 0.0 if pid is None else sum(_used(one) for one in (pid, *descendants(pid)))
-
-
-def _used(pid: int) -> float:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return sum(int(ticks) for ticks in fields[11:15]) / _TICKS
-    except (OSError, ValueError):
-        return 0.0
 
 
 async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, Any]:
