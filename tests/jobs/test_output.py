@@ -10,7 +10,6 @@ from failwell.jobs.output import (
     MOST_LINES,
     Lines,
     read_lines,
-    read_worker_lines,
     shown,
 )
 from failwell.jobs.worker.worker import OutputLine
@@ -59,7 +58,7 @@ def test_the_lines_of_a_job_can_be_read_as_soon_as_it_is_over(tmp_path: Path) ->
 
 def _everything(folder: Path, job: str) -> list[OutputLine]:
     # What comes past Python may be read when its job is over, and is then the worker's.
-    return read_lines(folder, job) + read_worker_lines(folder, "sample")
+    return read_lines(folder, job) + read_lines(folder, "worker-sample")
 
 
 def test_the_lines_of_a_job_can_be_read_while_it_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from json import loads
 from pathlib import Path
@@ -25,7 +25,6 @@ from failwell.jobs.worker.worker import OutputLine
 from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
 from failwell.report.redact import mask_known, register_secret
-from failwell.runtime.suppress import suppress
 
 _ROOM = 1_000
 """Characters by which a text may grow when its secrets are masked."""
@@ -53,11 +52,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 def read_lines(folder: Path, job: str, after: int = 0) -> list[OutputLine]:
     """The last lines of a job that came after number `after`; `folder` is the store's."""
     return _read(_file(folder, job), after)
-
-
-def read_worker_lines(folder: Path, instance: str, after: int = 0) -> list[OutputLine]:
-    """The last lines of a worker that belong to no job."""
-    return _read(_file(folder, f"worker-{instance}"), after)
 
 
 class Lines:
@@ -133,35 +127,38 @@ class _Tail:
         new = list(self._held)[-min(self._fresh, len(self._held)) :]
         is_whole = self._fresh >= len(self._held)
         self._fresh = 0
-        text = "".join(f"{_line(one)}\n" for one in new)
-        with suppress(OSError, Fault, reason="lines are a courtesy; jobs go on without them"):
+        try:
+            text = _text(new)
             if is_whole or self._in_file + len(text) > 2 * MOST_BYTES:
-                self._write_anew()
+                text = text if is_whole else _text(self._held)
+                make_private(self._file.parent)
+                draft = self._file.with_name(f".{self._file.name}")
+                _write(draft, text, os.O_TRUNC)
+                os.replace(draft, self._file)
+                self._in_file = len(text)
             else:
+                make_private(self._file.parent)
                 _write(self._file, text, os.O_APPEND)
                 self._in_file += len(text)
-
-    def _write_anew(self) -> None:
-        text = "".join(f"{_line(one)}\n" for one in self._held)
-        draft = self._file.with_name(f".{self._file.name}")
-        _write(draft, text, os.O_TRUNC)
-        os.replace(draft, self._file)
-        self._in_file = len(text)
+        except (OSError, Fault):
+            # Jobs go on without their lines.
+            return
 
 
 def _write(file: Path, text: str, how: int) -> None:
-    make_private(file.parent)
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | how, 0o600), "a", encoding="ascii") as out:
         out.write(text)
 
 
-def _line(line: OutputLine) -> str:
-    told: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
-    if line.level:
-        told["level"] = line.level
-    if line.logger:
-        told["logger"] = line.logger
-    return to_json(told)
+def _text(lines: Iterable[OutputLine]) -> str:
+    """The lines as they are stored."""
+    names = ("n", "at", "stream", "text"), ("level", "logger")
+    pieces: list[str] = []
+    for line in lines:
+        values: dict[str, Any] = {name: getattr(line, name) for name in names[0]}
+        values |= {name: value for name in names[1] if (value := getattr(line, name))}
+        pieces.append(to_json(values))
+    return "".join(f"{piece}\n" for piece in pieces)
 
 
 def _file(folder: Path, name: str) -> Path:
