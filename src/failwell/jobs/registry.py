@@ -142,6 +142,10 @@ class CapabilityRegistry:
         """The capability that an instance is one of; a name that nobody gave to one is a capability's own."""
         return self._instances().get(instance, {}).get("capability", instance)
 
+    def has_instance(self, instance: str) -> bool:
+        """Whether the capability of an instance is registered."""
+        return self.capability(instance) in self.names()
+
     def is_enabled(self, instance: str) -> bool:
         """Whether work may be given to it; unless somebody switched it off, it may."""
         return self._instances().get(instance, {}).get("enabled", True) is not False

@@ -113,10 +113,11 @@ class Hosting:
             stack.push_async_callback(self.book.close)
             stack.enter_context(store.hosting())
             stack.enter_context(store.hurried())
+            results = make_private(store.folder / "results")
             stack.callback(self._lines.flush)
             self.book.load(store.profiles())
             stack.callback(self._instances.leave)
-            self._instances.prepare(str(make_private(store.folder / "results")), self._heard)
+            self._instances.prepare(str(results), self._heard)
             stations, find = self._instances.stations, self._instances.find
             self._queue = Queue(store, self.book, self._terms.rules, stations, finder=find)
             self._instances.serve(self._queue)

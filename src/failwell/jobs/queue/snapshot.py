@@ -30,7 +30,6 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, In
         "at": time(),
         "paused": queue.is_paused,
         "trouble": None if queue.trouble is None else str(queue.trouble),
-        "counts": store.counts(),
         "running": queue.running,
         "machine": [
             {
@@ -67,6 +66,7 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, In
             for job in waiting
         ],
         "waiting_total": len(queue.live) - queue.running,
+        "counts": store.counts(),
     }
 
 

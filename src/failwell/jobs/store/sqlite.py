@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,10 @@ _MOVE = """UPDATE jobs SET state = ?, priority = ?, started = ?, ended = ?, atte
     due = ?, reason = ?, cancelled = ?, phase = ?, result = ?, error = ? WHERE key = ?"""
 _COUNT = "UPDATE job_counts SET count = count + ? WHERE state = ?"
 _PROFILE = "INSERT OR REPLACE INTO job_profiles VALUES (?,?,?,?,?,?,?,?,?)"
+_PROFILE_COLUMNS = (
+    "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
+)  # fmt: skip
+_profile_values = attrgetter(*_PROFILE_COLUMNS)
 _GRANTED = "DELETE FROM job_wishes WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
 """Where in `Values` each of them is."""
@@ -134,7 +139,7 @@ class SqliteJobs:
                 )
                 last += len(facts)
             if profiles:
-                connection.executemany(_PROFILE, [_profile(one) for one in profiles])
+                connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
             if granted:
                 connection.executemany(_GRANTED, [(key,) for key in granted])
         self._followers.wake()
@@ -275,19 +280,8 @@ class SqliteJobs:
             return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
-        names = (
-            "instance",
-            "config",
-            "samples",
-            "successes",
-            "gpu_mb",
-            "ram_mb",
-            "disk_mb",
-            "seconds",
-            "updated",
-        )
-        found = self._database.rows(f"SELECT {', '.join(names)} FROM job_profiles")  # noqa: S608  (constants)
-        return [Profile(**dict(zip(names, values, strict=True))) for values in found]
+        found = self._database.rows(f"SELECT {', '.join(_PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
+        return [Profile(**dict(zip(_PROFILE_COLUMNS, values, strict=True))) for values in found]
 
     # -------------------------------------------------------------- the one that runs them
 
@@ -324,13 +318,6 @@ class SqliteJobs:
             return read_job(values)
         except (ValueError, KeyError, TypeError) as error:
             raise damaged_fault(self.path, job=str(values[1])) from error
-
-
-def _profile(one: Profile) -> tuple[Any, ...]:
-    return (
-        one.instance, one.config, one.samples, one.successes, one.gpu_mb, one.ram_mb, one.disk_mb, one.seconds,
-        one.updated,
-    )  # fmt: skip
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

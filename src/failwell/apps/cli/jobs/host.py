@@ -14,6 +14,7 @@ from failwell.apps.cli.records import state_folder_of
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from failwell.jobs.client import QueueClient
     from failwell.jobs.memory.machine import Limits
     from failwell.jobs.runtime import Runtime
 
@@ -25,11 +26,14 @@ def host(
     args: Namespace,
     *,
     until: "Callable[[Runtime], Awaitable[Any]]",
+    queue: "QueueClient | None" = None,
     lanes: int = 4,
     limits: "Limits | None" = None,
     respawn: bool = True,
 ) -> Exit:
     """Run the jobs of the store until `until` is done or a signal arrives, and return the exit code.
+
+    An open `queue` is used as it is; without one, the store is opened and closed here.
 
     A first signal gives running jobs a few seconds to end, a second one does not. Jobs that have not ended
     wait for the next host.
@@ -37,12 +41,13 @@ def host(
     from asyncio import run
 
     with warnings_as_lines():
-        return run(_host(args, until, lanes, limits, respawn=respawn))
+        return run(_host(args, until, queue, lanes, limits, respawn=respawn))
 
 
 async def _host(
     args: Namespace,
     until: "Callable[[Runtime], Awaitable[Any]]",
+    queue: "QueueClient | None",
     lanes: int,
     limits: "Limits | None",
     *,
@@ -54,9 +59,6 @@ async def _host(
     from failwell.jobs.runtime import DRAIN, Runtime
     from failwell.jobs.worker.worker import Supervision
 
-    # Where one job is waited for, a worker that died is started again only if that job is tried again.
-    supervision = Supervision(respawn=respawn)
-    jobs = Runtime(state_folder_of(args), lanes=lanes, limits=limits or NO_LIMITS, supervision=supervision)
     stop = asyncio.Event()
     received: list[str] = []
 
@@ -72,6 +74,14 @@ async def _host(
             jobs.hurry()
 
     with _listening(asyncio.get_running_loop(), on_signal):
+        jobs = Runtime(
+            state_folder_of(args) if queue is None else queue.store,
+            registry=None if queue is None else queue.registry,
+            lanes=lanes,
+            limits=limits or NO_LIMITS,
+            # Where one job is waited for, a worker that died is started again only if that job is tried again.
+            supervision=Supervision(respawn=respawn),
+        )
         async with jobs:
             task = asyncio.ensure_future(until(jobs))
             end = asyncio.ensure_future(stop.wait())

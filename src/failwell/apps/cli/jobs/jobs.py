@@ -23,8 +23,10 @@ from failwell.apps.cli.records import (
 )
 
 if TYPE_CHECKING:
+    from failwell.apps.cli.faults import Usage
     from failwell.jobs.client import QueueClient
     from failwell.jobs.job import Job
+    from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.store import Forgotten
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
@@ -32,8 +34,14 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 @contextmanager
-def job_queue(args: Namespace, *, create: bool = False) -> "Generator[QueueClient | None]":
-    """The queue of the store; `None` where there is none and `create` is not set."""
+def job_queue(
+    args: Namespace, *, create: bool = False, instance: str | None = None
+) -> "Generator[QueueClient | None]":
+    """The queue of the store; `None` where there is none and `create` is not set.
+
+    Raises:
+        Usage: the capability of `instance` is not registered. Nothing is created then.
+    """
     from failwell.journal.folder import JOURNAL
 
     folder = state_folder_of(args)
@@ -44,11 +52,24 @@ def job_queue(args: Namespace, *, create: bool = False) -> "Generator[QueueClien
     from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.sqlite import SqliteJobs
 
-    store = SqliteJobs(folder)
+    registry = CapabilityRegistry(folder)
+    if instance is not None and not registry.has_instance(instance):
+        raise unknown_capability(registry, instance)
+    queue = QueueClient(SqliteJobs(folder), registry)
     try:
-        yield QueueClient(store, CapabilityRegistry(folder))
+        yield queue
     finally:
-        store.close()
+        queue.store.close()
+
+
+def unknown_capability(registry: "CapabilityRegistry", instance: str) -> "Usage":
+    """The error for an instance whose capability is not registered; it names similar ones."""
+    return usage_error(
+        f"no capability is called `{instance}`",
+        given=instance,
+        valid=registry.names(),
+        see="failwell capabilities list` or `failwell capabilities add FILE",
+    )
 
 
 def find_job(queue: "QueueClient | None", name: str) -> "Job":

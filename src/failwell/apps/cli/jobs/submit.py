@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.jobs.jobs import find_job, job_queue
+from failwell.apps.cli.jobs.jobs import find_job, job_queue, unknown_capability
 from failwell.apps.cli.output import print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from failwell.jobs.client import QueueClient
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
+    from failwell.journal.event import Event
 
 
 _SEE = "failwell jobs submit --help"
+BLOCKED = "blocked"
+"""The type of the event that says why a job does not start."""
 
 
 def add_submit_options(parser: ArgumentParser) -> None:
@@ -80,11 +83,10 @@ def run_submit(args: Namespace) -> int:
     if args.stream and (args.wait or args.key is not None):
         other = "--wait" if args.wait else "--key"
         raise usage_error(f"`--stream` and `{other}` exclude each other", see=_SEE)
-    check_known(args, args.instance)
     request = _request(args)
     if args.stream:
         return _stream(args, request)
-    with job_queue(args, create=True) as queue:
+    with job_queue(args, create=True, instance=args.instance) as queue:
         assert queue is not None
         return _submitted(args, queue, queue.submit(request))
 
@@ -94,7 +96,8 @@ def run_retry(args: Namespace) -> int:
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
         assert queue is not None
-        check_known(args, job.request.instance)
+        if not queue.registry.has_instance(job.request.instance):
+            raise unknown_capability(queue.registry, job.request.instance)
         return _submitted(args, queue, queue.again(job.id))
 
 
@@ -103,33 +106,13 @@ def run_wait(args: Namespace) -> int:
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
         assert queue is not None
-        return wait_for_end(args, queue, job.id)
-
-
-def check_known(args: Namespace, instance: str) -> None:
-    """Refuse a name that nothing is registered under.
-
-    Raises:
-        Usage: there is no such capability; what is near is named.
-    """
-    from failwell.jobs.registry import CapabilityRegistry
-
-    capabilities = CapabilityRegistry(state_folder_of(args))
-    known = capabilities.names()
-    if capabilities.capability(instance) in known:
-        return
-    raise usage_error(
-        f"no capability is called `{instance}`",
-        given=instance,
-        valid=known,
-        see="failwell capabilities list` or `failwell capabilities add FILE",
-    )
+        return wait_for_end(args, queue, job)
 
 
 def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     if args.wait:
         print_aside(args, f"job {job.id} is submitted")
-        return wait_for_end(args, queue, job.id)
+        return wait_for_end(args, queue, job)
     from failwell.apps.cli.jobs.jobs_show import summary
 
     if args.format == "json":
@@ -141,26 +124,34 @@ def _submitted(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     return Exit.DONE
 
 
-def wait_for_end(args: Namespace, queue: "QueueClient", job: str) -> int:
+def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
     """Wait for the end of a job and print it. This process runs the job if no other one hosts the queue."""
-    try:
-        code = _run_until_end(args, queue, job)
-    except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
-    ended = queue.find(job)
-    if ended.state.is_final:
-        return print_end(args, ended, queue)
+    reasons = _Reasons(args)
+    code = Exit.DONE
+    while code is Exit.DONE and not job.state.is_final:
+        try:
+            code = _run_until_end(args, queue, job.id, reasons)
+        except KeyboardInterrupt:
+            code = Exit.INTERRUPTED
+        job = queue.find(job.id)
+    if job.state.is_final:
+        return print_end(args, job, queue)
     print_aside(
-        args, f"job {job} is {ended.state} and stays recorded; `failwell jobs wait {job}` waits for it again"
+        args,
+        f"job {job.id} is {job.state} and stays recorded; `failwell jobs wait {job.id}` waits for it again",
     )
     return code
 
 
-def _run_until_end(args: Namespace, queue: "QueueClient", job: str) -> Exit:
+def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons") -> Exit:
+    """Follow the job where another process runs it, else run it here. It may have to be called again."""
     from failwell.apps.cli.jobs.host import host
     from failwell.jobs.faults import HostElsewhere
 
-    reasons = _Reasons(args)
+    if queue.store.is_hosted():
+        for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
+            reasons.show(event)
+        return Exit.DONE
 
     async def until(jobs: "Runtime") -> None:
         from asyncio import ensure_future
@@ -169,24 +160,17 @@ def _run_until_end(args: Namespace, queue: "QueueClient", job: str) -> Exit:
             waiting = ensure_future(jobs.wait(job))
             try:
                 async for event in events:
-                    reasons.show(event.type, event.data)
+                    if event.type == BLOCKED:
+                        reasons.show(event)
                 await waiting
             finally:
                 waiting.cancel()
 
-    while not queue.find(job).state.is_final:
-        if queue.store.is_hosted():
-            for event in queue.follow(job, 0, give_up=lambda: not queue.store.is_hosted()):
-                reasons.show(event.type, event.data)
-            continue
-        try:
-            code = host(args, until=until, respawn=False)
-        except HostElsewhere:
-            # Another process holds the host lock.
-            continue
-        if code is not Exit.DONE:
-            return code
-    return Exit.DONE
+    try:
+        return host(args, until=until, queue=queue, respawn=False)
+    except HostElsewhere:
+        # Another process took the host lock meanwhile; it is followed.
+        return Exit.DONE
 
 
 class _Reasons:
@@ -196,9 +180,9 @@ class _Reasons:
         self._args = args
         self._printed: set[str] = set()
 
-    def show(self, event: str, data: Any) -> None:
+    def show(self, event: "Event") -> None:
         """Print the reason of a `blocked` event."""
-        reason = data.get("reason") if event == "blocked" else None
+        reason = event.data.get("reason") if event.type == BLOCKED else None
         if reason and reason not in self._printed:
             self._printed.add(reason)
             print_aside(self._args, f"it does not run yet: {reason}")
@@ -260,9 +244,13 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     from failwell.apps.cli.jobs.host import host
     from failwell.fault.base import Fault
     from failwell.jobs.faults import HostElsewhere
+    from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.rows import kept_result
     from failwell.report.describe import describe
 
+    registry = CapabilityRegistry(state_folder_of(args))
+    if not registry.has_instance(request.instance):
+        raise unknown_capability(registry, request.instance)
     is_json = args.format == "json"
 
     async def until(jobs: "Runtime") -> None:
