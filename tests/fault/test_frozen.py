@@ -76,3 +76,25 @@ def test_a_check_after_making_still_runs() -> None:
 
     with pytest.raises(ValueError, match="must be positive"):
         Positive(value=0)
+
+
+@frozen
+class Square:
+    """A side, and the area that follows from it."""
+
+    side: int
+    area: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "area", self.side**2)
+
+
+def test_a_derived_field_is_set_once_and_follows_a_replacement() -> None:
+    square = Square(side=3)
+
+    assert square.area == 9
+    assert replace(square, side=4).area == 16
+    assert repr(square) == "Square(side=3)"
+    assert pickle.loads(pickle.dumps(square)) == square
+    with pytest.raises(TypeError):
+        Square(side=3, area=1)  # pyright: ignore[reportCallIssue]

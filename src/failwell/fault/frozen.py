@@ -8,15 +8,16 @@ constructor runs and becomes frozen with the last statement, and the other metho
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from dataclasses import field as field_options
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field_options,))
 def frozen(cls: type[_T]) -> type[_T]:
-    """Make `cls` a frozen, slotted, keyword-only dataclass."""
+    """Make `cls` a frozen, slotted, keyword-only dataclass. `__post_init__` sets its `field(init=False)`."""
     own = cls.__dict__
     record: Any = dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)(cls)
     names: tuple[str, ...] = tuple(field.name for field in fields(record))
@@ -47,6 +48,8 @@ def _constructor(record: type[Any], draft: type[Any]) -> Callable[..., None]:
     wanted: list[str] = []
     lines: list[str] = []
     for field in fields(record):
+        if not field.init:
+            continue
         wanted.append(f"{field.name}{_default(field, known)}")
         value = field.name
         if field.default_factory is not MISSING:
@@ -94,5 +97,5 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 
 def _repr(self: Any) -> str:
-    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{type(self).__qualname__}({values})"

@@ -1,6 +1,7 @@
 """The tree of a file: plain values, each with its place."""
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any
 
 from failwell.fault.frozen import frozen
@@ -22,11 +23,13 @@ class Template:
     text: str
     place: Place | None = None
     folder: str | None = None
+    is_plain: bool = field(init=False, repr=False)
+    """Whether rendering would give the text itself."""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether rendering would give the text itself."""
-        return "{{" not in self.text and "{%" not in self.text and "{#" not in self.text
+    def __post_init__(self) -> None:
+        text = self.text
+        is_plain = "{{" not in text and "{%" not in text and "{#" not in text
+        object.__setattr__(self, "is_plain", is_plain)
 
 
 def is_map(value: object) -> bool:
