@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from failwell.fault.registry import OWNED_PREFIXES
 from failwell.report.redact import register_secret
-from failwell.workflow.envelope import LARGEST, Malformed, raised, read_answer, read_file, violation
+from failwell.workflow.envelope import LARGEST, Malformed, raised, read_file, violation
 from failwell.workflow.failure import Failure
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -105,26 +105,6 @@ def test_a_blank_file_is_no_envelope(raw: bytes) -> None:
 
 def test_a_file_that_is_too_large_is_malformed() -> None:
     assert f"more than {LARGEST} bytes" in reason(b" " * (LARGEST + 1))
-
-
-@pytest.mark.parametrize("sign", ["failwell_error", "conductor_error"])
-def test_an_agents_answer_is_an_envelope_when_it_says_so(sign: str) -> None:
-    found = read_answer(wire(**{sign: True}), NOW)
-
-    assert found is not None
-    assert found.kind == "external.git.drift"
-
-
-@pytest.mark.parametrize(
-    "answer", [wire(), wire(failwell_error="true"), wire(conductor_error=1), "text", None]
-)
-def test_any_other_answer_is_an_answer(answer: object) -> None:
-    assert read_answer(answer, NOW) is None
-
-
-def test_an_answer_that_claims_to_be_an_envelope_must_be_one() -> None:
-    with pytest.raises(Malformed, match="`kind`"):
-        read_answer({"failwell_error": True, "kind": "Bad", "message": "m"}, NOW)
 
 
 @pytest.mark.parametrize(

@@ -381,8 +381,3 @@ class Shape:
                 of = {"anyOf": [of, {"type": "null"}]}
             schemas[key] = {"description": spec.about, **of} if spec.about else of
         return schemas
-
-
-def is_right(values: Mapping[str, Any]) -> bool:
-    """Whether every value of a shape could be read."""
-    return not any(type(value) is Invalid for value in values.values())

@@ -1,8 +1,7 @@
-"""Reads the typed errors that authors raise: from a script's error file, or in an agent's answer.
+"""Reads the typed errors that authors raise in a script's error file.
 
-On the wire an envelope is an object with `kind`, `message` and perhaps `details`. A script's file is
-a signal by itself; an agent's answer must say `failwell_error: true`. What fits becomes a `Failure`
-without secrets; what does not fit is `Malformed` with a reason.
+An envelope is a JSON object with `kind`, `message` and optional `details`. A valid one becomes a
+`Failure` without secrets; anything else is `Malformed` with a reason.
 """
 
 from collections.abc import Mapping
@@ -18,8 +17,6 @@ from failwell.workflow.plan import DeclaredKind
 
 LARGEST = 65_536
 """Bytes of an error file."""
-SIGNS = ("failwell_error", "conductor_error")
-"""Either of these, literally true, makes an agent's answer an envelope."""
 NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
 _BOM = b"\xef\xbb\xbf"
 
@@ -48,22 +45,6 @@ def read_file(
     if not raw.strip():
         return None
     return raised(parse(raw), now, kinds=kinds, scene=scene)
-
-
-def read_answer(
-    answer: object, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
-) -> Failure | None:
-    """The failure that an agent's answer stands for; `None` for any other answer.
-
-    Raises:
-        Malformed: the answer claims to be an envelope and is not.
-    """
-    if not isinstance(answer, Mapping):
-        return None
-    wire = cast("Mapping[str, Any]", answer)
-    return (
-        raised(wire, now, kinds=kinds, scene=scene) if any(wire.get(sign) is True for sign in SIGNS) else None
-    )
 
 
 def raised(

@@ -1,12 +1,26 @@
 """Ways to say in one line what a template is given and what comes of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template
 from failwell.workflow.template.condition import holds
-from failwell.workflow.template.lookup import NamesFrom
+from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.render import render
+
+
+class NamesFrom:
+    """The names of a mapping."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def get(self, name: str, /) -> object:
+        """The value under `name`, or `MISSING`."""
+        return self._names.get(name, MISSING)
 
 
 def a_template(text: str, folder: str | None = None) -> Template:

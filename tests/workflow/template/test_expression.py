@@ -7,7 +7,8 @@ import pytest
 from failwell.fault.base import Fault
 from failwell.workflow.plan import Template
 from failwell.workflow.template.condition import holds, read_truth
-from failwell.workflow.template.lookup import MISSING, FlatNames, NamesFrom
+from failwell.workflow.template.lookup import MISSING, FlatNames
+from tests.workflow.template.rendering import NamesFrom
 
 ERROR = {"kind": "x.y", "message": "m", "details": {"branch": "main"}}
 

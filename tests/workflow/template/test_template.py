@@ -8,8 +8,9 @@ import pytest
 from failwell.fault.base import Fault
 from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template
-from failwell.workflow.template.lookup import MISSING, NamesFrom
+from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.render import TemplateFailed, render, render_value, syntax_mistake
+from tests.workflow.template.rendering import NamesFrom
 
 
 def a_template(text: str) -> Template:

@@ -50,7 +50,7 @@ import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from failwell.fault.base import Fault
 from failwell.workflow.template import memory_budget as budget
-from failwell.workflow.template.lookup import NamesFrom
+from tests.workflow.template.rendering import NamesFrom
 from failwell.workflow.plan import Template
 from failwell.workflow.template.render import render
 budget.LONGEST = float(sys.argv[1])

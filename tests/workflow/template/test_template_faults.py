@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from failwell import describe
 from failwell.workflow.template.condition import holds
-from failwell.workflow.template.lookup import NamesFrom
 from failwell.workflow.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, syntax_mistake
-from tests.workflow.template.rendering import a_template, rendered, true
+from tests.workflow.template.rendering import NamesFrom, a_template, rendered, true
 
 CANARY = "k4n4ry"
 

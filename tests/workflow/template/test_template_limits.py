@@ -10,8 +10,8 @@ from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.workflow.plan import Template
 from failwell.workflow.template.condition import holds
-from failwell.workflow.template.lookup import NamesFrom
 from failwell.workflow.template.render import SandboxLimit, SandboxTimeout, TemplateFailed, render
+from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"big": "x" * 1_000_000, "rows": list(range(1000))})
 DOUBLING = "{% for i in range(60) %}{% set ns.x = OP %}{% endfor %}{{ ns.x | length }}"
@@ -121,7 +121,7 @@ def test_the_process_outlives_every_hostile_template() -> None:
     program = (
         "import sys, json\n"
         "from failwell.fault.base import Fault\n"
-        "from failwell.workflow.template.lookup import NamesFrom\n"
+        "from tests.workflow.template.rendering import NamesFrom\n"
         "from failwell.workflow.plan import Template\n"
         "from failwell.workflow.template.render import render\n"
         "ended = 0\n"

@@ -6,8 +6,8 @@ import pytest
 
 from failwell.fault.base import Fault
 from failwell.workflow.plan import Template
-from failwell.workflow.template.lookup import NamesFrom
 from failwell.workflow.template.render import FolderParts, render
+from tests.workflow.template.rendering import NamesFrom
 
 NAMES = NamesFrom({"a": {"output": "A"}})
 

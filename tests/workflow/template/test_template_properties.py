@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from failwell.fault.base import Fault
 from failwell.workflow.plan import Template
 from failwell.workflow.template.condition import holds
-from failwell.workflow.template.lookup import NamesFrom
 from failwell.workflow.template.references import references
 from failwell.workflow.template.render import render, syntax_mistake
+from tests.workflow.template.rendering import NamesFrom
 
 CANARY = "kanarienvogel"
 JSON = st.recursive(

@@ -1,8 +1,6 @@
 """`check`: every rule over one plan, and every mistake at once."""
 
-import gc
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.check_context import CheckContext
@@ -13,7 +11,7 @@ from failwell.workflow.check.secret_flow import secrets
 from failwell.workflow.check.step_rules import BUILT_IN, children, executors, limits, syntax
 from failwell.workflow.check.targets import targets
 from failwell.workflow.check.template_names import names
-from failwell.workflow.compile.compiler import PartialPlan
+from failwell.workflow.compile.compiler import PartialPlan, without_garbage_collection
 from failwell.workflow.plan import Plan
 
 Rule = Callable[[CheckContext], Iterable[Mistake]]
@@ -50,20 +48,8 @@ def check(
         partial: what is not known about the plan because its file has mistakes in its shape.
         rules: which rules to apply.
     """
-    with _without_pauses():
+    with without_garbage_collection():
         context = CheckContext(
             plan, as_root=as_root, children=children or {}, available=available, partial=partial
         )
         return [mistake for rule in rules for mistake in rule(context)]
-
-
-@contextmanager
-def _without_pauses() -> Generator[None]:
-    """Looking for garbage while many small things are made, and none of them is any, takes half the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

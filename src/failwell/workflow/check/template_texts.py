@@ -22,8 +22,6 @@ from failwell.workflow.plan import (
     WorkflowSpec,
 )
 
-OWN_NAMES = frozenset({"workflow", "context", "failwell", "conductor"})
-"""Names that every template sees beside the nodes."""
 _NOTHING: frozenset[str] = frozenset()
 _ROUTE = frozenset({"output"})
 _ERROR_ROUTE = frozenset({"output", "error"})

@@ -87,8 +87,8 @@ def compile_text(
 
 
 @contextmanager
-def _without_pauses() -> Generator[None]:
-    """Nothing that is made while a file is read becomes garbage, and looking for it takes twice the reading."""
+def without_garbage_collection() -> Generator[None]:
+    """Pause the collector: reading and checking create many objects and no garbage, so it only costs time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -100,7 +100,7 @@ def _without_pauses() -> Generator[None]:
 
 def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compiled:
     problems = WorkflowProblems()
-    with _without_pauses():
+    with without_garbage_collection():
         # The tree is given up before the collector is let in again, so that it has half as much to look at.
         plan, files, veiled = _read(source, file, problems)
     if (plan is None or problems.errors) and not problems.found:

@@ -4,7 +4,6 @@ A run may hold 100,000 nodes, so nobody builds the whole context: a template ask
 it uses, one by one, while it is rendered.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, Protocol, cast
 
 
@@ -30,21 +29,6 @@ class Names(Protocol):
     def get(self, name: str, /) -> object:
         """The value under `name`, as plain JSON, or `MISSING`."""
         ...
-
-
-class NamesFrom:
-    """The names of one mapping, or of several: the first that has a name gives it."""
-
-    __slots__ = ("_layers",)
-
-    def __init__(self, *layers: Mapping[str, Any]) -> None:
-        self._layers = layers
-
-    def get(self, name: str, /) -> object:
-        for layer in self._layers:
-            if name in layer:
-                return layer[name]
-        return MISSING
 
 
 class FlatNames:
