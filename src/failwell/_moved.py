@@ -1,13 +1,18 @@
-"""Old module paths that still work: each name warns and says where it is now.
+"""Old module paths and parameters that still work: each warns and names its replacement.
 
 A package lists its old modules when it is imported, which always comes before one of them is imported.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from types import ModuleType
+from typing import Any, ParamSpec, TypeVar
 from warnings import warn
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class MovedModule(ModuleType):
@@ -47,3 +52,25 @@ def keep_old_modules(
         sys.modules.setdefault(name, module)
         parent, _, last = name.rpartition(".")
         setattr(sys.modules[parent], last, sys.modules[name])
+
+
+def renamed_parameters(**renamed: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Let a function accept parameters by their old names: old name to new."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def accept(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            for old in kwargs.keys() & renamed.keys():
+                _rename(kwargs, old, renamed[old])
+            return function(*args, **kwargs)
+
+        return accept
+
+    return decorate
+
+
+def _rename(arguments: dict[str, Any], old: str, new: str) -> None:
+    if new in arguments:
+        raise TypeError(f"`{old}` is the old name of `{new}`: pass one of them")
+    warn(f"the parameter `{old}` is deprecated: use `{new}` instead", DeprecationWarning, stacklevel=3)
+    arguments[new] = arguments.pop(old)

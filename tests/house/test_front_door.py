@@ -4,13 +4,16 @@ import ast
 import inspect
 import pydoc
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import failwell
+from failwell.policies import RetryOptions, SharedBudget
 from tools.api import PROMISED, api_text
 
 HERE = Path(__file__).resolve().parent
@@ -142,6 +145,8 @@ def test_a_name_that_left_the_core_works_and_says_where_it_is_now(old: str, new:
         ("from failwell.delivery.starlette import install", "failwell.integrations.starlette.install"),
         ("from failwell.delivery.structlog import report_exception", "failwell.integrations.structlog"),
         ("from failwell.delivery.text import render_text", "failwell.reports.render_text"),
+        ("from failwell.jobs.supervisor import SupervisedWorker", "failwell.jobs.SupervisedWorker"),
+        ("from failwell.runtime.operation import Retrying", "failwell.policies.RetryOptions"),
         ("from failwell.runtime.bridges.celery import retry_task", "failwell.integrations.celery"),
         ("from failwell.runtime.bridges.langgraph import retry_on", "failwell.integrations.langgraph"),
         ("from failwell.runtime.bridges.pydantic_ai import fallback_on", "failwell.integrations.pydantic_ai"),
@@ -161,6 +166,55 @@ def test_an_old_path_that_guides_have_shown_works_and_says_where_it_is_now(state
     assert caught, statement
     assert all(issubclass(one.category, DeprecationWarning) for one in caught)
     assert any(f"use `{new}" in str(one.message) for one in caught), [str(one.message) for one in caught]
+
+
+def _answer() -> int:
+    return 42
+
+
+UNTYPED: Any = failwell
+"""The package without its types: a checker does not know the old names."""
+ENTRY = failwell.Entry(provider="acme", model="large", call=_answer)
+
+
+BUDGET = SharedBudget(failwell.Budget(attempts=50))
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (lambda: UNTYPED.retry(purse=BUDGET), "purse", "budget"),
+        (lambda: UNTYPED.retry(luck=lambda: 0.5), "luck", "jitter"),
+        (lambda: UNTYPED.retry(how=RetryOptions(budget=BUDGET)), "how", "options"),
+        (lambda: next(iter(UNTYPED.retrying(purse=BUDGET))), "purse", "budget"),
+        (lambda: UNTYPED.Chain(ENTRY, purse=BUDGET).call(), "purse", "budget"),
+        (lambda: UNTYPED.Chain(ENTRY, luck=lambda: 0.5).call(), "luck", "jitter"),
+    ],
+)
+def test_a_parameter_works_by_its_old_name_and_says_the_new_one(
+    call: Callable[[], object], old: str, new: str
+) -> None:
+    expected = rf"the parameter `{old}` is deprecated: use `{new}`"
+    with pytest.warns(DeprecationWarning, match=expected) as caught:
+        call()
+
+    assert caught[0].filename == __file__
+
+
+def test_a_parameter_by_both_of_its_names_is_refused() -> None:
+    old_and_new: Any = {"luck": lambda: 0.5, "jitter": lambda: 0.5}
+    with pytest.raises(TypeError, match="`luck` is the old name of `jitter`"):
+        failwell.retry(**old_and_new)
+
+
+def test_the_old_class_of_retry_options_takes_the_old_parameters() -> None:
+    module: Any = import_module("failwell.runtime.operation")
+    with pytest.warns(DeprecationWarning, match=r"failwell\.policies\.RetryOptions"):
+        old = module.Retrying
+    with pytest.warns(DeprecationWarning, match="`purse` is deprecated: use `budget`"):
+        options = old(provider="acme", purse=BUDGET)
+
+    assert options == RetryOptions(provider="acme", budget=BUDGET)
 
 
 def test_the_promised_api_is_what_was_promised() -> None:

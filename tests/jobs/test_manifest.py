@@ -137,7 +137,7 @@ def test_every_mistake_of_a_file_is_named_with_its_line_and_column(tmp_path: Pat
 def test_the_readers_are_found_under_their_old_path_with_a_warning() -> None:
     from failwell.jobs import manifest
 
-    with pytest.warns(DeprecationWarning, match=r"manifest_file\.read_manifest"):
+    with pytest.warns(DeprecationWarning, match=r"failwell\.jobs\.read_manifest"):
         assert manifest.__getattr__("read_manifest") is read_manifest
 
 

@@ -131,6 +131,8 @@ def __getattr__(name: str) -> Any:
 
     from failwell.jobs import manifest_file
 
-    place = f"failwell.jobs.manifest_file.{name}"
+    place = (
+        "failwell.jobs.read_manifest" if name == "read_manifest" else f"failwell.jobs.manifest_file.{name}"
+    )
     warn(f"`{__name__}.{name}` is deprecated: use `{place}` instead", DeprecationWarning, stacklevel=2)
     return getattr(manifest_file, name)

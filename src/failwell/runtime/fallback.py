@@ -8,6 +8,7 @@ ledger with its tokens and its price, and so is every entry that was passed over
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, overload
 
+from failwell._moved import renamed_parameters
 from failwell.decision.breaker import Scope, scope_of
 from failwell.report.context import Ledger
 from failwell.report.record import ErrorReport
@@ -47,6 +48,7 @@ class Chain(Generic[_R_co]):
         ValueError: there is no entry.
     """
 
+    @renamed_parameters(purse="budget", luck="jitter")
     def __init__(
         self,
         *entries: Entry[_R_co],

@@ -11,8 +11,10 @@ from contextvars import ContextVar, Token
 from datetime import timedelta
 from os import urandom
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+from warnings import warn
 
+from failwell._moved import renamed_parameters
 from failwell.decision.breaker import Called
 from failwell.decision.budget import NO_BUDGET
 from failwell.decision.policy import Policy
@@ -124,6 +126,19 @@ class RetryOptions:
     def __post_init__(self) -> None:
         if self.guard is not None and self.provider is None:
             raise ValueError("a guard needs to know the `provider` whose calls it counts")
+
+
+if not TYPE_CHECKING:  # a checker would take every name for an old one
+
+    def __getattr__(name: str) -> Any:
+        if name != "Retrying":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warn(
+            f"`{__name__}.Retrying` is deprecated: use `failwell.policies.RetryOptions` instead",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return renamed_parameters(purse="budget", luck="jitter")(RetryOptions)
 
 
 class Operation(KeyHolder):

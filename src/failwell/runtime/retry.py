@@ -10,6 +10,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
+from failwell._moved import renamed_parameters
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
@@ -24,6 +25,7 @@ from failwell.runtime.shared_budget import SharedBudget
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _END = object()
+_old_names = renamed_parameters(purse="budget", luck="jitter", how="options")
 
 
 @overload
@@ -56,6 +58,7 @@ def retry(
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 
+@_old_names
 def retry(
     function: Any = None,
     /,
@@ -127,6 +130,7 @@ def retry(
     return decorate
 
 
+@_old_names
 def retrying(
     *,
     attempts: int | None = None,
