@@ -1,6 +1,7 @@
 # pyright: reportPrivateUsage=false
 """What every test is given back: a registry, secrets and observers as they were before it."""
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,12 @@ def pytest_configure() -> None:
         and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from visiting all modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

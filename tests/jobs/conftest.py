@@ -15,13 +15,15 @@ from failwell.processes.tree import descendants
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind() -> Iterator[None]:
+    # What the session has loaded by now stays; a full collection would visit all of it after each test.
+    gc.freeze()
     processes, threads, files = set(descendants(os.getpid())), set(threading.enumerate()), _descriptors()
 
     yield
 
     gc.collect()
     assert set(descendants(os.getpid())) <= processes
-    assert {one for one in threading.enumerate() if one.is_alive()} <= threads
+    assert {thread for thread in threading.enumerate() if thread.is_alive()} <= threads
     assert _descriptors() <= files
 
 
