@@ -3,8 +3,11 @@
 import gc
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+_HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -14,3 +17,17 @@ def _nothing_left_behind() -> Iterator[None]:
         # Clients that were cut off in the middle of a reply do not always close their sockets.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+_QUICK = ("openai", "anthropic", "requests")
+"""The SDKs that `make test` calls; `make test-all` calls the others too."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+        if _HERE in item.path.parents and getattr(parameters.get("case"), "caller", None) not in (
+            *_QUICK,
+            None,
+        ):
+            item.add_marker(pytest.mark.slow)
