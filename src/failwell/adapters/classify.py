@@ -399,13 +399,15 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
 
 def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:
     rule = rules[0]
-    first = Evidence(rule=f"provider.{rule.name}", basis=rule.basis, saw=_saw(facts, rule)[:200])
+    first = _record(rule.name, rule.basis, _saw(facts, rule)[:200])
     if len(rules) == 1:
         return (first,)
-    return (
-        first,
-        *[Evidence(rule=f"provider.{other.name}", basis="runner_up", saw=other.kind) for other in rules[1:]],
-    )
+    return (first, *[_record(other.name, "runner_up", other.kind) for other in rules[1:]])
+
+
+@lru_cache(maxsize=_MOST_SENTENCES)
+def _record(name: str, basis: str, saw: str) -> Evidence:
+    return Evidence(rule=f"provider.{name}", basis=basis, saw=saw)
 
 
 @lru_cache(maxsize=_MOST_SENTENCES)
