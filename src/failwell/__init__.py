@@ -48,57 +48,64 @@ if TYPE_CHECKING:
     from failwell.runtime.suppress import observe as observe
     from failwell.runtime.suppress import suppress as suppress
 else:
-    from failwell._lazy import lazy_names
+    _HOMES = {
+        "Backoff": "failwell.decision.backoff",
+        "Blame": "failwell.fault.axes",
+        "Budget": "failwell.decision.budget",
+        "Category": "failwell.fault.axes",
+        "Certainty": "failwell.fault.axes",
+        "Chain": "failwell.runtime.fallback",
+        "ChainPolicy": "failwell.runtime.fallback_entry",
+        "Entry": "failwell.runtime.fallback_entry",
+        "ErrorReport": "failwell.report.record",
+        "Fault": "failwell.fault.base",
+        "Guard": "failwell.runtime.call_guard",
+        "NotBefore": "failwell.fault.facts",
+        "Parked": "failwell.runtime.loop",
+        "Partial": "failwell.runtime.gather",
+        "Policy": "failwell.decision.policy",
+        "SharedBudget": "failwell.runtime.shared_budget",
+        "__version__": "failwell._version",
+        "cancel_scope": "failwell.runtime.cancel",
+        "checked": "failwell.report.checked",
+        "classify": "failwell.report.saved_failures.rows",
+        "describe": "failwell.report.describe",
+        "gather": "failwell.runtime.gather",
+        "idempotency_key": "failwell.runtime.operation",
+        "observe": "failwell.runtime.suppress",
+        "register_secret": "failwell.report.redact",
+        "retry": "failwell.runtime.retry",
+        "retrying": "failwell.runtime.retry",
+        "scene": "failwell.report.context",
+        "suppress": "failwell.runtime.suppress",
+        "without_sdk_retries": "failwell.runtime.sdk_retries",
+    }
+    _MOVED = {
+        "Domain": "failwell.faults.Domain",
+        "ProviderMetadata": "failwell.faults.ProviderMetadata",
+        "ResourceShortfall": "failwell.faults.ResourceShortfall",
+        "Scene": "failwell.reports.Scene",
+        "TracebackPolicy": "failwell.reports.TracebackPolicy",
+        "UserAction": "failwell.faults.UserAction",
+        "check_reply": "failwell.reports.check_reply",
+        "kind": "failwell.faults.kind",
+        "kinds": "failwell.faults.kinds",
+        "quiet_client": "failwell.without_sdk_retries",
+        "register_code": "failwell.faults.register_code",
+        "register_kind": "failwell.faults.register_kind",
+        "revive": "failwell.faults.revive",
+        "translate": "failwell.faults.translate",
+        "unclassified": "failwell.reports.unclassified",
+    }
+    __all__ = list(_HOMES)
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "Backoff": "failwell.decision.backoff",
-            "Blame": "failwell.fault.axes",
-            "Budget": "failwell.decision.budget",
-            "Category": "failwell.fault.axes",
-            "Certainty": "failwell.fault.axes",
-            "Chain": "failwell.runtime.fallback",
-            "ChainPolicy": "failwell.runtime.fallback_entry",
-            "Entry": "failwell.runtime.fallback_entry",
-            "ErrorReport": "failwell.report.record",
-            "Fault": "failwell.fault.base",
-            "Guard": "failwell.runtime.call_guard",
-            "NotBefore": "failwell.fault.facts",
-            "Parked": "failwell.runtime.loop",
-            "Partial": "failwell.runtime.gather",
-            "Policy": "failwell.decision.policy",
-            "SharedBudget": "failwell.runtime.shared_budget",
-            "__version__": "failwell._version",
-            "cancel_scope": "failwell.runtime.cancel",
-            "checked": "failwell.report.checked",
-            "classify": "failwell.report.saved_failures.rows",
-            "describe": "failwell.report.describe",
-            "gather": "failwell.runtime.gather",
-            "idempotency_key": "failwell.runtime.operation",
-            "observe": "failwell.runtime.suppress",
-            "register_secret": "failwell.report.redact",
-            "retry": "failwell.runtime.retry",
-            "retrying": "failwell.runtime.retry",
-            "scene": "failwell.report.context",
-            "suppress": "failwell.runtime.suppress",
-            "without_sdk_retries": "failwell.runtime.sdk_retries",
-        },
-        moved={
-            "Domain": "failwell.faults.Domain",
-            "ProviderMetadata": "failwell.faults.ProviderMetadata",
-            "ResourceShortfall": "failwell.faults.ResourceShortfall",
-            "Scene": "failwell.reports.Scene",
-            "TracebackPolicy": "failwell.reports.TracebackPolicy",
-            "UserAction": "failwell.faults.UserAction",
-            "check_reply": "failwell.reports.check_reply",
-            "kind": "failwell.faults.kind",
-            "kinds": "failwell.faults.kinds",
-            "quiet_client": "failwell.without_sdk_retries",
-            "register_code": "failwell.faults.register_code",
-            "register_kind": "failwell.faults.register_kind",
-            "revive": "failwell.faults.revive",
-            "translate": "failwell.faults.translate",
-            "unclassified": "failwell.reports.unclassified",
-        },
-    )
+    # `lazy_names` is not called here: loading it takes as long as everything else in this module.
+    def __getattr__(name: str) -> object:
+        from failwell._lazy import load_name
+
+        return load_name(__name__, name, _HOMES, _MOVED)
+
+    def __dir__() -> list[str]:
+        from failwell._lazy import listed_names
+
+        return listed_names(__name__, __all__)

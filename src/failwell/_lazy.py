@@ -1,8 +1,8 @@
 """Names of public modules that are imported when they are first used.
 
 A public module lists its names twice: in an `if TYPE_CHECKING` block, which checkers and editors read, and in a
-table, which the interpreter reads. A test compares the two. This module imports nothing, because
-`import failwell` loads it.
+table, which the interpreter reads. A test compares the two. This module imports nothing, because every
+public module loads it.
 """
 
 TYPE_CHECKING = False
@@ -23,30 +23,40 @@ def lazy_names(module: str, homes: dict[str, str], moved: dict[str, str] | None 
     names = list(homes)
 
     def get(name: str) -> object:
-        if name in homes:
-            value = _load(homes[name], name)
-            import sys
-
-            setattr(sys.modules[module], name, value)
-            return value
-        if moved is not None and name in moved:
-            from warnings import warn
-
-            home, _, current = moved[name].rpartition(".")
-            warn(
-                f"`{module}.{name}` is deprecated: use `{moved[name]}` instead",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return _load(home, current)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return load_name(module, name, homes, moved)
 
     def names_of_module() -> list[str]:
-        import sys
-
-        return sorted({*names, *(name for name in vars(sys.modules[module]) if name.startswith("__"))})
+        return listed_names(module, names)
 
     return get, names_of_module, names
+
+
+def load_name(module: str, name: str, homes: dict[str, str], moved: dict[str, str] | None = None) -> object:
+    """The value of `module.name`, for the module's `__getattr__`. It is stored there, so it is loaded once."""
+    if name in homes:
+        value = _load(homes[name], name)
+        import sys
+
+        setattr(sys.modules[module], name, value)
+        return value
+    if moved is not None and name in moved:
+        from warnings import warn
+
+        home, _, current = moved[name].rpartition(".")
+        warn(
+            f"`{module}.{name}` is deprecated: use `{moved[name]}` instead",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return _load(home, current)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+def listed_names(module: str, names: list[str]) -> list[str]:
+    """What `dir(module)` lists: the public names and the dunder attributes."""
+    import sys
+
+    return sorted({*names, *(name for name in vars(sys.modules[module]) if name.startswith("__"))})
 
 
 def _load(home: str, name: str) -> object:

@@ -27,7 +27,9 @@ def source_of(name: str) -> Path:
 
 def lazy_modules() -> list[str]:
     """The public modules that load their names on first use."""
-    return [name for name in PROMISED if "lazy_names(" in source_of(name).read_text(encoding="utf-8")]
+    return [
+        name for name in PROMISED if "failwell._lazy import" in source_of(name).read_text(encoding="utf-8")
+    ]
 
 
 def tables(name: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -41,8 +43,12 @@ def tables(name: str) -> tuple[dict[str, str], dict[str, str]]:
                     for alias in statement.names:
                         assert alias.asname == alias.name, f"{name}: re-export `{alias.name}` as itself"
                         typed[alias.name] = statement.module or ""
+        table = None
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
             table = node.args[1]
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            table = node.value
+        if table is not None:
             assert isinstance(table, ast.Dict), name
             for key, value in zip(table.keys, table.values, strict=True):
                 assert isinstance(key, ast.Constant), name
