@@ -127,9 +127,9 @@ def when(runtime: Runtime, job: Job, what: str) -> float:
 
 def learned(jobs: Runtime, name: str) -> Profile | None:
     """What the queue knows of an instance."""
-    station = jobs.queue.station(name)
+    instance = jobs.queue.find_instance(name)
     book = book_of(jobs)
-    return None if station is None else book.profile(station)
+    return None if instance is None else book.profile(instance)
 
 
 def evicted(jobs: Runtime) -> list[tuple[str, str]]:

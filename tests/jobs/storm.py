@@ -293,7 +293,7 @@ class Storm:
         assert jobs.queue.running == 0
         assert (book_of(jobs).reserved(), book_of(jobs)._peaks) == ({}, {})
         for name in (*WORKERS, *MODELS):
-            assert (jobs._instances.stations[name].entries, jobs.worker(name).in_flight) == ({}, ())
+            assert (jobs._instances.loaded[name].entries, jobs.worker(name).in_flight) == ({}, ())
         return counts
 
     def _was_stopped(self, job: Job) -> bool:

@@ -124,9 +124,9 @@ def test_a_job_that_runs_finishes_where_it_is_when_a_secret_is_changed(home: Pat
             await until((home / "go.began").exists)
             await command(home, "secret", "greeter", "TOKEN", given="one\n")
 
-            station = jobs.queue.station("greeter")
-            assert station is not None
-            await until(lambda: station.is_draining)
+            instance = jobs.queue.find_instance("greeter")
+            assert instance is not None
+            await until(lambda: instance.is_draining)
             waiting = asyncio.ensure_future(jobs.call("greeter"))
             (home / "go").touch()
             return await running, await waiting

@@ -52,11 +52,11 @@ def test_a_worker_is_put_down_to_the_card_that_it_sees(
     told = () if own is None else (Variable(name=VISIBLE, value=own),)
     manifest = Manifest(name="m", object="m:M", resources=Resources(gpu=True), env=told)
 
-    station = Instance(manifest, SupervisedWorker(manifest), {}, host=host)
+    instance = Instance(manifest, SupervisedWorker(manifest), {}, host=host)
 
-    assert TWO.card(station.card) == card
+    assert TWO.card(instance.card) == card
     assert worker_environment(manifest, host, {}).get(VISIBLE, "0").partition(",")[0] in (
-        station.card,
+        instance.card,
         "",
     )
 

@@ -70,18 +70,18 @@ class ConfigWatcher:
         )
 
 
-async def renew(station: Instance, secrets: Mapping[str, str]) -> None:
+async def renew(instance: Instance, secrets: Mapping[str, str]) -> None:
     """Have whatever is not begun yet done by a process that knows these secrets."""
-    worker = station.worker
+    worker = instance.worker
     if not isinstance(worker, SupervisedWorker) or not worker.give_secrets(secrets):
         return
     # Nothing is begun in the old process any more, and what it has it finishes.
-    station.is_draining = True
+    instance.is_draining = True
     try:
-        await station.emptied()
+        await instance.emptied()
         await worker.stop()
     finally:
-        station.is_draining = False
+        instance.is_draining = False
 
 
 What = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
@@ -94,7 +94,7 @@ class Instances:
 
     def __init__(self, registry: CapabilityRegistry, care: Supervision | None) -> None:
         self.registry = registry
-        self.stations: dict[str, Instance] = {}
+        self.loaded: dict[str, Instance] = {}
         self._care = care
         self._manifests: dict[str, Manifest] = {}
         self._found: set[str] = set()
@@ -111,13 +111,14 @@ class Instances:
     def prepare(self, results: str, heard: Heard) -> None:
         """Make the workers of what was registered before, with a folder for what they return."""
         self._results, self._heard = results, heard
-        known = [one for one in self.stations.values() if one.instance not in self._found]
-        self.stations.clear()
+        known = [instance for instance in self.loaded.values() if instance.id not in self._found]
+        self.loaded.clear()
         self._leave.clear()
         self._found.clear()
-        for one in known:
-            secrets = self.registry.secrets(one.manifest.name)
-            self._add(self._make(one.manifest, one.instance, one.requested_config, secrets, check=False))
+        for instance in known:
+            manifest = instance.manifest
+            secrets = self.registry.secrets(manifest.name)
+            self._add(self._make(manifest, instance.id, instance.requested_config, secrets, check=False))
         self._watcher = ConfigWatcher(self.registry)
 
     def serve(self, queue: Queue) -> None:
@@ -153,16 +154,16 @@ class Instances:
             raise _unfit("instance", instance, "a text")
         _check_config(config)
         name = check_instance(manifest.name if instance is None else instance)
-        if name in self.stations:
+        if name in self.loaded:
             raise CapabilityInputError(
                 f"an instance `{name}` is registered already; give this one another id",
                 fields_invalid=["instance"],
             )
         kept = self.registry.config(name)
-        station = self._make(manifest, name, {**kept, **(config or {})}, self.registry.secrets(manifest.name))
+        new = self._make(manifest, name, {**kept, **(config or {})}, self.registry.secrets(manifest.name))
         self._manifests.setdefault(manifest.name, manifest)
         self._unloaded.discard(name)
-        self._add(station)
+        self._add(new)
         return name
 
     def manifest(self, capability: str) -> Manifest:
@@ -173,42 +174,42 @@ class Instances:
         """
         return self._manifests.get(capability) or self.registry.manifest(capability)
 
-    def find(self, instance: str, *, check: bool = True) -> Instance | None:
-        """An instance that was registered in the registry, taken from there the first time it is named.
+    def find(self, name: str, *, check: bool = True) -> Instance | None:
+        """An instance of the registry, loaded the first time it is named.
 
         Raises:
             NotReadable: what is kept of it cannot be read. Somebody may mend that.
             CapabilityConfigError: its configuration is not valid any more; every bad field is named.
         """
-        if instance in self._unloaded:
+        if name in self._unloaded:
             return None
         try:
-            capability = self.registry.capability(instance)
+            capability = self.registry.capability(name)
             manifest = self.manifest(capability)
-            config, secrets = self.registry.config(instance), self.registry.secrets(manifest.name)
+            config, secrets = self.registry.config(name), self.registry.secrets(manifest.name)
         except CapabilityNotLoadedError:
             return None
         except CapabilityConfigError as error:
             raise NotReadable(str(error)) from error
         except (OSError, ValueError, AttributeError, TypeError) as error:
             # A file that somebody else broke: not TOML any more, or a number where an object was.
-            raise NotReadable(f"what is kept of `{instance}` cannot be read: {error}") from error
-        station = self._make(manifest, instance, config, secrets, check=check)
-        self._found.add(instance)
-        self._add(station)
-        return station
+            raise NotReadable(f"what is kept of `{name}` cannot be read: {error}") from error
+        instance = self._make(manifest, name, config, secrets, check=check)
+        self._found.add(name)
+        self._add(instance)
+        return instance
 
-    def station(self, instance: str) -> Instance:
-        """Where the jobs of an instance are done, also if its configuration is the very thing to be mended.
+    def get(self, name: str) -> Instance:
+        """The instance; also one whose configuration is not valid, so that it can be mended.
 
         Raises:
             CapabilityNotLoadedError: it is not known.
         """
         self.queue  # noqa: B018  (raises outside of `async with`)
-        station = self.stations.get(instance) or self.find(instance, check=False)
-        if station is None:
-            raise CapabilityNotLoadedError(instance)
-        return station
+        instance = self.loaded.get(name) or self.find(name, check=False)
+        if instance is None:
+            raise CapabilityNotLoadedError(name)
+        return instance
 
     def _make(
         self,
@@ -232,83 +233,83 @@ class Instances:
         host = os.environ if self._care is None else self._care.environment
         return Instance(manifest, worker, config, is_enabled=self.registry.is_enabled(instance), host=host)
 
-    def _add(self, station: Instance) -> None:
+    def _add(self, instance: Instance) -> None:
         heard = self._heard
-        self.stations[station.instance] = station
+        self.loaded[instance.id] = instance
         if heard is not None:
-            self._leave[station.instance] = station.worker.listen(lambda event: heard(station, event))
+            self._leave[instance.id] = instance.worker.listen(lambda event: heard(instance, event))
         if self._queue is not None:
             self._queue.look_outside()
 
     # -------------------------------------------------------------- changing them
 
-    async def unload(self, instance: str) -> None:
+    async def unload(self, name: str) -> None:
         """See `Runtime.unload`."""
-        station = self.station(instance)
+        instance = self.get(name)
         # Nothing is started in it any more; what runs is put back.
-        station.is_leaving = True
-        await station.worker.stop()
-        await station.emptied()
+        instance.is_leaving = True
+        await instance.worker.stop()
+        await instance.emptied()
         # A job that had been given to it a moment before may have started it once more.
-        await station.worker.stop()
-        if self.stations.get(instance) is not station:
+        await instance.worker.stop()
+        if self.loaded.get(name) is not instance:
             # Somebody else unloaded it meanwhile.
             return
-        self._leave.pop(instance)()
-        del self.stations[instance]
-        self._found.discard(instance)
-        self._unloaded.add(instance)
+        self._leave.pop(name)()
+        del self.loaded[name]
+        self._found.discard(name)
+        self._unloaded.add(name)
         self.queue.look_outside()
 
-    async def enable(self, instance: str) -> bool:
+    async def enable(self, name: str) -> bool:
         """See `Runtime.enable`."""
-        station = self.station(instance)
-        if station.is_enabled:
+        instance = self.get(name)
+        if instance.is_enabled:
             return False
-        station.is_enabled, station.hook_is_due = True, False
-        self.registry.set_enabled(instance, on=True, capability=station.manifest.name)
-        await self.queue.fire_hook(station, on=True)
+        instance.is_enabled, instance.hook_is_due = True, False
+        self.registry.set_enabled(name, on=True, capability=instance.manifest.name)
+        await self.queue.fire_hook(instance, on=True)
         self.queue.look_outside()
         return True
 
-    async def disable(self, instance: str) -> bool:
+    async def disable(self, name: str) -> bool:
         """See `Runtime.disable`."""
-        station = self.station(instance)
-        if not station.is_enabled:
+        instance = self.get(name)
+        if not instance.is_enabled:
             return False
-        station.is_enabled = False
-        self.registry.set_enabled(instance, on=False, capability=station.manifest.name)
-        if station.entries:
-            station.hook_is_due = True
+        instance.is_enabled = False
+        self.registry.set_enabled(name, on=False, capability=instance.manifest.name)
+        if instance.entries:
+            instance.hook_is_due = True
         else:
-            await self.queue.fire_hook(station, on=False)
+            await self.queue.fire_hook(instance, on=False)
         return True
 
-    async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
+    async def configure(self, name: str, config: Mapping[str, Any]) -> None:
         """See `Runtime.configure`."""
         _check_config(config)
-        station = self.station(instance)
-        taken = await station.worker.reconfigure(config)
-        station.configure(taken)
-        self.registry.set_config(instance, taken, capability=station.manifest.name)
+        instance = self.get(name)
+        taken = await instance.worker.reconfigure(config)
+        instance.configure(taken)
+        self.registry.set_config(name, taken, capability=instance.manifest.name)
 
     def apply_changes(self) -> None:
         """Let what somebody else changed in the registry hold for whatever is not begun yet."""
         if self._watcher is None or not self._watcher.look():
             return
-        for station in list(self.stations.values()):
-            news = self._watcher.news(station.instance, station.manifest.name, station.requested_config)
+        for instance in list(self.loaded.values()):
+            news = self._watcher.news(instance.id, instance.manifest.name, instance.requested_config)
             if news != NO_CHANGE:
-                self.queue.spawn(self._take(station, news))
+                self.queue.spawn(self._take(instance, news))
 
-    async def _take(self, station: Instance, news: ConfigChange) -> None:
+    async def _take(self, instance: Instance, news: ConfigChange) -> None:
         if news.is_enabled is not None:
-            await (self.enable if news.is_enabled else self.disable)(station.instance)
-        if news.config is not None and news.config != station.requested_config:
+            await (self.enable if news.is_enabled else self.disable)(instance.id)
+        if news.config is not None and news.config != instance.requested_config:
             with suppress(Fault, reason="whoever set it was told what is wrong with it; it goes on as it is"):
-                station.configure(await station.worker.reconfigure(news.config))
+                instance.configure(await instance.worker.reconfigure(news.config))
         if news.secrets is not None:
-            await renew(station, news.secrets)
+            await renew(instance, news.secrets)
         self.queue.look_outside()
 
 

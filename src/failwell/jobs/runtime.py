@@ -118,8 +118,8 @@ class Hosting:
             self.book.load(store.profiles())
             stack.callback(self._instances.leave)
             self._instances.prepare(str(results), self._heard)
-            stations, find = self._instances.stations, self._instances.find
-            self._queue = Queue(store, self.book, self._terms.rules, stations, finder=find)
+            instances, find = self._instances.loaded, self._instances.find
+            self._queue = Queue(store, self.book, self._terms.rules, instances, finder=find)
             self._instances.serve(self._queue)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
@@ -168,7 +168,7 @@ class Hosting:
 
     async def _stop_workers(self) -> None:
         cut: asyncio.CancelledError | None = None
-        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._instances.stations.values()]
+        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._instances.loaded.values()]
         hurry = asyncio.ensure_future(self._hurry.wait())
         try:
             await asyncio.wait(
@@ -179,7 +179,7 @@ class Hosting:
         hurry.cancel()
         if cut is not None or self._hurry.is_set():
             ending = [
-                asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._instances.stations.values()
+                asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._instances.loaded.values()
             ]
         told = await asyncio.gather(*ending, return_exceptions=True)
         for error in (*told, cut):
@@ -188,27 +188,27 @@ class Hosting:
 
     # -------------------------------------------------------------- what workers tell
 
-    def _heard(self, station: Instance, event: WorkerEvent) -> None:
+    def _heard(self, instance: Instance, event: WorkerEvent) -> None:
         if isinstance(event, OutputLine):
-            self._keep_line(station, event)
+            self._keep_line(instance, event)
             return
         if isinstance(event, Measured | Died):
             # Its result follows, and whoever reads that may want to read what was said.
             self._lines.flush(event.job if isinstance(event, Measured) else None)
-        self.queue.heard(station, event)
+        self.queue.heard(instance, event)
         if isinstance(event, Ready | Died):
             self._draw()
 
-    def _keep_line(self, station: Instance, event: OutputLine) -> None:
+    def _keep_line(self, instance: Instance, event: OutputLine) -> None:
         # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
-        only = next(iter(station.entries)) if len(station.entries) == 1 else None
+        only = next(iter(instance.entries)) if len(instance.entries) == 1 else None
         self._lines.add(event, event.job or only)
 
     # -------------------------------------------------------------- what others see
 
     def stats(self) -> dict[str, Any]:
         """One picture of everything."""
-        return picture(self.store, self.queue, self.book, self._instances.stations)
+        return picture(self.store, self.queue, self.book, self._instances.loaded)
 
     def _draw(self) -> None:
         """Leave a picture where other processes can look at it."""
@@ -384,14 +384,14 @@ class Runtime:
 
     def worker(self, instance: str) -> SupervisedWorker:
         """The worker of an instance."""
-        worker = self._instances.station(instance).worker
+        worker = self._instances.get(instance).worker
         assert isinstance(worker, SupervisedWorker)
         return worker
 
     @property
     def instances(self) -> list[str]:
         """Every instance that is known here."""
-        return sorted(self._instances.stations)
+        return sorted(self._instances.loaded)
 
     async def enable(self, instance: str) -> bool:
         """Let it take work again; whether that changed anything."""

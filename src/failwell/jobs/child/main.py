@@ -108,7 +108,8 @@ class _Worker:
             offer()
             self._subject = Subject(order["object"], order["path"])
             self._line.send({"type": "loaded", **self._subject.about()})
-        except BaseException as error:  # noqa: BLE001  (whatever an import raises is told, and ends this process)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (the host is told why it fails)
+            # Also a module that exits when it is imported: the process ends, and its end says less than the error.
             self._line.send({"type": "loaded", "error": self._described(error, None, "full")})
             return False
         return True
@@ -167,7 +168,10 @@ class _Worker:
                     made = self._items(made, frame, call)
                 answer = {"type": "result", "job": frame["job"], "value": made, "peaks": peaks()}
                 piece = frame_of(answer, self._folder)
-            except BaseException as error:  # noqa: BLE001  (whatever a call raises is its answer, never the lane's end)
+            except (SystemExit, KeyboardInterrupt) as ended:
+                # A capability that exits ends its call, never the worker: other calls run in it.
+                piece = self._failed(call, ended)
+            except BaseException as error:  # noqa: BLE001  (a cancellation and any class of an author's are answers too)
                 piece = self._failed(call, error)
             finally:
                 author.current.reset(token)

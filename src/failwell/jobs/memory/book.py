@@ -69,29 +69,29 @@ class Lessons:
         """Take what was learned before."""
         self._profiles = {(one.instance, one.config): one for one in profiles}
 
-    def profile(self, station: Instance) -> Profile | None:
+    def profile(self, instance: Instance) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
-        found = self._profiles.get((station.instance, station.config))
+        found = self._profiles.get((instance.id, instance.config))
         return None if found is None or not found.successes else found
 
-    def peaks(self, station: Instance, card: str) -> dict[str, float]:
+    def peaks(self, instance: Instance, card: str) -> dict[str, float]:
         """What it will need, by pool; `card` is that of its GPU."""
-        found = self.profile(station)
+        found = self.profile(instance)
         if found is None:
             return {}
         return {card: found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
 
-    def learn(self, station: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
+    def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
         """Take in what one call needed; from a failed one only that it was tried.
 
         A call that began with another configuration shows nothing of what this one needs, and not much of
         what the other did.
         """
-        if peak.config != station.config:
+        if peak.config != instance.config:
             return
-        key = (station.instance, station.config)
+        key = (instance.id, instance.config)
         old = self._profiles.get(key)
-        made = Profile(instance=station.instance, config=station.config) if old is None else old
+        made = Profile(instance=instance.id, config=instance.config) if old is None else old
         count = made.successes + well
         grows = well and (peak.gpu > made.gpu_mb or peak.ram > made.ram_mb or peak.disk > made.disk_mb)
         made = Profile(
@@ -172,7 +172,7 @@ class Book:
 
     async def _look(self) -> None:
         began = asyncio.get_running_loop().time()
-        memories = {name: station.worker.memory() for name, station in self._known.items()}
+        memories = {name: instance.worker.memory() for name, instance in self._known.items()}
         pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
         self._known = {name: self._known[name] for name in pids}
         self.machine, resident = await asyncio.to_thread(self._read, pids)
@@ -197,17 +197,17 @@ class Book:
         """Take what was learned before."""
         self._lessons.load(profiles)
 
-    def profile(self, station: Instance) -> Profile | None:
+    def profile(self, instance: Instance) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
-        return self._lessons.profile(station)
+        return self._lessons.profile(instance)
 
-    def peaks(self, station: Instance) -> dict[str, float]:
+    def peaks(self, instance: Instance) -> dict[str, float]:
         """What it will need, by pool."""
-        return self._lessons.peaks(station, self.card(station))
+        return self._lessons.peaks(instance, self.card(instance))
 
-    def card(self, station: Instance) -> str:
+    def card(self, instance: Instance) -> str:
         """The pool of the GPU that its worker uses."""
-        return gpu(station.card) if self.machine is None else self.machine.card(station.card)
+        return gpu(instance.card) if self.machine is None else self.machine.card(instance.card)
 
     @property
     def learned(self) -> dict[tuple[str, str], Profile]:
@@ -217,21 +217,21 @@ class Book:
     # -------------------------------------------------------------- admission
 
     def may_start(
-        self, station: Instance, everybody: Iterable[Instance]
+        self, instance: Instance, everybody: Iterable[Instance]
     ) -> Fits | Short | Never | Unknown | None:
         """Whether a job of this instance may start; `None` where a fresh look is needed first."""
-        running = self._peaks.get(station.instance)
-        if running is not None and running.config == station.config:
+        running = self._peaks.get(instance.id)
+        if running is not None and running.config == instance.config:
             return Fits()
-        peaks = self.peaks(station)
-        held = self._held(station)
+        peaks = self.peaks(instance)
+        held = self._held(instance)
         if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()) and all(
-            self._is_unpromised(station, pool, much) for pool, much in peaks.items()
+            self._is_unpromised(instance, pool, much) for pool, much in peaks.items()
         ):
             return Fits()
         if not self.is_fresh:
             return None
-        found = admit(station.instance, peaks, self.books(everybody))
+        found = admit(instance.id, peaks, self.books(everybody))
         if isinstance(found, Short) and not found.is_reserved and self._seen <= self._ended:
             # Nobody's memory is taken for the sake of what a job that has ended held.
             return None
@@ -241,14 +241,14 @@ class Book:
         """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
         return self._budgets.get(pool)
 
-    def _is_unpromised(self, station: Instance, pool: str, much: float) -> bool:
+    def _is_unpromised(self, instance: Instance, pool: str, much: float) -> bool:
         """Whether the others that run leave so much of the budget.
 
         Having held it when the last pulse came is not enough: it may have been given up since.
         """
         if much <= NOTICEABLE or not self._reserved:
             return True
-        promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != station.instance)
+        promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != instance.id)
         return promised + much <= self._budgets.get(pool, 0.0)
 
     def books(self, everybody: Iterable[Instance]) -> Books:
@@ -257,72 +257,72 @@ class Book:
         return Books(
             pools=pools,
             reserved=self._reserved,
-            held={one.instance: self._held(one) for one in everybody},
+            held={instance.id: self._held(instance) for instance in everybody},
             headroom=self._headroom,
             limits=self._limits.of(pools),
         )
 
-    def _held(self, station: Instance) -> dict[str, float]:
-        memory = station.worker.memory()
+    def _held(self, instance: Instance) -> dict[str, float]:
+        memory = instance.worker.memory()
         if memory is None:
             return {}
-        resident = self._resident.get(station.instance, memory.rss_mb)
+        resident = self._resident.get(instance.id, memory.rss_mb)
         if self.machine is None:
             return {RAM: resident}
         return self.machine.held(resident, memory.pids)
 
     # -------------------------------------------------------------- while it runs
 
-    def reserve(self, station: Instance, *, alone: bool) -> None:
+    def reserve(self, instance: Instance, *, alone: bool) -> None:
         """A job of this instance starts."""
-        needed, running = self.peaks(station), self._peaks.get(station.instance)
+        needed, running = self.peaks(instance), self._peaks.get(instance.id)
         if running is not None:
-            if running.config != station.config:
+            if running.config != instance.config:
                 # It was configured anew while it worked: room for either, and nothing is learned of both at once.
                 running.config = None
-                before = self._reserved[station.instance]
-                self._reserved[station.instance] = {
+                before = self._reserved[instance.id]
+                self._reserved[instance.id] = {
                     pool: max(before.get(pool, 0.0), needed.get(pool, 0.0)) for pool in {*before, *needed}
                 }
             return
-        self._reserved[station.instance] = needed
-        memory = station.worker.memory()
+        self._reserved[instance.id] = needed
+        memory = instance.worker.memory()
         disk = (
             None if self.machine is None or self.machine.disk is None or not alone else self.machine.disk.free
         )
         wrote = None if disk is None or memory is None else written(memory.pids)
-        peak = self._peaks[station.instance] = Peak(station.config, disk, wrote)
+        peak = self._peaks[instance.id] = Peak(instance.config, disk, wrote)
         if memory is not None:
             peak.ram = memory.rss_mb
 
-    def pulse(self, station: Instance) -> None:
+    def pulse(self, instance: Instance) -> None:
         """A worker said what it holds."""
-        memory = station.worker.memory()
+        memory = instance.worker.memory()
         if memory is not None:
-            self._known[station.instance] = station
-            self._resident[station.instance] = memory.rss_mb
-        self._sample(station)
+            self._known[instance.id] = instance
+            self._resident[instance.id] = memory.rss_mb
+        self._sample(instance)
 
-    def _sample(self, station: Instance) -> None:
-        peak = self._peaks.get(station.instance)
+    def _sample(self, instance: Instance) -> None:
+        peak = self._peaks.get(instance.id)
         if peak is None:
             return
-        held = self._held(station)
+        held = self._held(instance)
         peak.ram = max(peak.ram, held.get(RAM, 0.0))
-        peak.gpu = max(peak.gpu, held.get(self.card(station), 0.0))
+        peak.gpu = max(peak.gpu, held.get(self.card(instance), 0.0))
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 
-    def measured(self, station: Instance, ram_mb: float, gpu_mb: float | None) -> None:
+    def measured(self, instance: Instance, ram_mb: float, gpu_mb: float | None) -> None:
         """A call is about to be answered, and its process tells the most that it ever held.
 
         A mark that has moved since the call before was set by this one, however short it was; one that
         has not says nothing about it.
         """
         marks = (ram_mb, gpu_mb or 0.0)
-        before = self._marks.get(station.instance, (0.0, 0.0))
-        self._marks[station.instance] = marks
-        peak = self._peaks.get(station.instance)
+        before = self._marks.get(instance.id, (0.0, 0.0))
+        self._marks[instance.id] = marks
+        peak = self._peaks.get(instance.id)
         if peak is None:
             return
         if marks[0] != before[0]:
@@ -330,25 +330,25 @@ class Book:
         if marks[1] != before[1]:
             peak.gpu = max(peak.gpu, marks[1])
 
-    def finish(self, station: Instance, *, well: bool, seconds: float) -> None:
+    def finish(self, instance: Instance, *, well: bool, seconds: float) -> None:
         """A job of this instance ended."""
         self._ended = asyncio.get_running_loop().time()
-        peak = self._peaks.get(station.instance)
+        peak = self._peaks.get(instance.id)
         if peak is not None:
-            self._sample(station)
-            memory = station.worker.memory()
+            self._sample(instance)
+            memory = instance.worker.memory()
             if peak.disk > 0 and memory is not None:
                 peak.blame(written(memory.pids))
-            self._lessons.learn(station, peak, seconds, well=well)
-        if not station.entries:
-            self._reserved.pop(station.instance, None)
-            self._peaks.pop(station.instance, None)
+            self._lessons.learn(instance, peak, seconds, well=well)
+        if not instance.entries:
+            self._reserved.pop(instance.id, None)
+            self._peaks.pop(instance.id, None)
 
-    def forget(self, station: Instance) -> None:
+    def forget(self, instance: Instance) -> None:
         """A job that had begun was put back; nothing was learned."""
-        if not station.entries:
-            self._reserved.pop(station.instance, None)
-            self._peaks.pop(station.instance, None)
+        if not instance.entries:
+            self._reserved.pop(instance.id, None)
+            self._peaks.pop(instance.id, None)
 
     def reserved(self) -> dict[str, dict[str, float]]:
         """What is promised to whom."""

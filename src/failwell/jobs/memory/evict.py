@@ -24,7 +24,7 @@ class Evicted(NamedTuple):
 
 
 async def evict(
-    stations: Mapping[str, Instance],
+    instances: Mapping[str, Instance],
     book: Book,
     pool: str,
     target: float | None,
@@ -39,48 +39,48 @@ async def evict(
     freed = 0.0
     tried: set[str] = set()
     while target is None or freed < target:
-        books = book.books(stations.values())
-        busy = {one.instance for one in stations.values() if one.entries or one.is_being_freed}
+        books = book.books(instances.values())
+        busy = {instance.id for instance in instances.values() if instance.entries or instance.is_being_freed}
         left = None if target is None else target - freed
         chosen = victims(pool, left, books, {*excluded(), *busy, *tried})
         if not chosen:
             break
-        station = stations[chosen[0]]
-        tried.add(station.instance)
-        held = books.held[station.instance][pool]
-        freed += await _take(station, book, pool, held, told)
+        instance = instances[chosen[0]]
+        tried.add(instance.id)
+        held = books.held[instance.id][pool]
+        freed += await _take(instance, book, pool, held, told)
     return freed
 
 
 async def _take(
-    station: Instance, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
+    instance: Instance, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
 ) -> float:
-    station.is_being_freed = True
+    instance.is_being_freed = True
     try:
-        if await released(station):
-            left = await _left(station, book, pool)
+        if await released(instance):
+            left = await _left(instance, book, pool)
             if left < max(HOLLOW, held / 2):
-                told(Evicted(station.instance, pool, held, in_place=True))
+                told(Evicted(instance.id, pool, held, in_place=True))
                 return held - left
-        await station.worker.stop()
-        told(Evicted(station.instance, pool, held, in_place=False))
+        await instance.worker.stop()
+        told(Evicted(instance.id, pool, held, in_place=False))
         return held
     finally:
-        station.is_being_freed = False
+        instance.is_being_freed = False
 
 
-async def released(station: Instance) -> bool:
+async def released(instance: Instance) -> bool:
     """Have a worker give up its memory in place; `False` where it cannot, or not within its time."""
     try:
-        return await asyncio.wait_for(station.worker.release(), _RELEASE_SECONDS)
+        return await asyncio.wait_for(instance.worker.release(), _RELEASE_SECONDS)
     except (Fault, TimeoutError):
         # It cannot, or died of it; ending its process frees the memory either way.
         return False
 
 
-async def _left(station: Instance, book: Book, pool: str) -> float:
+async def _left(instance: Instance, book: Book, pool: str) -> float:
     """What it still holds, read now and not from its last pulse."""
-    memory = station.worker.memory()
+    memory = instance.worker.memory()
     if memory is None:
         return 0.0
     if pool == RAM:

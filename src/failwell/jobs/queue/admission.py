@@ -59,9 +59,9 @@ class Admission:
         try:
             return self._consider(entry, blocked)
         except Exception as error:  # noqa: BLE001  (a turn that raises is repeated for ever, and nobody gets on)
-            station = self._state.stations.get(entry.request.instance)
-            if station is not None and entry.id in station.entries:
-                self._state.leave(entry, station)
+            instance = self._state.instances.get(entry.request.instance)
+            if instance is not None and entry.id in instance.entries:
+                self._state.leave(entry, instance)
             self._give_up(entry, error)
             return "wait"
 
@@ -72,20 +72,20 @@ class Admission:
             self._state.line.leave(entry)
             self._ends.fail(entry, self._ends.late(entry))
             return "wait"
-        station = self._state.station_in_line(name)
-        if station is None:
+        instance = self._state.find_for_job(name)
+        if instance is None:
             self.block(entry, "not loaded here", f"`{name}` is not loaded here")
-        elif isinstance(station, NotReadable):
-            self.block(entry, "not readable", str(station))
-        elif isinstance(station, Fault):
-            self._give_up(entry, station)
-        elif not station.is_enabled:
+        elif isinstance(instance, NotReadable):
+            self.block(entry, "not readable", str(instance))
+        elif isinstance(instance, Fault):
+            self._give_up(entry, instance)
+        elif not instance.is_enabled:
             self.block(entry, "disabled", f"`{name}` is disabled")
-        elif not (station.is_full or station.is_closed):
-            verdict = self._may_start(entry, station, blocked)
+        elif not (instance.is_full or instance.is_closed):
+            verdict = self._may_start(entry, instance, blocked)
             if verdict == "start":
                 self._state.line.take(name)
-                self._begin(entry, station)
+                self._begin(entry, instance)
             return verdict
         return "wait"
 
@@ -93,9 +93,9 @@ class Admission:
         self._state.line.leave(entry)
         self._ends.fail(entry, self._state.described(entry, error))
 
-    def _may_start(self, entry: Entry, station: Instance, blocked: set[str]) -> str:
+    def _may_start(self, entry: Entry, instance: Instance, blocked: set[str]) -> str:
         """`start`, `wait`, or `stop`: nobody behind this one may start either."""
-        if self._state.book.profile(station) is None:
+        if self._state.book.profile(instance) is None:
             if self._state.running == 0:
                 if self._state.book.is_fresh:
                     return "start"
@@ -109,9 +109,9 @@ class Admission:
             )
             # Those behind it wait as well, else it might never be alone.
             return "stop"
-        found = self._state.book.may_start(station, self._state.stations.values())
+        found = self._state.book.may_start(instance, self._state.instances.values())
         if isinstance(found, ledger.Fits):
-            return "start" if not blocked or not _uses(self._state.book.peaks(station), blocked) else "wait"
+            return "start" if not blocked or not _uses(self._state.book.peaks(instance), blocked) else "wait"
         if found is None:
             self.look()
             return "wait"
@@ -131,16 +131,16 @@ class Admission:
         if is_starving:
             blocked.add(found.pool)
         if not found.is_reserved and found.pool != ledger.DISK:
-            self._make_room(entry, station, found, is_starving)
+            self._make_room(entry, instance, found, is_starving)
         return "wait"
 
-    def _begin(self, entry: Entry, station: Instance) -> None:
+    def _begin(self, entry: Entry, instance: Instance) -> None:
         self._state.running += 1
-        station.entries[entry.id] = entry
-        alone = self._state.book.profile(station) is None
+        instance.entries[entry.id] = entry
+        alone = self._state.book.profile(instance) is None
         if alone:
             self._state.alone = entry
-        self._state.book.reserve(station, alone=alone)
+        self._state.book.reserve(instance, alone=alone)
         entry.begin(self._state.now())
         self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
 
@@ -184,7 +184,7 @@ class Admission:
         self._rescan = None
         self.look()
 
-    def _make_room(self, entry: Entry, station: Instance, found: ledger.Short, is_starving: bool) -> None:
+    def _make_room(self, entry: Entry, instance: Instance, found: ledger.Short, is_starving: bool) -> None:
         now = self._state.loop.time()
         if (
             found.pool in self._evicting
@@ -194,14 +194,14 @@ class Admission:
         self._evicted_for = {job: at for job, at in self._evicted_for.items() if job in self._state.live}
         self._evicted_for[entry.id] = now
         target = max((found.needed - found.available) * ledger.MARGIN, 1.0)
-        self._state.spawn(self.evict(found.pool, target, station.instance, spare_wanted=not is_starving))
+        self._state.spawn(self.evict(found.pool, target, instance.id, spare_wanted=not is_starving))
 
     async def evict(self, pool: str, target: float | None, own: str, *, spare_wanted: bool) -> None:
         """Free something for the sake of instance `own`; with `spare_wanted` not from those that have work."""
 
         def excluded() -> set[str]:
             wanted = (
-                {one for one in self._state.stations if self._state.line.waits_for(one)}
+                {one for one in self._state.instances if self._state.line.waits_for(one)}
                 if spare_wanted
                 else set[str]()
             )
@@ -209,7 +209,7 @@ class Admission:
 
         self._evicting.add(pool)
         try:
-            await evict(self._state.stations, self._state.book, pool, target, excluded, self._evicted)
+            await evict(self._state.instances, self._state.book, pool, target, excluded, self._evicted)
             await self._state.book.look()
         finally:
             self._evicting.discard(pool)

@@ -37,7 +37,7 @@ class Aftermath:
         self._ends = ends
         self._admission = admission
 
-    def failure(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
+    def failure(self, entry: Entry, instance: Instance, report: ErrorReport) -> None:
         """An attempt failed: another one, or the end."""
         if self._state.is_stopping and entry.cancelled is None:
             self._ends.put_back(entry, "the queue was stopped while it ran")
@@ -46,7 +46,7 @@ class Aftermath:
         if self._ends.is_late(entry) and entry.cancelled is None:
             self._ends.fail(entry, self._ends.late(entry))
             return
-        never = self._never(entry, station, report)
+        never = self._never(entry, instance, report)
         if never is not None and entry.cancelled is None:
             self._ends.fail(entry, never)
             return
@@ -58,13 +58,13 @@ class Aftermath:
             left=None if entry.deadline is None else entry.deadline - now,
             idempotent=entry.request.control.get("idempotent"),
         )
-        if (station.is_being_freed or station.is_leaving) and entry.cancelled is None:
+        if (instance.is_being_freed or instance.is_leaving) and entry.cancelled is None:
             # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
             step: RetryStep | EndStep = RetryStep(0.0, is_charged=False, why="its worker was stopped")
         else:
             step = next_step(self._state.rules.policy, report, facts, self._state.jitter())
         if isinstance(step, RetryStep) and entry.items is None:
-            self._again(entry, station, report, step, now)
+            self._again(entry, instance, report, step, now)
         elif isinstance(step, RetryStep) or not step.was_cancelled:
             self._ends.fail(entry, report)
         else:
@@ -72,7 +72,7 @@ class Aftermath:
             self._ends.end(entry, JobState.CANCELLED)
 
     def _again(
-        self, entry: Entry, station: Instance, report: ErrorReport, step: RetryStep, now: float
+        self, entry: Entry, instance: Instance, report: ErrorReport, step: RetryStep, now: float
     ) -> None:
         entry.state = JobState.WAITING
         entry.error = report
@@ -86,21 +86,21 @@ class Aftermath:
         )
         if step.frees:
             self._admission.block(entry, FREEING, "waits until something is freed for its next attempt")
-            self._state.spawn(self._free(entry, station, report))
+            self._state.spawn(self._free(entry, instance, report))
         elif step.after <= 0:
             self._state.line.add(entry)
         else:
             self._ends.at(entry.due, "due", entry)
         self._state.wake()
 
-    async def _free(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
+    async def _free(self, entry: Entry, instance: Instance, report: ErrorReport) -> None:
         """Make room for the next attempt, and clean the worker that failed where that is needed."""
         try:
-            await self._make_room(entry, station, report)
+            await self._make_room(entry, instance, report)
         except Exception as error:  # noqa: BLE001  (whatever it was, the job must not be left waiting for it)
             # The next attempt tells what is wrong, and is told to whoever waits.
             self._record.tell_of_worker(
-                "worker:not_freed", {"instance": station.instance, "kind": describe(error).kind}
+                "worker:not_freed", {"instance": instance.id, "kind": describe(error).kind}
             )
         finally:
             if entry.state is JobState.WAITING and not self._state.is_stopping:
@@ -109,53 +109,53 @@ class Aftermath:
                 self._state.line.add(entry)
                 self._state.wake()
 
-    async def _make_room(self, entry: Entry, station: Instance, report: ErrorReport) -> None:
+    async def _make_room(self, entry: Entry, instance: Instance, report: ErrorReport) -> None:
         short = report.resource_shortfall
-        pool = self._pool(report, station)
+        pool = self._pool(report, instance)
         if self._state.book.budget(pool) is None:
             # It failed before anybody looked at the machine.
             await self._state.book.look()
-            never = self._never(entry, station, report)
+            never = self._never(entry, instance, report)
             if never is not None and entry.state is JobState.WAITING:
                 self._ends.fail(entry, never)
                 return
         target = ledger.to_free(
-            self._state.book.peaks(station).get(pool, 0.0),
+            self._state.book.peaks(instance).get(pool, 0.0),
             None if short is None else short.needed,
             None if short is None else short.available,
         )
         if pool != ledger.DISK:
-            await self._admission.evict(pool, target, station.instance, spare_wanted=False)
-        if pool.startswith("gpu:") and not station.entries and not station.is_being_freed:
-            await _clean(station)
+            await self._admission.evict(pool, target, instance.id, spare_wanted=False)
+        if pool.startswith("gpu:") and not instance.entries and not instance.is_being_freed:
+            await _clean(instance)
 
-    def _never(self, entry: Entry, station: Instance, report: ErrorReport) -> ErrorReport | None:
+    def _never(self, entry: Entry, instance: Instance, report: ErrorReport) -> ErrorReport | None:
         """The report of a job that told to need more than there is for all jobs together."""
         short = report.resource_shortfall
         if short is None:
             return None
-        pool = self._pool(report, station)
+        pool = self._pool(report, instance)
         budget = self._state.book.budget(pool)
         if budget is None or not short.needed > budget:
             return None
         return self._admission.never(entry, ledger.Never(pool, short.needed, budget), report)
 
-    def _pool(self, report: ErrorReport, station: Instance) -> str:
+    def _pool(self, report: ErrorReport, instance: Instance) -> str:
         short = report.resource_shortfall
         name = short.resource if short is not None else report.kind
         if name in ("gpu_vram_mb", "resource.gpu_memory"):
-            return self._state.book.card(station)
+            return self._state.book.card(instance)
         return ledger.DISK if name in ("disk_mb", "resource.disk") else ledger.RAM
 
 
-async def _clean(station: Instance) -> None:
+async def _clean(instance: Instance) -> None:
     """Give the worker that failed its memory back. Nothing is started in it meanwhile: it may be ended."""
-    station.is_being_freed = True
+    instance.is_being_freed = True
     try:
-        if not await released(station):
-            await station.worker.restart()
+        if not await released(instance):
+            await instance.worker.restart()
     finally:
-        station.is_being_freed = False
+        instance.is_being_freed = False
 
 
 HOOK_SECONDS = 10.0
@@ -171,7 +171,7 @@ class Attempts:
         self._ends = ends
         self._after = after
 
-    def launch(self, entry: Entry, station: Instance) -> None:
+    def launch(self, entry: Entry, instance: Instance) -> None:
         """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
         began = self._state.loop.time()
         request = entry.request
@@ -180,22 +180,22 @@ class Attempts:
         def told(answer: "asyncio.Future[Any]") -> None:
             error = answer.exception()
             if error is None:
-                self._answered(entry, station, began, answer.result(), None)
+                self._answered(entry, instance, began, answer.result(), None)
             else:
-                self._answered(entry, station, began, None, _named(entry, error, limit))
+                self._answered(entry, instance, began, None, _named(entry, error, limit))
 
         if entry.items is None:
             try:
                 limit = self._limit(entry)
-                if station.worker.begin(entry.id, request.arguments, request.action, limit, told):
+                if instance.worker.begin(entry.id, request.arguments, request.action, limit, told):
                     entry.is_sent = True
                     return
             except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)
-                self._answered(entry, station, began, None, raised)
+                self._answered(entry, instance, began, None, raised)
                 return
-        entry.task = self._state.spawn(self._run(entry, station, began))
+        entry.task = self._state.spawn(self._run(entry, instance, began))
 
-    async def _run(self, entry: Entry, station: Instance, began: float) -> None:
+    async def _run(self, entry: Entry, instance: Instance, began: float) -> None:
         value, error = None, None
         try:
             if entry.cancelled is not None:
@@ -203,11 +203,11 @@ class Attempts:
                 raise _stopped(entry)  # noqa: TRY301  (it ends as any other cancelled call)
             entry.is_called = True
             if entry.deadline is not None:
-                await self._start_in_time(entry, station)
-            value = await self._call(entry, station)
+                await self._start_in_time(entry, instance)
+            value = await self._call(entry, instance)
         except asyncio.CancelledError:
             if entry.cancelled is None:
-                self._put_back(entry, station, began)
+                self._put_back(entry, instance, began)
                 return
             self._tell_phases(entry)
             error = _stopped(entry)
@@ -215,28 +215,28 @@ class Attempts:
             error = raised
         entry.is_called = False
         entry.task = None
-        self._answered(entry, station, began, value, error)
+        self._answered(entry, instance, began, value, error)
 
-    async def _start_in_time(self, entry: Entry, station: Instance) -> None:
+    async def _start_in_time(self, entry: Entry, instance: Instance) -> None:
         """Wait for the worker no longer than the job may. Its start goes on for whoever comes next."""
-        while station.worker.state is not WorkerState.READY:
+        while instance.worker.state is not WorkerState.READY:
             bound = asyncio.timeout(self._left(entry))
             try:
                 async with bound:
-                    await station.worker.start()
+                    await instance.worker.start()
             except TimeoutError:
                 if not bound.expired():
                     raise
                 raise passed(entry) from None
 
-    async def _call(self, entry: Entry, station: Instance) -> Any:
+    async def _call(self, entry: Entry, instance: Instance) -> Any:
         """Have the work done; what comes back is its result, or the number of items of a stream."""
         request = entry.request
         limit = self._limit(entry)
         try:
             if entry.items is not None:
-                return await self._hand_over(entry, entry.items, station, limit)
-            return await station.worker.call(
+                return await self._hand_over(entry, entry.items, instance, limit)
+            return await instance.worker.call(
                 entry.id, request.arguments, action=request.action, timeout=limit
             )
         except CapabilityTimeoutError as error:
@@ -249,24 +249,24 @@ class Attempts:
                 entry.phase = phase
                 self._record.say(entry, "cancel_phase", {"phase": phase.value})
 
-    def _put_back(self, entry: Entry, station: Instance, began: float) -> None:
+    def _put_back(self, entry: Entry, instance: Instance, began: float) -> None:
         """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
         entry.is_called = False
         entry.task = None
-        self._ended(entry, station, began, well=False)
+        self._ended(entry, instance, began, well=False)
         self._ends.put_back(entry, "the queue was stopped while it ran")
         if not self._state.is_stopping:
             self._state.line.add(entry)
 
     def _answered(
-        self, entry: Entry, station: Instance, began: float, value: Any, error: BaseException | None
+        self, entry: Entry, instance: Instance, began: float, value: Any, error: BaseException | None
     ) -> None:
         """A call came back."""
         if (
             self._state.is_stopping
             and not entry.is_sent
             and entry.task is None
-            and entry.id not in station.entries
+            and entry.id not in instance.entries
         ):
             # It was put back already.
             drop(value)
@@ -279,43 +279,43 @@ class Attempts:
             except NotRecordable as fault:
                 error = fault
         if result is not None:
-            if self._state.book.profile(station) is None and not self._state.is_stopping:
+            if self._state.book.profile(instance) is None and not self._state.is_stopping:
                 # What a short call took of a card or of the disk is seen only if somebody looks before
                 # anything else starts.
-                self._state.spawn(self._end_after_a_look(entry, station, began, value, result))
+                self._state.spawn(self._end_after_a_look(entry, instance, began, value, result))
             else:
-                self._end_well(entry, station, began, result)
+                self._end_well(entry, instance, began, result)
             return
         drop(value)
         report = self._state.described(entry, error if entry.cancelled is None and error else _stopped(entry))
         if entry.canceller is not None and not entry.canceller.done():
             # Its phases come before its end.
-            entry.canceller.add_done_callback(lambda _done: self._end_badly(entry, station, began, report))
+            entry.canceller.add_done_callback(lambda _done: self._end_badly(entry, instance, began, report))
         else:
-            self._end_badly(entry, station, began, report)
+            self._end_badly(entry, instance, began, report)
 
     async def _end_after_a_look(
-        self, entry: Entry, station: Instance, began: float, value: Any, result: str
+        self, entry: Entry, instance: Instance, began: float, value: Any, result: str
     ) -> None:
         try:
             await self._state.book.look()
         finally:
             # Also when the queue stops meanwhile: the job has ended well all the same.
             if entry.cancelled is None:
-                self._end_well(entry, station, began, result)
+                self._end_well(entry, instance, began, result)
             else:
                 drop(value)
                 self._tell_phases(entry)
-                self._end_badly(entry, station, began, self._state.described(entry, _stopped(entry)))
+                self._end_badly(entry, instance, began, self._state.described(entry, _stopped(entry)))
 
-    def _end_well(self, entry: Entry, station: Instance, began: float, result: str) -> None:
-        self._ended(entry, station, began, well=True)
+    def _end_well(self, entry: Entry, instance: Instance, began: float, result: str) -> None:
+        self._ended(entry, instance, began, well=True)
         entry.result = result
         self._ends.end(entry, JobState.COMPLETED)
 
-    def _end_badly(self, entry: Entry, station: Instance, began: float, report: ErrorReport) -> None:
-        self._ended(entry, station, began, well=False)
-        self._after.failure(entry, station, report)
+    def _end_badly(self, entry: Entry, instance: Instance, began: float, report: ErrorReport) -> None:
+        self._ended(entry, instance, began, well=False)
+        self._after.failure(entry, instance, report)
 
     def _limit(self, entry: Entry) -> float | None:
         """The seconds that a call may take which is sent now."""
@@ -337,12 +337,12 @@ class Attempts:
             raise passed(entry)
         return left
 
-    async def _hand_over(self, entry: Entry, taker: Items, station: Instance, limit: float | None) -> int:
+    async def _hand_over(self, entry: Entry, taker: Items, instance: Instance, limit: float | None) -> int:
         """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
         action = "execute_stream" if entry.request.action == "execute" else entry.request.action
         end = None if limit is None else self._state.loop.time() + limit
         count, is_taken = 0, True
-        made = station.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
+        made = instance.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
         async with aclosing(cast("AsyncGenerator[Any]", made)) as items:
             async for item in items:
                 is_taken = is_taken and await _taken(taker, item, end)
@@ -351,38 +351,38 @@ class Attempts:
                 count += 1
         if limit is not None and not is_taken:
             # The worker was done in time, and its last items were never taken.
-            raise CapabilityTimeoutError(station.manifest.name, limit)
+            raise CapabilityTimeoutError(instance.manifest.name, limit)
         return count
 
-    def _ended(self, entry: Entry, station: Instance, began: float, *, well: bool) -> None:
+    def _ended(self, entry: Entry, instance: Instance, began: float, *, well: bool) -> None:
         """An attempt is over, one way or the other."""
-        self._state.leave(entry, station)
-        self._state.book.finish(station, well=well, seconds=self._state.loop.time() - began)
-        if station.hook_is_due and not station.entries:
-            station.hook_is_due = False
-            self._state.spawn(self.fire_hook(station, on=False))
+        self._state.leave(entry, instance)
+        self._state.book.finish(instance, well=well, seconds=self._state.loop.time() - began)
+        if instance.hook_is_due and not instance.entries:
+            instance.hook_is_due = False
+            self._state.spawn(self.fire_hook(instance, on=False))
 
-    async def fire_hook(self, station: Instance, *, on: bool) -> None:
+    async def fire_hook(self, instance: Instance, *, on: bool) -> None:
         """Tell the capability that it was switched on or off. Its hook failing changes nothing about that."""
         try:
             async with asyncio.timeout(HOOK_SECONDS):
-                await station.worker.enabled(on=on)
+                await instance.worker.enabled(on=on)
         except Fault as fault:
-            self._hook_failed(station, str(fault.kind))
+            self._hook_failed(instance, str(fault.kind))
         except TimeoutError:
-            self._hook_failed(station, "worker.timeout")
+            self._hook_failed(instance, "worker.timeout")
             # It keeps one of the worker's lanes for as long as the process lives.
-            await self._end_hung(station)
+            await self._end_hung(instance)
 
-    def _hook_failed(self, station: Instance, kind: str) -> None:
-        self._record.tell_of_worker("worker:hook_failed", {"instance": station.instance, "kind": kind})
+    def _hook_failed(self, instance: Instance, kind: str) -> None:
+        self._record.tell_of_worker("worker:hook_failed", {"instance": instance.id, "kind": kind})
 
-    async def _end_hung(self, station: Instance) -> None:
-        was, station.is_being_freed = station.is_being_freed, True
+    async def _end_hung(self, instance: Instance) -> None:
+        was, instance.is_being_freed = instance.is_being_freed, True
         try:
-            await station.worker.stop()
+            await instance.worker.stop()
         finally:
-            station.is_being_freed = was
+            instance.is_being_freed = was
             self._state.wake()
 
 

@@ -62,7 +62,7 @@ class Instance:
             await self._emptied.wait()
 
     @property
-    def instance(self) -> str:
+    def id(self) -> str:
         """Its id."""
         return self.worker.instance
 

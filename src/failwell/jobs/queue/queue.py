@@ -59,21 +59,21 @@ class WorkerListener:
         self._hub = hub
         self._admission = admission
 
-    def heard(self, station: Instance, event: WorkerEvent) -> None:
+    def heard(self, instance: Instance, event: WorkerEvent) -> None:
         """A worker told something."""
         if isinstance(event, Pulse):
-            self._beat(station)
+            self._beat(instance)
         elif isinstance(event, Measured):
-            self._state.book.measured(station, event.ram_peak_mb, event.gpu_peak_mb)
+            self._state.book.measured(instance, event.ram_peak_mb, event.gpu_peak_mb)
         elif isinstance(event, Progress):
-            entry = None if event.job is None else station.entries.get(event.job)
+            entry = None if event.job is None else instance.entries.get(event.job)
             if entry is not None:
                 entry.progress, entry.message = event.fraction, event.message
                 if self._hub.is_heard:
                     told = {"fraction": event.fraction, "message": event.message}
                     self._hub.publish([Event(0, "progress", self._state.now(), told, entry.id)])
         elif isinstance(event, CancelPhased):
-            entry = station.entries.get(event.job)
+            entry = instance.entries.get(event.job)
             if entry is not None:
                 entry.phase = event.phase
                 self._record.say(entry, "cancel_phase", {"phase": event.phase.value})
@@ -102,9 +102,9 @@ class WorkerListener:
                 {"instance": event.instance, "deaths": event.deaths, "seconds": event.seconds},
             )
 
-    def _beat(self, station: Instance) -> None:
-        self._state.book.pulse(station)
-        if station.entries and (station.uses_gpu or self._state.alone is not None):
+    def _beat(self, instance: Instance) -> None:
+        self._state.book.pulse(instance)
+        if instance.entries and (instance.uses_gpu or self._state.alone is not None):
             self._admission.look()
 
 
@@ -260,12 +260,12 @@ class Intake:
         check_request(request, is_taken=items is not None)
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
-        station = self._state.station(request.instance)
-        if station is None or station.is_leaving:
+        instance = self._state.find_instance(request.instance)
+        if instance is None or instance.is_leaving:
             raise CapabilityNotLoadedError(request.instance)
-        if not station.is_enabled:
+        if not instance.is_enabled:
             raise CapabilityDisabledError(request.instance)
-        check_platform(station.manifest)
+        check_platform(instance.manifest)
         before = None if request.key is None else self._before(request, request.key)
         if before is not None:
             before.wanted += 1
@@ -306,14 +306,14 @@ class Queue:
         store: JobStore,
         book: Book,
         rules: Rules,
-        stations: Mapping[str, Instance],
+        instances: Mapping[str, Instance],
         *,
         finder: Callable[[str], Instance | None],
         now: Callable[[], float] = time,
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
-        """Make it; `finder` finds the station of an instance that was not used before."""
-        self._state = QueueState(store, book, rules, stations, finder, now, jitter, self._turn)
+        """Make it; `finder` loads an instance that was not used before."""
+        self._state = QueueState(store, book, rules, instances, finder, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )
@@ -337,9 +337,9 @@ class Queue:
         if not self._record.write(starting):
             return
         for entry in starting:
-            self._attempts.launch(entry, state.stations[entry.request.instance])
+            self._attempts.launch(entry, state.instances[entry.request.instance])
         for instance in {entry.request.instance for entry in starting}:
-            state.stations[instance].worker.flush()
+            state.instances[instance].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
 
@@ -441,8 +441,8 @@ class Queue:
         return True
 
     async def _stop_call(self, entry: Entry, grace: float | None) -> None:
-        station = self._state.stations[entry.request.instance]
-        phase = await station.worker.cancel(entry.id, grace=grace)
+        instance = self._state.instances[entry.request.instance]
+        phase = await instance.worker.cancel(entry.id, grace=grace)
         if phase is None and entry.is_called and entry.task is not None:
             # Its worker is still being started, so there is no call to stop yet.
             entry.task.cancel()
@@ -466,9 +466,9 @@ class Queue:
         self._state.is_paused = on
         self._state.wake()
 
-    def heard(self, station: Instance, event: WorkerEvent) -> None:
+    def heard(self, instance: Instance, event: WorkerEvent) -> None:
         """A worker told something."""
-        self._hearing.heard(station, event)
+        self._hearing.heard(instance, event)
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
@@ -533,17 +533,17 @@ class Queue:
         """Why the store does not take anything, if so."""
         return self._record.trouble
 
-    def station(self, instance: str) -> Instance | None:
-        """Where the jobs of an instance are done, if it is known here."""
-        return self._state.station(instance)
+    def find_instance(self, name: str) -> Instance | None:
+        """The instance, if it is known here."""
+        return self._state.find_instance(name)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside; it ends with the queue at the latest."""
         self._state.spawn(work)
 
-    async def fire_hook(self, station: Instance, *, on: bool) -> None:
+    async def fire_hook(self, instance: Instance, *, on: bool) -> None:
         """Tell a capability that it was switched on or off."""
-        await self._attempts.fire_hook(station, on=on)
+        await self._attempts.fire_hook(instance, on=on)
 
     # -------------------------------------------------------------- stopping
 
@@ -568,7 +568,7 @@ class Queue:
         for entry in [one for one in self._state.live.values() if one.is_sent]:
             # Its worker is about to be stopped; what it may still answer comes too late.
             entry.is_sent = False
-            self._state.leave(entry, self._state.stations[entry.request.instance])
+            self._state.leave(entry, self._state.instances[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
         self._state.turn()
         if not self._is_hurried:

@@ -148,9 +148,9 @@ class Record:
         """The store does not take it. What runs goes on; what was to start does not."""
         begun = {entry.id for entry in starting}
         for entry in starting:
-            station = self._state.stations[entry.request.instance]
-            self._state.leave(entry, station)
-            self._state.book.forget(station)
+            instance = self._state.instances[entry.request.instance]
+            self._state.leave(entry, instance)
+            self._state.book.forget(instance)
             entry.never_began()
             self._state.line.add(entry)
         self._events = [one for one in self._events if not (one.type == "started" and one.job in begun)]

@@ -21,7 +21,7 @@ from failwell.journal.event import to_json
 _MOST_WAITING = 50
 
 
-def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, Instance]) -> dict[str, Any]:
+def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     """Everything that can be seen now."""
     waiting = queue.waiting(_MOST_WAITING)
     machine = {} if book.machine is None else book.machine.pools()
@@ -40,7 +40,7 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, In
             }
             for name, pool in machine.items()
         ],
-        "workers": [_worker(one, book, stations) for one in stations.values()],
+        "workers": [_worker(one, book, instances) for one in instances.values()],
         "jobs": [
             {
                 "id": entry.id,
@@ -50,8 +50,8 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, In
                 "progress": entry.progress,
                 "message": entry.message,
             }
-            for station in stations.values()
-            for entry in station.entries.values()
+            for instance in instances.values()
+            for entry in instance.entries.values()
         ],
         "waiting": [
             {
@@ -70,20 +70,20 @@ def picture(store: JobStore, queue: Queue, book: Book, stations: Mapping[str, In
     }
 
 
-def _worker(station: Instance, book: Book, stations: Mapping[str, Instance]) -> dict[str, Any]:
-    memory = station.worker.memory()
-    held = book.books(stations.values()).held.get(station.instance, {})
-    profile = book.profile(station)
+def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
+    memory = instance.worker.memory()
+    held = book.books(instances.values()).held.get(instance.id, {})
+    profile = book.profile(instance)
     gpu = sum(much for pool, much in held.items() if pool.startswith("gpu:"))
     return {
-        "id": station.instance,
-        "capability": station.manifest.name,
-        "state": station.worker.state.value,
-        "enabled": station.is_enabled,
-        "pid": station.worker.pid,
-        "generation": station.worker.generation,
-        "concurrency": station.manifest.concurrency,
-        "jobs": len(station.entries),
+        "id": instance.id,
+        "capability": instance.manifest.name,
+        "state": instance.worker.state.value,
+        "enabled": instance.is_enabled,
+        "pid": instance.worker.pid,
+        "generation": instance.worker.generation,
+        "concurrency": instance.manifest.concurrency,
+        "jobs": len(instance.entries),
         "ram_mb": None if memory is None else round(memory.rss_mb, 1),
         "gpu_mb": round(gpu, 1) if gpu else None,
         "learned": None

@@ -55,7 +55,7 @@ class QueueState:
         store: JobStore,
         book: Book,
         rules: Rules,
-        stations: Mapping[str, Instance],
+        instances: Mapping[str, Instance],
         finder: Callable[[str], Instance | None],
         now: Callable[[], float],
         jitter: Callable[[], float],
@@ -64,7 +64,7 @@ class QueueState:
         self.store = store
         self.book = book
         self.rules = rules
-        self.stations = stations
+        self.instances = instances
         self.now = now
         self.jitter = jitter
         self.loop = asyncio.get_running_loop()
@@ -127,39 +127,39 @@ class QueueState:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def station(self, instance: str) -> Instance | None:
-        """Where the jobs of an instance are done, if it is known here.
+    def find_instance(self, name: str) -> Instance | None:
+        """The instance, if it is known here.
 
         Raises:
             CapabilityConfigError: it is known, and what is kept of it cannot be used.
         """
-        found = self.stations.get(instance) or self._finder(instance)
+        found = self.instances.get(name) or self._finder(name)
         if found is not None:
-            self._missed.pop(instance, None)
+            self._missed.pop(name, None)
         return found
 
-    def station_in_line(self, instance: str) -> Instance | Fault | None:
-        """The same for a job that waits: why it is of no use comes back, and it is not searched for again at once."""
-        found = self.stations.get(instance)
+    def find_for_job(self, name: str) -> Instance | Fault | None:
+        """The same for a job that waits; the fault where it cannot be used. A miss is remembered for a moment."""
+        found = self.instances.get(name)
         if found is not None:
             return found
-        at, why = self._missed.get(instance, (-_PAUSE, None))
+        at, why = self._missed.get(name, (-_PAUSE, None))
         if at > self.loop.time() - _PAUSE:
             return why
         try:
-            found = self.station(instance)
+            found = self.find_instance(name)
         except Fault as fault:
             why = fault
         else:
             why = None
         if found is None:
-            self._missed[instance] = self.loop.time(), why
+            self._missed[name] = self.loop.time(), why
         return found or why
 
-    def leave(self, entry: Entry, station: Instance) -> None:
+    def leave(self, entry: Entry, instance: Instance) -> None:
         """A job runs no more."""
         self.running -= 1
-        station.leave(entry)
+        instance.leave(entry)
         if self.alone is entry:
             self.alone = None
         if not self.running and self.idle is not None and not self.idle.done():
@@ -167,12 +167,12 @@ class QueueState:
 
     def described(self, entry: Entry, error: BaseException) -> ErrorReport:
         """The report of what went wrong with a job."""
-        station = self.stations.get(entry.request.instance)
+        instance = self.instances.get(entry.request.instance)
         scene = Scene(
             job=entry.id,
             run=entry.request.run,
             instance=entry.request.instance,
-            capability=None if station is None else station.manifest.name,
+            capability=None if instance is None else instance.manifest.name,
             attempt=entry.attempt or None,
         )
         report = kept_report(error)

@@ -45,7 +45,15 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         free = cast("Mapping[str, Any]", error.get("memory") or {})
         memory = {name: round(float(much), 1) for name, much in free.items()}
         return replace(report, details={**report.details, **memory})
-    except Exception as unread:  # noqa: BLE001  (what a worker sends may be anything, and its call must end)
+    except (
+        Fault,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as unread:
         fault = CapabilityFatalError(f"the worker's report of a failure cannot be read ({unread!r})")
         return describe(fault, scene=scene)
 

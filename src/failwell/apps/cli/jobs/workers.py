@@ -171,17 +171,17 @@ class Shift:
                 stuck.append(entry)
         return stuck
 
-    def _can_run(self, jobs: "Runtime", instance: str) -> bool:
-        station = jobs.queue.station(instance)
-        if station is not None and station.is_enabled:
-            self._told.discard(instance)
+    def _can_run(self, jobs: "Runtime", name: str) -> bool:
+        instance = jobs.queue.find_instance(name)
+        if instance is not None and instance.is_enabled:
+            self._told.discard(name)
             return True
-        if station is None:
-            words = f"`{instance}` is not registered; `failwell capabilities add FILE` registers it"
+        if instance is None:
+            words = f"`{name}` is not registered; `failwell capabilities add FILE` registers it"
         else:
-            words = f"`{instance}` is disabled; `failwell capabilities enable {instance}` lets it work"
-        self._words[instance] = words
-        if instance not in self._told:
-            self._told.add(instance)
+            words = f"`{name}` is disabled; `failwell capabilities enable {name}` lets it work"
+        self._words[name] = words
+        if name not in self._told:
+            self._told.add(name)
             print_aside(self._args, f"jobs wait that cannot run: {words}")
         return False
