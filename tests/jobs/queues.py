@@ -127,7 +127,7 @@ def when(runtime: Runtime, job: Job, what: str) -> float:
 
 def learned(jobs: Runtime, name: str) -> Profile | None:
     """What the queue knows of an instance."""
-    instance = jobs.queue.find_instance(name)
+    instance = jobs.queue.state.find_instance(name)
     book = book_of(jobs)
     return None if instance is None else book.profile(instance)
 

@@ -86,7 +86,7 @@ class Storm:
             for name in (*WORKERS, *MODELS):
                 self._register(jobs, name)
             while not is_over(self):
-                await until(lambda: len(jobs.queue.live) <= CROWD, 60)
+                await until(lambda: len(jobs.queue.state.live) <= CROWD, 60)
                 await self._strike(jobs)
                 if self._rng.random() < 0.3:
                     await asyncio.sleep(self._rng.random() * 0.02)
@@ -267,7 +267,7 @@ class Storm:
     async def _calm(self, jobs: Runtime) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + 60
-        while self._deeds or jobs.queue.live:
+        while self._deeds or jobs.queue.state.live:
             assert loop.time() < end, _picture(jobs, self._deeds)
             for name in (*WORKERS, *MODELS):
                 if name not in self._away:
@@ -290,7 +290,7 @@ class Storm:
         assert set(counts) <= {"completed", "failed", "cancelled"}
         assert [job for job in known if job.state is JobState.CANCELLED and not self._was_stopped(job)] == []
         assert [job for job in known if job.state is JobState.COMPLETED and _is_late(job)] == []
-        assert jobs.queue.running == 0
+        assert jobs.queue.state.running == 0
         assert (book_of(jobs).reserved(), book_of(jobs)._peaks) == ({}, {})
         for name in (*WORKERS, *MODELS):
             assert (jobs._instances.loaded[name].entries, jobs.worker(name).in_flight) == ({}, ())
@@ -309,7 +309,7 @@ def _picture(jobs: Runtime, deeds: set[asyncio.Task[Any]]) -> str:
     live = [
         f"{one.id} {one.request.instance}.{one.request.action} {one.state} {one.reason} sent={one.is_sent}"
         f" called={one.is_called} cancelled={one.cancelled} task={one.task}"
-        for one in jobs.queue.live.values()
+        for one in jobs.queue.state.live.values()
     ]
     return "\n".join([*live[:10], *map(str, deeds), str(jobs.stats()["workers"])])
 

@@ -124,7 +124,7 @@ def test_a_job_that_runs_finishes_where_it_is_when_a_secret_is_changed(home: Pat
             await until((home / "go.began").exists)
             await command(home, "secret", "greeter", "TOKEN", given="one\n")
 
-            instance = jobs.queue.find_instance("greeter")
+            instance = jobs.queue.state.find_instance("greeter")
             assert instance is not None
             await until(lambda: instance.is_draining)
             waiting = asyncio.ensure_future(jobs.call("greeter"))

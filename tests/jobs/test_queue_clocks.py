@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 def set_clock(jobs: Runtime, seconds: float) -> None:
     """Let the queue see a wall clock that differs by so much."""
-    jobs.queue._state.now = lambda: time() + seconds
+    jobs.queue.state.now = lambda: time() + seconds
 
 
 def test_a_clock_that_is_set_back_lets_nobody_overtake_who_waits(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_stream_that_nobody_takes_ends_in_time_and_its_worker_goes_on(
             )
             items = jobs.stream("slow", {"number": number}, action="count_to", **limits)
             first = await anext(items)
-            job = next(iter(jobs.queue.live))
+            job = next(iter(jobs.queue.state.live))
             ended = await jobs.wait(job, timeout=10)
             rest: list[int] = []
             with pytest.raises(Fault) as caught:
@@ -158,7 +158,7 @@ def test_a_stream_that_nobody_takes_can_be_cancelled(tmp_path: Path) -> None:
         async with a_runtime(tmp_path, a_slow_one(), lanes=1) as jobs:
             items = jobs.stream("slow", {"number": 1000}, action="count_to")
             await anext(items)
-            job = next(iter(jobs.queue.live))
+            job = next(iter(jobs.queue.state.live))
             jobs.cancel(job)
             ended = await jobs.wait(job, timeout=10)
             await items.aclose()
@@ -173,7 +173,7 @@ def test_a_stream_may_be_left_after_its_runtime_has_ended(tmp_path: Path) -> Non
         async with a_runtime(tmp_path, a_slow_one(), drain=0.0) as jobs:
             items = jobs.stream("slow", {"number": 1000}, action="count_to")
             await anext(items)
-            job = next(iter(jobs.queue.live))
+            job = next(iter(jobs.queue.state.live))
         await items.aclose()
 
         async with a_runtime(tmp_path) as later:

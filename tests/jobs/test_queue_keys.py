@@ -138,7 +138,7 @@ def test_a_call_that_is_given_up_leaves_its_job_to_others_who_asked_for_it(tmp_p
             calling = asyncio.create_task(jobs.call("worker", asked, action="until", key="k"))
             await began(go)
             other = asyncio.create_task(getattr(jobs, how)("worker", asked, action="until", key="k"))
-            await until(lambda: next(iter(jobs.queue.live.values())).wanted == 2)
+            await until(lambda: next(iter(jobs.queue.state.live.values())).wanted == 2)
             calling.cancel()
             await asyncio.wait([calling])
             go.touch()
@@ -159,7 +159,7 @@ def test_waiting_for_a_job_and_giving_up_leaves_nothing_behind(tmp_path: Path) -
                 with pytest.raises(TimeoutError):
                     await jobs.wait(job.id, timeout=0.001)
 
-            assert not jobs.queue.live[job.id].waiters
+            assert not jobs.queue.state.live[job.id].waiters
             jobs.resume()
             assert (await jobs.wait(job.id)).state is JobState.COMPLETED
 

@@ -33,7 +33,7 @@ def test_unloading_an_instance_that_is_being_started_puts_its_job_back_and_frees
             await jobs.unload("starter")
 
             assert jobs.job(job.id).state in (JobState.PENDING, JobState.WAITING)
-            assert jobs.queue.running == 0
+            assert jobs.queue.state.running == 0
             assert await asyncio.wait_for(jobs.call("worker", {"value": 1}), 20) == 1
             with pytest.raises(CapabilityNotLoadedError):
                 await jobs.submit("starter")
@@ -53,7 +53,7 @@ def test_unloading_twice_at_once_while_a_job_runs_is_one_unloading(tmp_path: Pat
             await asyncio.gather(jobs.unload("worker"), jobs.unload("worker"))
 
             assert "worker" not in jobs.instances
-            assert jobs.queue.running == 0
+            assert jobs.queue.state.running == 0
             assert types(jobs, job)[:3] == ["submitted", "started", "retrying"]
 
     run(work())

@@ -20,10 +20,12 @@ def test_large_results_are_read_from_the_store_instead_of_being_held(tmp_path: P
             made = [await jobs.submit("worker", {"value": text}) for _ in range(4)]
             ended = [await jobs.wait(one.id) for one in made]
 
-            held = sum(len(one.result or "") + len(one.request_text) for one in jobs.queue.recent.values())
+            held = sum(
+                len(one.result or "") + len(one.request_text) for one in jobs.queue.state.recent.values()
+            )
             assert held <= ROOM
-            assert made[-1].id in jobs.queue.recent
-            assert made[0].id not in jobs.queue.recent
+            assert made[-1].id in jobs.queue.state.recent
+            assert made[0].id not in jobs.queue.state.recent
             assert jobs.job(made[0].id) == ended[0]
             assert [one.result for one in ended] == [text] * 4
 
@@ -72,7 +74,7 @@ def test_changing_priorities_again_and_again_leaves_no_tickets_behind(tmp_path: 
             other = await jobs.submit("worker", {"value": 2})
             for number in range(1000):
                 jobs.reorder(other.id, number % 5)
-            tickets = sum(map(len, jobs.queue._state.line._of.values()))
+            tickets = sum(map(len, jobs.queue.state.line._of.values()))
             jobs.reorder(other.id, 20)
 
             assert tickets < 200

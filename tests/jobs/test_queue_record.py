@@ -158,9 +158,9 @@ def test_ten_thousand_short_jobs_leave_memory_bounded_totals_exact_and_cost_litt
 
             await asyncio.gather(*(lane("a" if n % 2 else "b") for n in range(32)))
             queue = jobs.queue
-            state = queue._state
+            state = queue.state
             held = [state.live, state.once, state.tasks, queue._record.dirty, queue._ends._timers]
-            sizes = len(queue.recent), sum(map(len, held))
+            sizes = len(queue.state.recent), sum(map(len, held))
             assert jobs.counts()["completed"] == number + 2
             worker, direct, queued = jobs.worker("a"), list[float](), list[float]()
             for value in range(200):
@@ -266,7 +266,7 @@ def test_arguments_that_are_not_json_are_refused_at_the_door(tmp_path: Path) -> 
         async with a_runtime(tmp_path, a_capability()) as jobs:
             with pytest.raises(Fault):
                 await jobs.submit("worker", {"value": object()})
-            assert not jobs.queue.live
+            assert not jobs.queue.state.live
             assert lines(tmp_path / "nothing") == []
 
     run(work())

@@ -122,14 +122,14 @@ def test_what_nobody_foresaw_about_one_job_ends_that_job_alone(
     async def work() -> None:
         heard = _listened_to()
         async with a_runtime(tmp_path, a_capability(), a_capability("odd")) as jobs:
-            odd = jobs.queue.find_instance("odd")
+            odd = jobs.queue.state.find_instance("odd")
             assert odd is not None
             monkeypatch.setattr(type(odd.worker), "begin", _raises_for("odd", type(odd.worker).begin))
             both = [await jobs.submit("odd"), await jobs.submit("worker", {"value": 1})]
             first, second = [await jobs.wait(one.id, timeout=20) for one in both]
 
             assert (first.state, second.state) == (JobState.FAILED, JobState.COMPLETED)
-            assert jobs.queue.running == 0
+            assert jobs.queue.state.running == 0
             assert heard == []
 
     run(work())

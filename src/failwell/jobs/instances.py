@@ -268,7 +268,7 @@ class Instances:
             return False
         instance.is_enabled, instance.hook_is_due = True, False
         self.registry.set_enabled(name, on=True, capability=instance.manifest.name)
-        await self.queue.fire_hook(instance, on=True)
+        await self.queue.attempts.fire_hook(instance, on=True)
         self.queue.look_outside()
         return True
 
@@ -282,7 +282,7 @@ class Instances:
         if instance.entries:
             instance.hook_is_due = True
         else:
-            await self.queue.fire_hook(instance, on=False)
+            await self.queue.attempts.fire_hook(instance, on=False)
         return True
 
     async def configure(self, name: str, config: Mapping[str, Any]) -> None:
@@ -300,7 +300,7 @@ class Instances:
         for instance in list(self.loaded.values()):
             news = self._watcher.news(instance.id, instance.manifest.name, instance.requested_config)
             if news != NO_CHANGE:
-                self.queue.spawn(self._take(instance, news))
+                self.queue.state.spawn(self._take(instance, news))
 
     async def _take(self, instance: Instance, news: ConfigChange) -> None:
         if news.is_enabled is not None:

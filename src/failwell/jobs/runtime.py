@@ -9,13 +9,13 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import time
 from types import TracebackType
 from typing import Any, Self
 
 from failwell.decision.policy import Policy
-from failwell.fault.frozen import frozen
 from failwell.jobs.faults import EnteredTwice, NotEntered
 from failwell.jobs.instances import Instances, What
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
@@ -57,36 +57,32 @@ def open_store(given: Given) -> JobStore:
     return open_jobs(given)
 
 
-def system_probe(folder: Path) -> Probe:
-    """The real one."""
-    return SystemProbe(folder)
-
-
 DRAIN = 5.0
-
-
-@frozen
-class Terms:
-    """How a runtime was asked to host."""
-
-    rules: Rules
-    headroom: float = HEADROOM
-    limits: Limits = NO_LIMITS
-    probe: Probe | None = None
-    drain: float = DRAIN
 
 
 class Hosting:
     """Everything that is open while jobs are done."""
 
-    def __init__(self, given: Given, instances: Instances, terms: Terms, hurry: asyncio.Event) -> None:
-        """Open the store; nothing is done before `begin`."""
+    def __init__(
+        self,
+        given: Given,
+        instances: Instances,
+        hurry: asyncio.Event,
+        *,
+        rules: Rules,
+        headroom: float,
+        limits: Limits,
+        probe: Probe | None,
+        drain: float,
+    ) -> None:
+        """Open the store; no job is run before `begin`."""
         self._given = given
         self._instances = instances
-        self._terms = terms
+        self._rules = rules
+        self._drain = drain
         self._hurry = hurry
         self.store = open_store(given)
-        self.book = Book(terms.probe or system_probe(self.store.folder), terms.headroom, time, terms.limits)
+        self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits)
         self._lines = Lines(self.store.folder)
         self._queue: Queue | None = None
         self._stack = AsyncExitStack()
@@ -119,12 +115,12 @@ class Hosting:
             stack.callback(self._instances.leave)
             self._instances.prepare(str(results), self._heard)
             instances, find = self._instances.loaded, self._instances.find
-            self._queue = Queue(store, self.book, self._terms.rules, instances, finder=find)
+            self._queue = Queue(store, self.book, self._rules, instances, finder=find)
             self._instances.serve(self._queue)
             stack.push_async_callback(self._stop_workers)
             stack.push_async_callback(self._stop_queue)
             self._listen(stack)
-            self._queue.recover()
+            self._queue.outside.recover()
             self._stack = stack.pop_all()
         self._draw()
 
@@ -158,7 +154,7 @@ class Hosting:
         if self._picture is not None:
             self._picture.cancel()
         try:
-            await self.queue.stop(self._terms.drain)
+            await self.queue.stop(self._drain)
         except asyncio.CancelledError:
             # Whoever asks a second time is in a hurry.
             self._hurry.set()
@@ -195,7 +191,7 @@ class Hosting:
         if isinstance(event, Measured | Died):
             # Its result follows, and whoever reads that may want to read what was said.
             self._lines.flush(event.job if isinstance(event, Measured) else None)
-        self.queue.heard(instance, event)
+        self.queue.listener.apply(instance, event)
         if isinstance(event, Ready | Died):
             self._draw()
 
@@ -214,7 +210,7 @@ class Hosting:
         """Leave a picture where other processes can look at it."""
         if self._picture is not None:
             self._picture.cancel()
-        if self.queue.is_stopping:
+        if self.queue.state.is_stopping:
             return
         leave_picture(self._picture_file(), self.stats)
         self._picture = asyncio.get_running_loop().call_later(1.0, self._tick)
@@ -263,7 +259,6 @@ class Runtime:
             drain: Seconds that running jobs have to end when the runtime stops.
             rules: Everything about the queue at once, instead of `lanes`, `policy` and `history`.
         """
-        self._given = store
         self.registry = (
             registry
             if isinstance(registry, CapabilityRegistry)
@@ -271,8 +266,17 @@ class Runtime:
         )
         if rules is None:
             rules = Rules(lanes=lanes, history=history, policy=policy or DEFAULT)
-        self._terms = Terms(rules=rules, headroom=headroom, limits=limits, probe=probe, drain=drain)
         self._instances = Instances(self.registry, supervision)
+        self._open = partial(
+            Hosting,
+            store,
+            self._instances,
+            rules=rules,
+            headroom=headroom,
+            limits=limits,
+            probe=probe,
+            drain=drain,
+        )
         self._hosting: Hosting | None = None
         self._hurry = asyncio.Event()
 
@@ -287,7 +291,7 @@ class Runtime:
         """
         if self._hosting is not None:
             raise EnteredTwice
-        hosting = self._hosting = Hosting(self._given, self._instances, self._terms, self._hurry)
+        hosting = self._hosting = self._open(self._hurry)
         has_begun = False
         try:
             await hosting.begin()
@@ -501,7 +505,7 @@ class Runtime:
             actor=actor,
             control=control,
         )
-        ended = await self.queue.call(request, new_job_id())
+        ended = await self.queue.intake.call(request, new_job_id())
         return read_result(ended.result) if ended.result is not None else result_of(ended.job())
 
     async def stream(
@@ -545,7 +549,7 @@ class Runtime:
                 yield item
         finally:
             items.leave()
-            if not queue.is_stopping:
+            if not queue.state.is_stopping:
                 # Whoever leaves it later, when the runtime has ended, has nothing to stop any more.
                 queue.cancel(job.id)
         result_of(await self.wait(job.id))

@@ -6,7 +6,7 @@ not on record.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from time import time
@@ -51,7 +51,7 @@ from failwell.runtime.clock import random_jitter
 
 
 class WorkerListener:
-    """Listens to all workers of a queue."""
+    """Applies the events of all workers to a queue."""
 
     def __init__(self, state: QueueState, record: Record, hub: Hub, admission: Admission) -> None:
         self._state = state
@@ -59,8 +59,8 @@ class WorkerListener:
         self._hub = hub
         self._admission = admission
 
-    def heard(self, instance: Instance, event: WorkerEvent) -> None:
-        """A worker told something."""
+    def apply(self, instance: Instance, event: WorkerEvent) -> None:
+        """Apply one event of the worker of `instance`."""
         if isinstance(event, Pulse):
             self._beat(instance)
         elif isinstance(event, Measured):
@@ -313,18 +313,18 @@ class Queue:
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
         """Make it; `finder` loads an instance that was not used before."""
-        self._state = QueueState(store, book, rules, instances, finder, now, jitter, self._turn)
+        self.state = QueueState(store, book, rules, instances, finder, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
         )
-        self._record = Record(self._state, self.hub, self.look_outside)
-        self._ends = Ends(self._state, self._record)
-        self._admission = Admission(self._state, self._record, self._ends)
-        after = Aftermath(self._state, self._record, self._ends, self._admission)
-        self._attempts = Attempts(self._state, self._record, self._ends, after)
-        self._outside = OutsideJobs(self._state, self._record, self._ends, self.cancel)
-        self._intake = Intake(self._state, self._record, self._ends, self.cancel, self.over)
-        self._hearing = WorkerListener(self._state, self._record, self.hub, self._admission)
+        self._record = Record(self.state, self.hub, self.look_outside)
+        self._ends = Ends(self.state, self._record)
+        self._admission = Admission(self.state, self._record, self._ends)
+        after = Aftermath(self.state, self._record, self._ends, self._admission)
+        self.attempts = Attempts(self.state, self._record, self._ends, after)
+        self.outside = OutsideJobs(self.state, self._record, self._ends, self.cancel)
+        self.intake = Intake(self.state, self._record, self._ends, self.cancel, self.over)
+        self.listener = WorkerListener(self.state, self._record, self.hub, self._admission)
         self._is_hurried = False
         self._is_over = False
         self._empty: asyncio.Future[None] | None = None
@@ -332,12 +332,12 @@ class Queue:
     def _turn(self) -> None:
         if self._record.is_resting:
             return
-        state = self._state
+        state = self.state
         starting = [] if self._record.trouble is not None else self._admission.admit()
         if not self._record.write(starting):
             return
         for entry in starting:
-            self._attempts.launch(entry, state.instances[entry.request.instance])
+            self.attempts.launch(entry, state.instances[entry.request.instance])
         for instance in {entry.request.instance for entry in starting}:
             state.instances[instance].worker.flush()
         if self._empty is not None and not state.live and not self._empty.done():
@@ -345,13 +345,9 @@ class Queue:
 
     # -------------------------------------------------------------- taking in
 
-    def recover(self) -> None:
-        """Resume what an earlier host left; see `failwell.jobs.queue.queue`."""
-        self._outside.recover()
-
     def look_outside(self) -> None:
         """Somebody else may have submitted jobs, or wants some cancelled."""
-        self._outside.look()
+        self.outside.look()
 
     async def submit(self, request: JobRequest, job: str, items: Items | None = None) -> Job:
         """Take a job in; it is on record when this returns.
@@ -359,11 +355,7 @@ class Queue:
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
         """
-        return (await self._intake.enter(request, job, items)).job()
-
-    async def call(self, request: JobRequest, job: str) -> Entry:
-        """`submit`, and the entry once it is over; see `failwell.jobs.queue.queue`."""
-        return await self._intake.call(request, job)
+        return (await self.intake.enter(request, job, items)).job()
 
     # -------------------------------------------------------------- waiting, cancelling, seeing
 
@@ -374,7 +366,7 @@ class Queue:
             UnknownJob: there is none.
             QueueStopped: the queue stopped before it was.
         """
-        entry = self._state.live.get(job)
+        entry = self.state.live.get(job)
         if entry is None:
             entry = await self._resumed(job)
             if entry is None:
@@ -387,19 +379,19 @@ class Queue:
             if self._is_over:
                 raise QueueStopped(job=job, was=kept.state.value)
             self.look_outside()
-            if job in self._state.live:
-                return self._state.live[job]
+            if job in self.state.live:
+                return self.state.live[job]
             # The store is away for a moment, or somebody has just ended the job there.
             await asyncio.sleep(_PAUSE)
         return None
 
     async def over(self, entry: Entry) -> Entry:
         """The entry once it is over and that is on record."""
-        if entry.id not in self._state.live:
+        if entry.id not in self.state.live:
             return entry
         if self._is_over:
             raise QueueStopped(job=entry.id, was=entry.state.value)
-        done: asyncio.Future[Entry] = self._state.loop.create_future()
+        done: asyncio.Future[Entry] = self.state.loop.create_future()
         entry.waiters.add(done)
         try:
             return await done
@@ -413,35 +405,35 @@ class Queue:
         Raises:
             UnknownJob: there is none.
         """
-        entry = self._state.live.get(job) or self._record.dirty.get(job) or self._state.recent.get(job)
+        entry = self.state.live.get(job) or self._record.dirty.get(job) or self.state.recent.get(job)
         if entry is not None:
             return entry.job()
-        found = self._state.store.find(job)
+        found = self.state.store.find(job)
         if found is None:
             raise UnknownJob(job=job)
         return found
 
     def cancel(self, job: str, grace: float | None = None) -> bool:
         """Stop a job; `False` where it is over or unknown."""
-        entry = self._state.live.get(job)
+        entry = self.state.live.get(job)
         if entry is None or entry.is_over:
             return False
         if entry.state is not JobState.RUNNING:
-            entry.cancelled = self._state.now()
-            self._state.line.leave(entry)
+            entry.cancelled = self.state.now()
+            self.state.line.leave(entry)
             self._ends.end(entry, JobState.CANCELLED)
         elif entry.cancelled is None:
-            entry.cancelled = self._state.now()
+            entry.cancelled = self.state.now()
             if entry.items is not None:
                 # Whoever does not take its items must not keep it from ending.
                 entry.items.close()
             self._record.say(entry, "cancelling")
-            entry.canceller = self._state.spawn(self._stop_call(entry, grace))
-            self._state.wake()
+            entry.canceller = self.state.spawn(self._stop_call(entry, grace))
+            self.state.wake()
         return True
 
     async def _stop_call(self, entry: Entry, grace: float | None) -> None:
-        instance = self._state.instances[entry.request.instance]
+        instance = self.state.instances[entry.request.instance]
         phase = await instance.worker.cancel(entry.id, grace=grace)
         if phase is None and entry.is_called and entry.task is not None:
             # Its worker is still being started, so there is no call to stop yet.
@@ -449,26 +441,22 @@ class Queue:
 
     def reorder(self, job: str, priority: int) -> bool:
         """Give a job that waits another priority; `False` where it does not wait."""
-        entry = self._state.live.get(job)
+        entry = self.state.live.get(job)
         if entry is None or entry.state not in (JobState.PENDING, JobState.WAITING):
             return False
         if not is_priority(priority):
             check_request(JobRequest(instance=entry.request.instance, priority=priority))
         entry.request = replace(entry.request, priority=priority)
         self._record.say(entry, "reordered", {"priority": priority})
-        if entry.block != FREEING and (entry.due or 0) <= self._state.now():
-            self._state.line.add(entry)
-        self._state.wake()
+        if entry.block != FREEING and (entry.due or 0) <= self.state.now():
+            self.state.line.add(entry)
+        self.state.wake()
         return True
 
     def pause(self, *, on: bool) -> None:
         """Start nothing more, or go on."""
-        self._state.is_paused = on
-        self._state.wake()
-
-    def heard(self, instance: Instance, event: WorkerEvent) -> None:
-        """A worker told something."""
-        self._hearing.heard(instance, event)
+        self.state.is_paused = on
+        self.state.wake()
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
@@ -481,10 +469,10 @@ class Queue:
 
     def waiting(self, most: int | None = None) -> list[Job]:
         """The jobs that wait, best first, then those whose time has not come."""
-        standing = self._state.line.best(most)
+        standing = self.state.line.best(most)
         known = {entry.id for entry in standing}
         later = (
-            one for one in self._state.live.values() if one.state is JobState.WAITING and one.id not in known
+            one for one in self.state.live.values() if one.state is JobState.WAITING and one.id not in known
         )
         room = None if most is None else most - len(standing)
         return [entry.job() for entry in (*standing, *islice(later, room))]
@@ -495,55 +483,18 @@ class Queue:
         Raises:
             QueueStopped: the queue stopped before that.
         """
-        while self._state.live:
+        while self.state.live:
             if self._is_over:
-                left = next(iter(self._state.live.values()))
+                left = next(iter(self.state.live.values()))
                 raise QueueStopped(job=left.id, was=left.state.value)
             if self._empty is None or self._empty.done():
-                self._empty = self._state.loop.create_future()
+                self._empty = self.state.loop.create_future()
             await asyncio.shield(self._empty)
-
-    @property
-    def live(self) -> Mapping[str, Entry]:
-        """The jobs that are not over."""
-        return self._state.live
-
-    @property
-    def recent(self) -> Mapping[str, Entry]:
-        """The latest that are over, as many as are kept in memory."""
-        return self._state.recent
-
-    @property
-    def running(self) -> int:
-        """How many run."""
-        return self._state.running
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether nothing more is started."""
-        return self._state.is_paused
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it comes to its end."""
-        return self._state.is_stopping
 
     @property
     def trouble(self) -> Fault | None:
         """Why the store does not take anything, if so."""
         return self._record.trouble
-
-    def find_instance(self, name: str) -> Instance | None:
-        """The instance, if it is known here."""
-        return self._state.find_instance(name)
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside; it ends with the queue at the latest."""
-        self._state.spawn(work)
-
-    async def fire_hook(self, instance: Instance, *, on: bool) -> None:
-        """Tell a capability that it was switched on or off."""
-        await self._attempts.fire_hook(instance, on=on)
 
     # -------------------------------------------------------------- stopping
 
@@ -553,33 +504,33 @@ class Queue:
         What has not ended by then is put back, and stays on record as pending. Being cancelled means to wait
         no longer, not to leave anything undone.
         """
-        self._intake.is_closed = True
-        self._state.is_paused = True
+        self.intake.is_closed = True
+        self.state.is_paused = True
         cut = await _outlast(self._drain(drain))
-        self._state.is_stopping = True
+        self.state.is_stopping = True
         for part in (self._ends, self._admission, self._record):
             part.close()
-        left: list[asyncio.Task[Any]] = [task for task in self._state.tasks if not task.done()]
+        left: list[asyncio.Task[Any]] = [task for task in self.state.tasks if not task.done()]
         for task in left:
             task.cancel()
         while left:
             cut = await _outlast(asyncio.wait(left)) or cut
             left = [task for task in left if not task.done()]
-        for entry in [one for one in self._state.live.values() if one.is_sent]:
+        for entry in [one for one in self.state.live.values() if one.is_sent]:
             # Its worker is about to be stopped; what it may still answer comes too late.
             entry.is_sent = False
-            self._state.leave(entry, self._state.instances[entry.request.instance])
+            self.state.leave(entry, self.state.instances[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
-        self._state.turn()
+        self.state.turn()
         if not self._is_hurried:
             cut = await _outlast(self._record.finish()) or cut
-        self._is_over = self._outside.is_closed = True
+        self._is_over = self.outside.is_closed = True
         self._leave_nobody_waiting()
         if cut is not None:
             raise cut
 
     def _leave_nobody_waiting(self) -> None:
-        for entry in list(self._state.live.values()):
+        for entry in list(self.state.live.values()):
             stopped = QueueStopped(job=entry.id, was=entry.state.value)
             for waiter in list(entry.waiters):
                 if not waiter.done():
@@ -595,15 +546,15 @@ class Queue:
     def hurry(self) -> None:
         """Wait for nothing that runs, now or when it is stopped."""
         self._is_hurried = True
-        if self._state.idle is not None and not self._state.idle.done():
-            self._state.idle.set_result(None)
+        if self.state.idle is not None and not self.state.idle.done():
+            self.state.idle.set_result(None)
 
     async def _drain(self, seconds: float) -> None:
         """Wait until nothing runs, for so long at most."""
-        if not self._state.running or self._is_hurried:
+        if not self.state.running or self._is_hurried:
             return
-        self._state.idle = self._state.loop.create_future()
-        await asyncio.wait([self._state.idle], timeout=seconds)
+        self.state.idle = self.state.loop.create_future()
+        await asyncio.wait([self.state.idle], timeout=seconds)
 
 
 async def _outlast(waiting: Awaitable[object]) -> asyncio.CancelledError | None:

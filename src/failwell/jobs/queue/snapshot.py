@@ -28,9 +28,9 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
     return {
         "pid": os.getpid(),
         "at": time(),
-        "paused": queue.is_paused,
+        "paused": queue.state.is_paused,
         "trouble": None if queue.trouble is None else str(queue.trouble),
-        "running": queue.running,
+        "running": queue.state.running,
         "machine": [
             {
                 "id": name,
@@ -65,7 +65,7 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
             }
             for job in waiting
         ],
-        "waiting_total": len(queue.live) - queue.running,
+        "waiting_total": len(queue.state.live) - queue.state.running,
         "counts": store.counts(),
     }
 

@@ -127,7 +127,7 @@ class Shift:
         with jobs.events(live=False) as events:
             while True:
                 stuck = self._look(jobs)
-                if self._args.until_empty and len(stuck) == len(jobs.queue.live):
+                if self._args.until_empty and len(stuck) == len(jobs.queue.state.live):
                     self._stuck = Counter(entry.request.instance for entry in stuck)
                     return
                 try:
@@ -163,7 +163,7 @@ class Shift:
         """The jobs that cannot run now; each instance that blocks them is named once."""
         stuck: list[Entry] = []
         able: dict[str, bool] = {}
-        for entry in jobs.queue.live.values():
+        for entry in jobs.queue.state.live.values():
             instance = entry.request.instance
             if instance not in able:
                 able[instance] = self._can_run(jobs, instance)
@@ -172,7 +172,7 @@ class Shift:
         return stuck
 
     def _can_run(self, jobs: "Runtime", name: str) -> bool:
-        instance = jobs.queue.find_instance(name)
+        instance = jobs.queue.state.find_instance(name)
         if instance is not None and instance.is_enabled:
             self._told.discard(name)
             return True
