@@ -13,7 +13,7 @@ from failwell.fault.base import COMMON_FIELDS, Fault
 from failwell.fault.capability import CapabilityError, CapabilityInputError, WorkerOOMError
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.registry import kinds
-from failwell.report.context import scene
+from failwell.report.failure_context import scene
 from fuzz.zoo import TEXTS, Specimen, a_class, answering, made, specimens, values
 
 _MOST_NODES = 12

@@ -21,7 +21,7 @@ from failwell.fault.classes import Validation
 from failwell.integrations.mcp import from_tool_result
 from failwell.report.record import ErrorReport
 from failwell.report.saved_failures.pasted import describe_pasted
-from failwell.report.saved_failures.reply import describe_reply, parse_reply
+from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
 from fuzz.driver import main
 from fuzz.letters import letter
 from fuzz.oracle import check_report

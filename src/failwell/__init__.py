@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from failwell.fault.base import Fault as Fault
     from failwell.fault.facts import NotBefore as NotBefore
     from failwell.report.checked import checked as checked
-    from failwell.report.context import scene as scene
     from failwell.report.describe import describe as describe
+    from failwell.report.failure_context import scene as scene
     from failwell.report.record import ErrorReport as ErrorReport
     from failwell.report.redact import register_secret as register_secret
-    from failwell.report.saved_failures.rows import classify as classify
+    from failwell.report.saved_failures.saved_row import classify as classify
     from failwell.runtime.call_guard import Guard as Guard
     from failwell.runtime.cancel import cancel_scope as cancel_scope
     from failwell.runtime.fallback import Chain as Chain
@@ -68,7 +68,7 @@ else:
         "__version__": "failwell._version",
         "cancel_scope": "failwell.runtime.cancel",
         "checked": "failwell.report.checked",
-        "classify": "failwell.report.saved_failures.rows",
+        "classify": "failwell.report.saved_failures.saved_row",
         "describe": "failwell.report.describe",
         "gather": "failwell.runtime.gather",
         "idempotency_key": "failwell.runtime.operation",
@@ -76,7 +76,7 @@ else:
         "register_secret": "failwell.report.redact",
         "retry": "failwell.runtime.retry",
         "retrying": "failwell.runtime.retry",
-        "scene": "failwell.report.context",
+        "scene": "failwell.report.failure_context",
         "suppress": "failwell.runtime.suppress",
         "without_sdk_retries": "failwell.runtime.sdk_retries",
     }

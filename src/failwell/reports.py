@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from failwell.delivery.webhook import check_payload as check_payload
     from failwell.delivery.webhook import failure_payload as failure_payload
     from failwell.report.checked import check_reply as check_reply
-    from failwell.report.context import Ledger as Ledger
-    from failwell.report.context import ledger_of as ledger_of
+    from failwell.report.failure_context import Ledger as Ledger
+    from failwell.report.failure_context import ledger_of as ledger_of
     from failwell.report.identity import Unclassified as Unclassified
     from failwell.report.identity import unclassified as unclassified
     from failwell.report.record import Attempt as Attempt
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from failwell.report.record import Internal as Internal
     from failwell.report.record import Scene as Scene
     from failwell.report.record import TracebackPolicy as TracebackPolicy
-    from failwell.report.saved_failures.reply import SavedReply as SavedReply
-    from failwell.report.saved_failures.reply import describe_reply as describe_reply
-    from failwell.report.saved_failures.reply import parse_reply as parse_reply
+    from failwell.report.saved_failures.saved_reply import SavedReply as SavedReply
+    from failwell.report.saved_failures.saved_reply import describe_reply as describe_reply
+    from failwell.report.saved_failures.saved_reply import parse_reply as parse_reply
 else:
     from failwell._lazy import lazy_names
 
@@ -44,9 +44,9 @@ else:
             "Evidence": "failwell.report.record",
             "Frame": "failwell.report.record",
             "Internal": "failwell.report.record",
-            "Ledger": "failwell.report.context",
+            "Ledger": "failwell.report.failure_context",
             "ReservedKey": "failwell.delivery.webhook",
-            "SavedReply": "failwell.report.saved_failures.reply",
+            "SavedReply": "failwell.report.saved_failures.saved_reply",
             "Scene": "failwell.report.record",
             "TracebackPolicy": "failwell.report.record",
             "Unclassified": "failwell.report.identity",
@@ -54,11 +54,11 @@ else:
             "agent_markdown": "failwell.delivery.agent_output",
             "check_payload": "failwell.delivery.webhook",
             "check_reply": "failwell.report.checked",
-            "describe_reply": "failwell.report.saved_failures.reply",
+            "describe_reply": "failwell.report.saved_failures.saved_reply",
             "failure_payload": "failwell.delivery.webhook",
-            "ledger_of": "failwell.report.context",
+            "ledger_of": "failwell.report.failure_context",
             "panel": "failwell.delivery.failure_text",
-            "parse_reply": "failwell.report.saved_failures.reply",
+            "parse_reply": "failwell.report.saved_failures.saved_reply",
             "render_text": "failwell.delivery.failure_text",
             "unclassified": "failwell.report.identity",
         },

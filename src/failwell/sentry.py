@@ -22,9 +22,9 @@ from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
+from failwell.report.exception_text import printed
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
-from failwell.report.text import printed
 
 __all__ = ["before_send"]
 

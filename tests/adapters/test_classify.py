@@ -14,7 +14,7 @@ from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, codes_of, parse_body
 from failwell.adapters.saved import read_saved
 from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.reply import LabCall
+from failwell.apps.lab.lab_reply import LabCall
 from failwell.fault.registry import KindError, kind, kinds
 from failwell.report.record import ErrorReport
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.delivery.failure_text import render_text, span
-from failwell.delivery.plain import LINE_CAP, neutral, one_line
+from failwell.delivery.plain_text import LINE_CAP, neutral, one_line
 from failwell.fault.facts import ResourceShortfall
 from failwell.report.record import Scene
 from tests.delivery.builders import a_full_report, a_report, a_wait

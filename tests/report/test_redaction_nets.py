@@ -15,7 +15,7 @@ from failwell.report.redact import (
     redact_text,
     redact_value,
 )
-from failwell.report.shapes import is_telling
+from failwell.report.secret_shapes import is_telling
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83v/+abc=\n-----END RSA PRIVATE KEY-----"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"

@@ -9,7 +9,7 @@ import pytest
 from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
 from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.reply import SavedReply, describe_reply, parse_reply
+from failwell.report.saved_failures.saved_reply import SavedReply, describe_reply, parse_reply
 
 
 def a_reply(status: int = 429, body: Any = "", **headers: str) -> SavedReply:

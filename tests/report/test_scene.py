@@ -11,7 +11,7 @@ import pytest
 
 import failwell
 from failwell import Fault, scene
-from failwell.report.context import current_scene, merge
+from failwell.report.failure_context import current_scene, merge
 from failwell.report.record import NOWHERE
 from failwell.reports import Scene
 from failwell.testing.builders import a_fault

@@ -5,7 +5,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore
-from failwell.report.context import Ledger, ledger_of
+from failwell.report.failure_context import Ledger, ledger_of
 from failwell.testing.builders import a_fault
 
 Outcome = Any

@@ -15,8 +15,8 @@ from failwell.fault.axes import Category
 from failwell.fault.base import Fault
 from failwell.fault.facts import NotBefore
 from failwell.fault.registry import kinds
-from failwell.report.context import ledger_of
 from failwell.report.describe import describe
+from failwell.report.failure_context import ledger_of
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.fallback import Chain, ChainPolicy, Entry
 from failwell.runtime.loop import Parked

@@ -10,7 +10,7 @@ from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Cancellation
-from failwell.report.context import ledger_of
+from failwell.report.failure_context import ledger_of
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
 from failwell.runtime.retry import retry

@@ -12,7 +12,7 @@ import failwell
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.sdk import id_in
 from failwell.apps.lab.dialects.table import dialect
-from failwell.apps.lab.reply import LabCall
+from failwell.apps.lab.lab_reply import LabCall
 from failwell.testing.laboratory import Lab
 from tests.sdks.matrix import Case, caller, caller_names, is_installed, judge, make, modes
 

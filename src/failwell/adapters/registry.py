@@ -7,8 +7,8 @@ Results are kept per class, so the walk is paid once.
 
 from importlib import import_module
 
-from failwell.adapters.frames import read_placed
 from failwell.adapters.reading import Adapter, Reading
+from failwell.adapters.traceback_frames import read_placed
 
 Entry = Reading | Adapter
 Table = dict[str, Entry]

@@ -19,7 +19,6 @@ from failwell.adapters.facts import (
     codes_and_message,
     parse_body,
 )
-from failwell.adapters.frames import broke_in_stream
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
@@ -30,6 +29,7 @@ from failwell.adapters.safe_getattr import (
     safe_getattrs,
     str_attr,
 )
+from failwell.adapters.traceback_frames import broke_in_stream
 from failwell.fault.links import below, members, stands_alone
 
 _ASKED = (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from failwell.delivery.plain import json_text, neutral, one_line
+from failwell.delivery.plain_text import json_text, neutral, one_line
 from failwell.report.record import ErrorReport
 from failwell.report.redact import cut, redact_value
 from failwell.report.views import user_message

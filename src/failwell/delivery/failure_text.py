@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from failwell.delivery.plain import json_text, one_line
+from failwell.delivery.plain_text import json_text, one_line
 from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
 from failwell.report.redact import TEXT_CAP
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, cast
 
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
-from failwell.delivery.plain import bounded_str, is_large, json_text, one_line
+from failwell.delivery.plain_text import bounded_str, is_large, json_text, one_line
 from failwell.fault.axes import Domain
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from failwell.delivery.logs import log_report
-from failwell.delivery.plain import text_or
+from failwell.delivery.plain_text import text_or
 from failwell.delivery.problem_details import (
     MEDIA_TYPE,
     Disclosure,

@@ -9,12 +9,12 @@ from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
-from failwell.delivery.plain import finite, json_text, text_or
+from failwell.delivery.plain_text import finite, json_text, text_or
 from failwell.fault.registry import find_kind, http_status_of, is_kind
 from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
-from failwell.report.saved_failures.reply import SavedReply, describe_reply
+from failwell.report.saved_failures.saved_reply import SavedReply, describe_reply
 
 Disclosure = Literal["strict", "verbose"]
 

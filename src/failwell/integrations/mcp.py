@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any, cast
 
-from failwell.delivery.plain import finite, json_text, text_or
+from failwell.delivery.plain_text import finite, json_text, text_or
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.describe import describe, new_id

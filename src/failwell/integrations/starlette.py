@@ -25,7 +25,7 @@ from failwell.delivery.middleware import (
     report_for_caller,
     request_id_of,
 )
-from failwell.delivery.plain import bounded_str
+from failwell.delivery.plain_text import bounded_str
 from failwell.delivery.problem_details import Disclosure, problem, problem_json
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault

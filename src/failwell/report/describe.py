@@ -13,7 +13,7 @@ from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
 from failwell.fault.registry import KINDS
-from failwell.report.context import attempts_of, current_scene, merge, stamps_of
+from failwell.report.failure_context import attempts_of, current_scene, merge, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note, site
 from failwell.report.record import (
     NOWHERE,
@@ -247,7 +247,7 @@ def _message(
     if ours:
         text = _own_words(error)
     elif policy.keeps_message:
-        from failwell.report.text import message_of
+        from failwell.report.exception_text import message_of
 
         text = message_of(error)
     else:
@@ -326,7 +326,7 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
     message = None
     notes: tuple[str, ...] = ()
     if policy.keeps_message:
-        from failwell.report.text import message_of, notes_of
+        from failwell.report.exception_text import message_of, notes_of
 
         message = message_of(error, _CAUSE_CAP) or None
         notes = notes_of(error)
@@ -343,7 +343,7 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
 
 
 def _internal(error: BaseException, policy: TracebackPolicy) -> Internal:
-    from failwell.report.text import repr_of, traceback_text
+    from failwell.report.exception_text import repr_of, traceback_text
 
     trace = traceback_text(error) if policy is TracebackPolicy.FULL else None
     return Internal(repr=repr_of(error), traceback=trace)

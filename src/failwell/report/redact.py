@@ -183,7 +183,7 @@ def _mask(text: str) -> str:
     if not (_LONG_WORD.search(text) or ":" in text or "=" in text or "," in text or " " in text):
         return text
     # Compiling the nets costs more than describing a thousand failures; most programs never need them.
-    from failwell.report.shapes import mask_shapes
+    from failwell.report.secret_shapes import mask_shapes
 
     return mask_shapes(text)
 
@@ -226,7 +226,7 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.report.shapes import is_telling
+    from failwell.report.secret_shapes import is_telling
 
     members: dict[str, Any] = {}
     for key, inner in value.items():

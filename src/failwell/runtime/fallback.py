@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from failwell._moved import renamed_parameters
 from failwell.decision.breaker import Scope, scope_of
-from failwell.report.context import Ledger
+from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope

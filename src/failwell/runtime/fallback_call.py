@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from failwell.decision.verdict import Decision, Fallback, Park, Retry
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import ProviderCapability
-from failwell.report.context import attach, ledger_of
 from failwell.report.describe import describe
+from failwell.report.failure_context import attach, ledger_of
 from failwell.report.record import ErrorReport
 from failwell.runtime.cost import estimate, read_usage, usage_in
 from failwell.runtime.fallback_entry import Entry

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Si
 from contextvars import copy_context
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from failwell.report.context import scene
 from failwell.report.describe import describe
+from failwell.report.failure_context import scene
 from failwell.report.record import ErrorReport
 from failwell.runtime.cancel import current_scope
 from failwell.runtime.cost import read_usage, usage_in

@@ -14,7 +14,7 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Decision, say
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
-from failwell.report.context import Ledger, Skipped
+from failwell.report.failure_context import Ledger, Skipped
 from failwell.report.record import Attempt, ErrorReport
 from failwell.runtime.suppress import call_hook
 

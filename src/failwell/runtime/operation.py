@@ -21,8 +21,8 @@ from failwell.decision.policy import Policy
 from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
 from failwell.fault.classes import Cancellation
 from failwell.fault.frozen import frozen
-from failwell.report.context import attach, ledger_of
 from failwell.report.describe import describe
+from failwell.report.failure_context import attach, ledger_of
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope, current_scope

@@ -4,7 +4,7 @@ Such as `with lab() as fake: client = OpenAI(base_url=fake.url("openai", "rate_l
 threads of its own, so it serves asynchronous code from a plain `with` block as well.
 """
 
-from failwell.apps.lab.routing import NoSuchFailure
+from failwell.apps.lab.lab_routes import NoSuchFailure
 from failwell.apps.lab.scenario import Truth
 from failwell.apps.lab.server import LONG, Heard, Lab
 

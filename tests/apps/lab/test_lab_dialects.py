@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from failwell.adapters.saved import read_saved
-from failwell.apps.lab.below import BELOW
+from failwell.apps.lab.delay_forms import FORMS
 from failwell.apps.lab.dialects.table import dialect, dialect_names
+from failwell.apps.lab.lab_reply import LabCall
 from failwell.apps.lab.matrix import Cell, cells
-from failwell.apps.lab.reply import LabCall
 from failwell.apps.lab.scenario import SCENARIOS, Truth
-from failwell.apps.lab.waits import FORMS
+from failwell.apps.lab.transport_faults import BELOW
 from failwell.fault.axes import Category
 from failwell.testing.laboratory import Lab, lab
 from tests.apps.lab.asking import Got, ask

@@ -1,9 +1,9 @@
 """docling: a document that cannot be converted is its input's fault, whatever class says so."""
 
-from failwell.adapters.frames import memory_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter
+from failwell.adapters.traceback_frames import memory_in
 from failwell.adapters.vendors.pypdfium2 import unreadable
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_call, safe_getattr, str_attr
-from failwell.adapters.vendors.envelope import cause_of
 from failwell.adapters.vendors.rpc import read_rpc
+from failwell.adapters.vendors.wrapper import cause_of
 
 _PACKED = "grpc-status-details-bin"
 

@@ -5,11 +5,11 @@ depends on how far the call got, and its class says so.
 """
 
 from failwell.adapters.facts import Facts
-from failwell.adapters.frames import unparsed_reply
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import adapter
+from failwell.adapters.traceback_frames import unparsed_reply
 
 
 def _refine(error: BaseException, facts: Facts) -> None:

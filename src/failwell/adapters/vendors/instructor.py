@@ -8,11 +8,11 @@ exceptions too; of a completion only the model, the stop reason and the counts a
 from typing import Any, cast
 
 from failwell.adapters.answers import STOPS, word_of
-from failwell.adapters.frames import innermost, tops_of
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.vendors.envelope import bad_answer, carries, cause_of, last_attempt
+from failwell.adapters.traceback_frames import innermost, tops_of
+from failwell.adapters.vendors.wrapper import bad_answer, carries, cause_of, last_attempt
 from failwell.fault.axes import Certainty
 
 _ANSWERS = ("ValidationError", "JSONDecodeError", "AsyncValidationError", "ResponseParsingError")

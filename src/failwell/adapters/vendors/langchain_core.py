@@ -8,7 +8,7 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.sdk import adapter
-from failwell.adapters.vendors.envelope import cause_of
+from failwell.adapters.vendors.wrapper import cause_of
 
 _CODES = {
     "ModelAuthenticationError": "authentication_error",

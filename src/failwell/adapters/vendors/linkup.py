@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, Phase
-from failwell.adapters.frames import reply_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Adapter, Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr
 from failwell.adapters.sdk import text_of, transport
-from failwell.adapters.vendors.envelope import cause_of
+from failwell.adapters.traceback_frames import reply_in
+from failwell.adapters.vendors.wrapper import cause_of
 from failwell.fault.facts import Evidence
 from failwell.fault.registry import kind as registered
 

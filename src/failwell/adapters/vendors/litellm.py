@@ -6,13 +6,13 @@ because the context may also be something that the caller was dealing with befor
 """
 
 from failwell.adapters.classify import classify
-from failwell.adapters.frames import tops_of
 from failwell.adapters.headers import allow_listed, lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, entries
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
 from failwell.adapters.sdk import gather
-from failwell.adapters.vendors.envelope import carries, cause_of
+from failwell.adapters.traceback_frames import tops_of
+from failwell.adapters.vendors.wrapper import carries, cause_of
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata
 

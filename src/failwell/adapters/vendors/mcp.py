@@ -6,7 +6,7 @@ A server's text is foreign text, so the code decides. A tool's error carries wha
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import int_attr, safe_getattr, str_attr
-from failwell.adapters.vendors.envelope import carries, cause_of
+from failwell.adapters.vendors.wrapper import carries, cause_of
 
 _CODES: dict[int, str] = {
     -32700: "provider.bad_request",

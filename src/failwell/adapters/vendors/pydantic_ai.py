@@ -8,13 +8,13 @@ worst member, like any group.
 import re
 
 from failwell.adapters.facts import Facts, Phase
-from failwell.adapters.frames import innermost
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter, gather
-from failwell.adapters.vendors.envelope import bad_answer, cause_of
+from failwell.adapters.traceback_frames import innermost
+from failwell.adapters.vendors.wrapper import bad_answer, cause_of
 from failwell.fault.axes import Certainty
 
 _PHASES: dict[str, Phase] = {"pool": "pool", "connect": "connect", "write": "write", "read": "read"}

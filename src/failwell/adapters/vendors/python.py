@@ -23,7 +23,7 @@ def _is(kind: str, *names: str, module: str = "python", certainty: Certainty | N
 
 def _of_a_reply(error: BaseException) -> Reading | None:
     """Text that a client library could not parse is a provider's answer, not the caller's input."""
-    from failwell.adapters.frames import unparsed_reply
+    from failwell.adapters.traceback_frames import unparsed_reply
 
     reply = unparsed_reply(error)
     if reply is None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from failwell.adapters.classify import classify
 from failwell.adapters.facts import Facts, message_of, parse_body
-from failwell.adapters.frames import reply_in
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
 from failwell.adapters.sdk import adapter
+from failwell.adapters.traceback_frames import reply_in
 from failwell.fault.axes import Certainty
 
 

@@ -14,8 +14,8 @@ from failwell.adapters.facts import Facts
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table, find
 from failwell.adapters.safe_getattr import safe_getattr, str_attr
-from failwell.adapters.vendors.envelope import cause_of
 from failwell.adapters.vendors.rpc import read_rpc
+from failwell.adapters.vendors.wrapper import cause_of
 from failwell.fault.axes import Certainty
 from failwell.fault.facts import NotBefore
 

@@ -2,7 +2,7 @@
 
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
-from failwell.adapters.vendors.envelope import carries, cause_of, last_attempt
+from failwell.adapters.vendors.wrapper import carries, cause_of, last_attempt
 
 
 def _retried(error: BaseException) -> Reading:

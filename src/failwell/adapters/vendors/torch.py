@@ -5,10 +5,10 @@
 """
 
 from failwell.adapters.classify import shortfall_of
-from failwell.adapters.frames import memory_in
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import Table
 from failwell.adapters.sdk import text_of
+from failwell.adapters.traceback_frames import memory_in
 
 
 def _memory(error: BaseException) -> Reading:

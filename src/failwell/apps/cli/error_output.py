@@ -93,7 +93,7 @@ def _with_mistakes(report: ErrorReport, text: str) -> str:
     mistakes = report.details.get("mistakes")
     if not isinstance(mistakes, list):
         return text
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     each = [str(one) for one in cast("list[object]", mistakes)]
     what = report.message.removesuffix(": " + "; ".join(each))

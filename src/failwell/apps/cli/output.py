@@ -71,7 +71,7 @@ def error_format(args: Namespace) -> str:
 
 def text_table(columns: Row, rows: Sequence[Row], args: Namespace, indent: str = "") -> list[str]:
     """The lines of a table with aligned columns and bold heads. Cells are made safe for a terminal."""
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     safe = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]

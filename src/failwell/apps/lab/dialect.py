@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from failwell.apps.lab.below import BELOW
-from failwell.apps.lab.reply import Answer, Declined, LabCall, Reply
+from failwell.apps.lab.delay_forms import EVERYWHERE, FORMS, tell
+from failwell.apps.lab.lab_reply import Answer, Declined, LabCall, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Truth
-from failwell.apps.lab.waits import EVERYWHERE, FORMS, tell
+from failwell.apps.lab.transport_faults import BELOW
 from failwell.fault.axes import Certainty
 from failwell.fault.registry import kind as registered
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from failwell.apps.lab.dialects.table import dialect, dialect_names
-from failwell.apps.lab.reply import LabCall, Reply
+from failwell.apps.lab.lab_reply import LabCall, Reply
 from failwell.apps.lab.scenario import SCENARIOS, Scenario, Truth
 
 

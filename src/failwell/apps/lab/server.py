@@ -11,10 +11,10 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
-from failwell.apps.lab.reply import LabCall, Reply, as_json
-from failwell.apps.lab.routing import NoSuchFailure, Route, check, find_route, parse, wants_stream
+from failwell.apps.lab.http_wire import Connection, Gone, Head
+from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
+from failwell.apps.lab.lab_routes import NoSuchFailure, Route, check, find_route, parse, wants_stream
 from failwell.apps.lab.scenario import SCENARIOS, Truth
-from failwell.apps.lab.wire import Connection, Gone, Head
 
 LONG = 3_600.0
 """Default duration of a stalled reply: longer than any client waits."""

@@ -15,8 +15,8 @@ from failwell.jobs.queue.line import Line, Recent
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.store.store import JobStore
 from failwell.jobs.worker.death import kept_report
-from failwell.report.context import merge
 from failwell.report.describe import describe
+from failwell.report.failure_context import merge
 from failwell.report.record import ErrorReport, Scene
 
 

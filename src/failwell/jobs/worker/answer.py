@@ -21,8 +21,8 @@ from failwell.fault.capability import (
 )
 from failwell.fault.json_values import map_texts
 from failwell.jobs.worker.worker import FileHandle
-from failwell.report.context import merge
 from failwell.report.describe import describe
+from failwell.report.failure_context import merge
 from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 from failwell.report.redact import mask_known
 

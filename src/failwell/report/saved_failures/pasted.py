@@ -21,7 +21,7 @@ from failwell.report.describe import describe
 from failwell.report.identity import fingerprint
 from failwell.report.record import ErrorReport, Evidence, Internal, TracebackPolicy, default_policy
 from failwell.report.redact import redact_text
-from failwell.report.saved_failures.rows import evidence_of, fields_of
+from failwell.report.saved_failures.saved_row import evidence_of, fields_of
 from failwell.report.saved_failures.traceback_text import TextError, TextFrame, read_traceback
 
 _FACTS = (

@@ -45,7 +45,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Classify every line; a line that cannot be read is reported at once and counted at the end."""
-    from failwell.report.saved_failures.rows import classify
+    from failwell.report.saved_failures.saved_row import classify
 
     lines = bad = 0
     for number, line in _lines(args.jsonl):

@@ -76,6 +76,6 @@ def _markdown(report: ErrorReport, view: str) -> str:
 
 
 def _plain(value: object) -> str:
-    from failwell.delivery.plain import neutral
+    from failwell.delivery.plain_text import neutral
 
     return neutral(value if isinstance(value, str) else dumps(value, ensure_ascii=False))

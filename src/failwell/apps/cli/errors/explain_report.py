@@ -15,7 +15,7 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.policy import reason as why
 from failwell.decision.verdict import Retry
 from failwell.decision.verdict import say as said
-from failwell.report.context import Ledger
+from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport, Evidence
 
 _MOST_CALLS = 20
@@ -137,7 +137,7 @@ def _plan(one: _Judged) -> str:
 
 
 def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> str:
-    from failwell.delivery.plain import neutral
+    from failwell.delivery.plain_text import neutral
 
     parts = [bold(neutral(f"{report.kind}: {report.title}"), args), neutral(report.message)]
     for heading, lines in [*_lines(report), *_verdicts(report, judged)]:

@@ -16,7 +16,7 @@ from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
 from failwell.report.record import ErrorReport, TracebackPolicy
 from failwell.report.saved_failures.pasted import describe_pasted
-from failwell.report.saved_failures.reply import describe_reply, parse_reply
+from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
 
 FORMS = ("report", "problem", "reply", "traceback")
 MOST_BYTES = 16 * 1024 * 1024

@@ -124,7 +124,7 @@ def run_show(args: Namespace) -> int:
         print_json({**data, **result, "events": [event_json(item) for item in events], **texts})
         return Exit.DONE
     from failwell.apps.cli.error_output import with_capability_defect
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
     from failwell.journal.event import to_json
 
     shown = {name: value for name, value in data.items() if name not in ("error", "arguments", "state")}
@@ -157,7 +157,7 @@ def _blocks(job: "Job", texts: set[str], form: str) -> list[str]:
     error = job.error
     if error is None:
         return []
-    from failwell.delivery.plain import neutral
+    from failwell.delivery.plain_text import neutral
 
     trace = None if error.internal is None else error.internal.traceback
     last: object = error.details.get("stderr_tail")
@@ -185,7 +185,7 @@ def event_json(event: "Event") -> dict[str, Any]:
 def event_text(event: "Event", form: str) -> str:
     """One event for people."""
     from failwell.delivery.agent_output import escaped
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     data = "  ".join(f"{name}={value}" for name, value in event.data.items() if value not in (None, [], ""))
     if form == "markdown":
@@ -213,7 +213,7 @@ def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
 
 def line_text(line: "OutputLine") -> str:
     """One line for people: what was said, and where if not on the standard output."""
-    from failwell.delivery.plain import neutral
+    from failwell.delivery.plain_text import neutral
 
     source = line.level.lower() if line.stream == "log" else line.stream
     mark = "" if line.stream == "stdout" else f"{source}: "

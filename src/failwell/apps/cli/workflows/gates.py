@@ -43,7 +43,7 @@ def run_list(args: Namespace) -> int:
 
 def _lines(row: dict[str, Any]) -> list[str]:
     """One gate, and below it the questions that `--payload` answers by id."""
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     first = (row["run"], row["id"], row["prompt"], f"[{' | '.join(row['values'])}]")
     lines = ["  ".join(map(one_line, first))]

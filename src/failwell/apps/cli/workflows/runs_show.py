@@ -192,7 +192,7 @@ def _questions(seen: "RunDetails") -> list[tuple[str, str, str]]:
 
 def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
     from failwell.apps.cli.output import text_table
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     lines = [bold(f"run {run.id}", args)]
     lines += [f"  {label.ljust(12)}  {one_line(value)}" for label, value in _facts(run, seen)]

@@ -80,7 +80,7 @@ def _print_status(store: "SqliteStore", run: str, args: Namespace) -> None:
 def _words(event: "Event", format_: str) -> str:
     from failwell.apps.cli.times import clock
     from failwell.delivery.agent_output import escaped
-    from failwell.delivery.plain import one_line
+    from failwell.delivery.plain_text import one_line
 
     text = " ".join(_facts(event))
     if format_ == "markdown":

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("request-id", "req_lab_011"), ("anthropic-organization-id", "org-lab"))
 _TEXT = ("Hello", " from", " the lab.")

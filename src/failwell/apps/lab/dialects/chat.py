@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.apps.lab.reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
+from failwell.apps.lab.lab_reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
 
 TEXT = ("Hello", " from", " the lab.")
 _BROKEN_CALL = {

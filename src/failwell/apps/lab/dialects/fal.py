@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("x-fal-request-id", "lab-req-1"),)
 _PICTURE = {"url": "http://127.0.0.1/lab.png", "width": 512, "height": 512, "content_type": "image/png"}

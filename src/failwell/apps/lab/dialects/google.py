@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from failwell.apps.lab.delay_forms import EVERYWHERE, retry_details
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
-from failwell.apps.lab.waits import EVERYWHERE, retry_details
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 
 _HEADERS = (("server", "scaffolding on HTTPServer2"), ("vary", "Origin"))
 _KIND = "application/json; charset=UTF-8"

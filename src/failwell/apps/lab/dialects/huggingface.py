@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from failwell.apps.lab.delay_forms import EVERYWHERE
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import TEXT, chat_answers
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
-from failwell.apps.lab.waits import EVERYWHERE
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("x-request-id", "Root=1-lab-hf"), ("vary", "origin"))
 _LOADING = 20.0

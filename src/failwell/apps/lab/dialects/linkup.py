@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("x-request-id", "lab-lk-1"),)
 _SOURCE = {"name": "The lab", "url": "http://127.0.0.1/lab", "snippet": "Hello from the lab.", "favicon": ""}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut
 from failwell.fault.axes import Certainty
 
 _TEXT = ("Hello", " from", " the lab.")

@@ -5,7 +5,7 @@ from typing import Any
 from failwell.apps.lab.dialect import Dialect, Differs
 from failwell.apps.lab.dialects.chat import chat_answers
 from failwell.apps.lab.dialects.responses import with_responses
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 from failwell.fault.axes import Certainty
 
 _HEADERS = (

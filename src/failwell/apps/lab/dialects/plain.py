@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from failwell.apps.lab.dialect import Dialect
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _NO_MODEL = "a bare service has no model behind it"
 _LINES = tuple(json.dumps({"line": number}).encode() + b"\n" for number in range(4))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from failwell.apps.lab.dialect import Dialect, Differs
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_events, as_json, cut, event
 from failwell.fault.axes import Certainty
 
 _HEADERS = (("server", "cloudflare"),)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failwell.apps.lab.dialects.chat import TEXT
-from failwell.apps.lab.reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
+from failwell.apps.lab.lab_reply import Answer, Headers, LabCall, Reply, as_events, as_json, cut, event
 
 _USAGE = {
     "input_tokens": 9,

@@ -4,7 +4,7 @@ from typing import Any
 
 from failwell.apps.lab.dialect import Dialect
 from failwell.apps.lab.dialects.chat import chat_answers
-from failwell.apps.lab.reply import Answer, LabCall, Reply, always, as_json
+from failwell.apps.lab.lab_reply import Answer, LabCall, Reply, always, as_json
 
 _HEADERS = (("server", "cloudflare"), ("x-request-id", "req_lab_tg"))
 _KIND = "application/json; charset=utf-8"

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from threading import Event
 from time import monotonic
 
-from failwell.apps.lab.reply import Reply
+from failwell.apps.lab.lab_reply import Reply
 
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_KEPT = 16 * 1024 * 1024

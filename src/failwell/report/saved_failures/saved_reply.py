@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from failwell.fault.classes import Validation
 from failwell.report.record import ErrorReport
-from failwell.report.saved_failures.rows import classify
+from failwell.report.saved_failures.saved_row import classify
 
 _STATUS_LINE = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?$")
 _MOST_HEADERS = 1_000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from failwell.apps.lab.waits import Wait
+from failwell.apps.lab.delay_forms import Wait
 
 Headers = tuple[tuple[str, str], ...]
 Ending = Literal["whole", "cut", "reset"]

@@ -6,7 +6,7 @@ Each is made from the answer that the dialect would have given.
 from collections.abc import Callable
 from dataclasses import replace
 
-from failwell.apps.lab.reply import Answer, Reply, always, as_page
+from failwell.apps.lab.lab_reply import Answer, Reply, always, as_page
 
 _EDGE = (("server", "cloudflare"), ("cf-ray", "8f2a6c0d1e3b4a5c-FRA"))
 _JUNK = b'{"id": "lab-1", "object": "resp, and then no more JSON'
