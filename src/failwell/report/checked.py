@@ -5,7 +5,7 @@ raise a fault of ours, with the tokens that were used, because a useless answer 
 answer itself and the words of a refusal never get into it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from re import compile as pattern
 from types import TracebackType
@@ -68,6 +68,24 @@ def checked(provider: str, stream: Any) -> "CheckedStream":
     return CheckedStream(provider, stream)
 
 
+class _Translation:
+    """A block that calls a foreign stream: an exception that leaves it becomes a fault. Opening is part of the stream."""
+
+    __slots__ = ("_translate",)
+
+    def __init__(self, translate: Callable[[Exception], Fault]) -> None:
+        self._translate = translate
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, Exception) and not issubclass(kind, Fault):
+            raise self._translate(cast("Exception", error)) from error
+
+
 class CheckedStream:
     """A stream that does not end quietly when something is missing."""
 
@@ -87,14 +105,10 @@ class CheckedStream:
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
-        try:
+        with _Translation(self._broken):
             if self._source is None:
                 self._source = iter(self._stream)
             chunk = next(self._source, _END)
-        except Fault:
-            raise
-        except Exception as error:  # whatever a foreign stream raises is translated
-            raise self._broken(error) from error
         if chunk is _END:
             self._finish()
             raise StopIteration
@@ -107,14 +121,10 @@ class CheckedStream:
     async def __anext__(self) -> Any:
         if self._over:
             raise StopAsyncIteration
-        try:
+        with _Translation(self._broken):
             if self._source is None:
                 self._source = aiter(await _awaited(self._stream))
             chunk = await anext(self._source, _END)
-        except Fault:
-            raise
-        except Exception as error:  # whatever a foreign stream raises is translated
-            raise self._broken(error) from error
         if chunk is _END:
             self._finish()
             raise StopAsyncIteration
@@ -123,12 +133,8 @@ class CheckedStream:
 
     def __enter__(self) -> Self:
         if _can(self._stream, "__enter__"):
-            try:
+            with _Translation(self._broken):
                 self._enter(self._stream.__enter__())
-            except Fault:
-                raise
-            except Exception as error:  # opening is part of the stream
-                raise self._broken(error) from error
         return self
 
     def __exit__(
@@ -140,14 +146,10 @@ class CheckedStream:
             manager.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Self:
-        try:
+        with _Translation(self._broken):
             self._stream = await _awaited(self._stream)
             if _can(self._stream, "__aenter__"):
                 self._enter(await self._stream.__aenter__())
-        except Fault:
-            raise
-        except Exception as error:  # opening is part of the stream
-            raise self._broken(error) from error
         return self
 
     async def __aexit__(

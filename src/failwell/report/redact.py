@@ -13,9 +13,11 @@ from time import monotonic
 from typing import Any, cast
 
 from failwell.adapters.headers import allowed_headers
+from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.links import type_name
 
 MARK = "[redacted]"
+_UNREADABLE = object()
 TEXT_CAP = 2_000
 """Characters of any one text in a report."""
 _MARGIN = 2_048
@@ -209,12 +211,9 @@ def _value(value: object, depth: int, room: list[int]) -> Any:
         return number if number - number == 0 else str(number)
     if depth >= 6 or room[0] <= 0:
         return "… [cut]"
-    try:
-        return _compound(value, depth, room)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # noqa: BLE001  (an object of somebody else's may refuse to be looked at, and how)
-        return f"<{type_name(value)}>"
+    # A foreign object may raise anything when it is read.
+    result = safe_call(_compound, _UNREADABLE, value, depth, room)
+    return f"<{type_name(value)}>" if result is _UNREADABLE else result
 
 
 def _compound(value: object, depth: int, room: list[int]) -> Any:

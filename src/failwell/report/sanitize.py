@@ -1,7 +1,7 @@
-"""What somebody put into a fault or a call, made fit for a report: typed, finite, masked, short.
+"""Values that an author put into a fault or a call, checked for a report: typed, finite, masked, short.
 
-Fields are set by hand, and a wrong one must cost neither the others nor the classification. So what
-cannot be used reads as if it had been left out.
+Authors set fields by hand, and a wrong one must cost neither the others nor the classification. A value that
+cannot be used counts as left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar, cast
 
+from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
@@ -25,20 +26,13 @@ _LABEL_CAP = 200
 _MOST_FIELDS = 50
 _MOST_ATTEMPTS = 100
 _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
-_NOTHING_SAID = (None,) * 6
+_NO_METADATA = (None,) * 6
 _LONGEST_NUMBER = 2**63
 
 
 def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
     """`check(value, *more)`, or `None` where there is no value or the check raises."""
-    if value is None:
-        return None
-    try:
-        return check(value, *more)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # noqa: BLE001  (it may be an object of somebody else's, and do anything at all)
-        return None
+    return None if value is None else safe_call(check, None, value, *more)
 
 
 def in_utc(at: datetime | None) -> datetime:
@@ -51,17 +45,17 @@ def _aware(at: datetime) -> datetime:
 
 
 def label(name: object) -> str | None:
-    """A name of somebody or something, unless it is a placeholder."""
+    """A provider's or model's name, masked; `None` for a placeholder."""
     return masked(cast("str", name), _LABEL_CAP) if is_named(name) else None
 
 
 def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
-    """What a provider said, with nothing in it that must not be kept."""
+    """A provider's metadata, reduced to what may be recorded."""
     sdk, exception_type = usable(label, metadata.sdk), usable(label, metadata.exception_type)
     code, request_id = usable(label, metadata.code), usable(label, metadata.request_id)
     status, delay = usable(_whole, metadata.status_code), usable(_seconds, metadata.retry_after)
     headers = usable(masked_headers, metadata.headers) or {}
-    if not headers and (sdk, exception_type, code, request_id, status, delay) == _NOTHING_SAID:
+    if not headers and (sdk, exception_type, code, request_id, status, delay) == _NO_METADATA:
         return None
     return ProviderMetadata(
         sdk=sdk, exception_type=exception_type, status_code=status, code=code, request_id=request_id,
@@ -70,7 +64,7 @@ def reply(metadata: ProviderMetadata) -> ProviderMetadata | None:
 
 
 def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
-    """The gap, if it is one in numbers: an endless need is nothing that anybody could free."""
+    """The shortfall, if it is given in finite numbers."""
     needed, available = _number(short.needed), _number(short.available)
     if short.resource not in _RESOURCES or needed is None or available is None:
         return None
@@ -95,7 +89,7 @@ def action(advice: UserAction) -> UserAction:
 
 
 def field_names(names: object) -> tuple[str, ...] | None:
-    """The fields that somebody found invalid."""
+    """The names of the invalid fields."""
     if not isinstance(names, list | tuple):
         return None
     return tuple(_named(name) for name in islice(cast("list[object]", names), _MOST_FIELDS))
@@ -123,7 +117,7 @@ def frame(crossed: Frame) -> Frame:
 
 
 def checked_attempts(attempts: object) -> tuple[Attempt, ...]:
-    """The attempts among whatever was given as such."""
+    """The valid entries of a list of attempts."""
     first = islice(cast("Any", attempts), _MOST_ATTEMPTS)
     return tuple(
         checked
