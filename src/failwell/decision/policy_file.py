@@ -174,8 +174,8 @@ BUDGET = Shape(
 
 
 def _policy(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Policy:
-    given = {key: values[key] for key in ("name", "in_process_limit") if key in values}
-    return Policy(rules=values.get("rule", ()), budget=values.get("budget", NO_BUDGET), **given)
+    scalars = {key: values[key] for key in ("name", "in_process_limit") if key in values}
+    return Policy(rules=values.get("rule", ()), budget=values.get("budget", NO_BUDGET), **scalars)
 
 
 POLICY = Shape(

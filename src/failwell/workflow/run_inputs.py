@@ -22,7 +22,7 @@ _CALLED = {
 }  # fmt: skip
 
 
-def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
+def check_inputs(plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
     """What the workflow gets, defaults filled in, and everything that is wrong with what was given.
 
     A mistake names an input and its type. It never holds a value: that may be a secret.
@@ -30,8 +30,8 @@ def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     inputs: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     for name, declared in plan.inputs.items():
-        if name in given:
-            value = given[name]
+        if name in values:
+            value = values[name]
             if isinstance(value, TypedText):
                 value = as_input(str(value), declared.type)
             if fits(declared, value):
@@ -44,7 +44,7 @@ def check_inputs(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             mistakes.append(_missing(declared))
         else:
             inputs[name] = _ZERO[declared.type]()
-    unknown = [name for name in given if name not in plan.inputs]
+    unknown = [name for name in values if name not in plan.inputs]
     if unknown:
         near = Near()
         for name in unknown:

@@ -82,14 +82,14 @@ def _nearest(before: list[list[int]], parents: list[int]) -> list[int]:
 
     for vertex in range(count - 1, 0, -1):
         for source in before[vertex]:
-            found = semi[lowest(source)]
-            semi[vertex] = min(semi[vertex], found)
+            candidate = semi[lowest(source)]
+            semi[vertex] = min(semi[vertex], candidate)
         waiting[semi[vertex]].append(vertex)
         parent = parents[vertex]
         ancestor[vertex] = parent
         for one in waiting[parent]:
-            found = lowest(one)
-            nearest[one] = found if semi[found] < semi[one] else parent
+            candidate = lowest(one)
+            nearest[one] = candidate if semi[candidate] < semi[one] else parent
         waiting[parent] = []
     for vertex in range(1, count):
         if nearest[vertex] != semi[vertex]:

@@ -59,7 +59,7 @@ def _edge(edge: Edge, source: str, target: str) -> str:
 
 def _quoted(text: str) -> str:
     """A label that no character of `text` can end; entities are Mermaid's own way out."""
-    kept = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+    quoted = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     for char, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("\n", "<br/>")):
-        kept = kept.replace(char, code)
-    return f'"{kept}"'
+        quoted = quoted.replace(char, code)
+    return f'"{quoted}"'

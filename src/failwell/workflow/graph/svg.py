@@ -36,15 +36,15 @@ _WAYS: dict[str, tuple[str, str, str]] = {
 
 def as_svg(graph: Graph) -> str:
     """`graph` as an SVG document."""
-    made = layout(graph)
+    drawing = layout(graph)
     ways = [way for way in _WAYS if any(edge.way == way for edge in graph.edges)]
     legend_width = max((text_width(_WAYS[way][2]) + 62 for way in ways), default=0.0)
-    columns = max(1, min(len(ways), int(max(made.width, 420.0) // max(legend_width, 1.0))))
+    columns = max(1, min(len(ways), int(max(drawing.width, 420.0) // max(legend_width, 1.0))))
     rows = -(-len(ways) // columns)
-    width = max(made.width, columns * legend_width, text_width(graph.name, 16)) + 2 * _MARGIN
-    left = (width - made.width) / 2
+    width = max(drawing.width, columns * legend_width, text_width(graph.name, 16)) + 2 * _MARGIN
+    left = (width - drawing.width) / 2
     top = _MARGIN + 46
-    legend_top = top + made.height + 26
+    legend_top = top + drawing.height + 26
     height = legend_top + rows * 20 + _MARGIN / 2
     head = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
@@ -54,7 +54,7 @@ def as_svg(graph: Graph) -> str:
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
         _text(_MARGIN, _MARGIN, graph.name, 16, _INK, weight="bold"),
         f'<g transform="translate({left:.1f} {top:.1f})">',
-        *_drawing(made),
+        *_drawing(drawing),
         "</g>",
         *_legend(ways, columns, legend_width, legend_top),
         "</svg>",
@@ -180,12 +180,12 @@ def _legend(ways: list[str], columns: int, width: float, top: float) -> list[str
 
 
 def _markers(ways: list[str]) -> str:
-    made = "".join(
+    markers = "".join(
         f'<marker id="to-{way}" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7"'
         f' orient="auto-start-reverse"><path d="M0,0.5 L8,4 L0,7.5 z" fill="{_WAYS[way][0]}"/></marker>'
         for way in dict.fromkeys(["success", *ways])
     )
-    return f"<defs>{made}</defs>"
+    return f"<defs>{markers}</defs>"
 
 
 def _rect(x: float, y: float, width: float, height: float, look: str) -> str:
@@ -205,5 +205,5 @@ def _text(
 
 def _safe(text: str) -> str:
     """`text` as XML holds it: escaped, and without what no XML document may contain."""
-    kept = "".join(char if char.isprintable() else " " for char in text)
-    return kept.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

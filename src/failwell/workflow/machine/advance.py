@@ -7,11 +7,11 @@ nothing is left to do without the outside, or until it has enough to be written 
 
 from typing import Any
 
-from failwell.workflow.machine.closing import ask_again, cancel_run, come_to_rest, end_run, hook
+from failwell.workflow.machine.closing import cancel_run, end_run, finish_turn, hook, repeat_question
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
 from failwell.workflow.machine.fold import LEAVES
-from failwell.workflow.machine.gates import answer, needs_approval, too_late
+from failwell.workflow.machine.gates import answer, gate_timed_out, needs_approval
 from failwell.workflow.machine.groups import pump_group, retry_items
 from failwell.workflow.machine.protocol import (
     RUN_TIMER,
@@ -47,25 +47,25 @@ class Machine:
         """Handle `event`. The turn holds the state after it, the facts to record, and then the commands."""
         turn = Turn(state, self.plans, event.at, event.jitter)
         if not turn.state.is_over:
-            _take_in(turn, event)
-            _go_on(turn)
-            come_to_rest(turn)
-        if turn.owed and not turn.state.is_over:
+            _apply_event(turn, event)
+            _process_pending(turn)
+            finish_turn(turn)
+        if turn.pending and not turn.state.is_over:
             turn.commands.append(Continue())
-        turn.state.owed = [] if turn.state.is_over else list(turn.owed)
+        turn.state.owed = [] if turn.state.is_over else list(turn.pending)
         return turn
 
 
-def _go_on(turn: Turn) -> None:
-    while turn.owed and not turn.is_full:
-        path = turn.owed.popleft()
+def _process_pending(turn: Turn) -> None:
+    while turn.pending and not turn.is_full:
+        path = turn.pending.popleft()
         group = turn.state.groups.get(path)
         if group is not None:
             pump_group(turn, group, enter)
         elif path in turn.state.scopes:
             _pump_scope(turn, path)
         else:
-            _rang(turn, path)
+            _timer_fired(turn, path)
 
 
 def _pump_scope(turn: Turn, path: str) -> None:
@@ -93,7 +93,7 @@ def _pump_scope(turn: Turn, path: str) -> None:
     enter(turn, task, node, waits_as=path)
 
 
-def _take_in(turn: Turn, event: Event) -> None:
+def _apply_event(turn: Turn, event: Event) -> None:
     match event:
         case Begin():
             _begin(turn, event)
@@ -104,7 +104,7 @@ def _take_in(turn: Turn, event: Event) -> None:
         case Opened():
             _opened(turn, event)
         case TimerFired():
-            _rang(turn, event.timer)
+            _timer_fired(turn, event.timer)
         case Answered():
             answer(turn, event)
         case Cancel():
@@ -131,9 +131,9 @@ def _begin(turn: Turn, event: Begin) -> None:
     hook(turn, "on_start")
     _arm_run_timer(turn)
     if event.continues is None:
-        turn.owe("")
+        turn.schedule("")
     else:
-        _pick_up(turn)
+        _restart_tasks(turn)
 
 
 def _resume(turn: Turn, event: Resume) -> None:
@@ -147,13 +147,13 @@ def _resume(turn: Turn, event: Resume) -> None:
         data["limits"] = dict(event.limits)
     turn.record("run:resumed", data)
     _arm_run_timer(turn)
-    _pick_up(turn)
+    _restart_tasks(turn)
 
 
-def _pick_up(turn: Turn) -> None:
+def _restart_tasks(turn: Turn) -> None:
     """Everything that was going on goes on: what ran runs again, what waited waits on."""
     state = turn.state
-    turn.owed.clear()
+    turn.pending.clear()
     state.waiting = []
     for task in state.tasks.values():
         match task.status:
@@ -162,27 +162,27 @@ def _pick_up(turn: Turn) -> None:
             case "retrying" | "waiting":
                 turn.commands.append(SetTimer(timer=task.path, at=task.until or turn.at))
             case "gate" | "budget":
-                _gate_again(turn, task)
+                _reopen_gate(turn, task)
             case _:
                 pass
     for path in [*state.groups, *state.scopes]:
-        turn.owe(path)
+        turn.schedule(path)
 
 
-def _gate_again(turn: Turn, task: Task) -> None:
-    told = (task.asked or {}).get("answer")
-    if told is not None:
-        decided = Answered(
+def _reopen_gate(turn: Turn, task: Task) -> None:
+    decision = (task.asked or {}).get("answer")
+    if decision is not None:
+        event = Answered(
             at=turn.at,
-            gate=told["gate"],
-            decision=told["decision"],
-            by=told["decided_by"],
-            payload=told.get("payload"),
-            comment=told.get("comment", ""),
+            gate=decision["gate"],
+            decision=decision["decision"],
+            by=decision["decided_by"],
+            payload=decision.get("payload"),
+            comment=decision.get("comment", ""),
         )
-        answer(turn, decided)
+        answer(turn, event)
         return
-    ask_again(turn, task)
+    repeat_question(turn, task)
     if task.until is not None:
         turn.commands.append(SetTimer(timer=task.path, at=task.until))
 
@@ -211,7 +211,7 @@ def _leaf_ended(turn: Turn, event: Done | Failed | Stopped) -> None:
 def _free_slot(turn: Turn) -> None:
     waiting, turn.state.waiting = turn.state.waiting, []
     for path in dict.fromkeys(waiting):
-        turn.owe(path)
+        turn.schedule(path)
 
 
 def _opened(turn: Turn, event: Opened) -> None:
@@ -223,7 +223,7 @@ def _opened(turn: Turn, event: Opened) -> None:
         begin(turn, task)
 
 
-def _rang(turn: Turn, timer: str) -> None:
+def _timer_fired(turn: Turn, timer: str) -> None:
     if timer == RUN_TIMER:
         _run_timed_out(turn)
         return
@@ -235,7 +235,7 @@ def _rang(turn: Turn, timer: str) -> None:
     elif task.status == "waiting":
         complete(turn, task, {"waited_seconds": round(turn.at - task.started, 3)})
     elif task.status == "gate":
-        too_late(turn, task)
+        gate_timed_out(turn, task)
 
 
 def _retry_now(turn: Turn, task: Task) -> None:

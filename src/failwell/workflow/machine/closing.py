@@ -68,10 +68,10 @@ def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
     return True
 
 
-def come_to_rest(turn: Turn) -> None:
+def finish_turn(turn: Turn) -> None:
     """At the end of a turn: close the run, note that it waits, or leave it to what runs."""
     state = turn.state
-    if state.is_over or turn.owed or state.leaves:
+    if state.is_over or turn.pending or state.leaves:
         return
     tasks = state.tasks.values()
     if any(task.status in ACTIVE for task in tasks):
@@ -92,13 +92,13 @@ def _rest(turn: Turn, tasks: list[Task]) -> None:
     timers = [
         task.until for task in tasks if task.status in ("retrying", "waiting") and task.until is not None
     ]
-    near = [until for until in timers if until - turn.at <= _patience(turn)]
+    near = [until for until in timers if until - turn.at <= _longest_wait(turn)]
     if near:
         return
     if not gates and not timers:
         stalled = turn.failure("internal.bug", "the run has nothing to do and has not ended")
         end_run(turn, stalled, error_type="Stalled", node=None)
-        come_to_rest(turn)
+        finish_turn(turn)
         return
     names = tuple(str(task.gate) for task in gates)
     until = min(timers, default=None)
@@ -110,7 +110,7 @@ def _rest(turn: Turn, tasks: list[Task]) -> None:
     turn.commands.append(Idle(gates=names, blocked_until=until))
 
 
-def _patience(turn: Turn) -> float:
+def _longest_wait(turn: Turn) -> float:
     """How long a wait may be and still be waited out; waits that the author wrote always are."""
     parked = any(task.status == "retrying" and task.parked for task in turn.state.tasks.values())
     return turn.plans[turn.state.file].limits.park_after_seconds if parked else float("inf")
@@ -120,10 +120,10 @@ def _failed(turn: Turn) -> dict[str, Any]:
     ending = turn.state.ending or {}
     failure = failure_in(ending)
     assert failure is not None
-    told = {key: value for key, value in ending.items() if key != "failure"}
+    data = {key: value for key, value in ending.items() if key != "failure"}
     errors_file = turn.state.metadata.get("errors_file")
     return {
-        **told,
+        **data,
         "failure": failure,
         "envelope": failure.envelope,
         "frames": failure.node_frames,
@@ -140,13 +140,13 @@ def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
     turn.commands.append(End())
 
 
-def finish_well(turn: Turn, outputs: Any, **more: Any) -> None:
+def complete_run(turn: Turn, outputs: Any, **more: Any) -> None:
     """The root reached its end."""
     hook(turn, "on_complete", result=outputs)
     _finish(turn, "run:completed", {"outputs": outputs, **more})
 
 
-def ask_again(turn: Turn, task: Task) -> None:
+def repeat_question(turn: Turn, task: Task) -> None:
     """Put an open question once more, to whoever looks now."""
     if task.gate is not None and task.asked is not None:
         turn.commands.append(Ask(gate=task.gate, question=task.asked))

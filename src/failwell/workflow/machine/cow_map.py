@@ -27,12 +27,12 @@ class CowMap(Generic[_V]):
 
     def fork(self) -> "CowMap[_V]":
         """A version to write to. This one keeps what it has now."""
-        made: CowMap[_V] = CowMap()
-        made._entries, self._entries = self._own(), None
-        self._heir = made
+        newer: CowMap[_V] = CowMap()
+        newer._entries, self._entries = self._own(), None
+        self._heir = newer
         self._undo = []
-        made._older = ref(self)
-        return made
+        newer._older = ref(self)
+        return newer
 
     def get(self, key: str) -> _V | None:
         """The entry at `key`, or `None`."""

@@ -34,7 +34,7 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
         data["usage"] = usage
     if task.parent is not None:
         turn.record("node:completed", data)
-        settled(turn, task)
+        notify_parent(turn, task)
         return
     node = turn.node(task)
     try:
@@ -50,7 +50,7 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
         return
     turn.record("node:completed", data)
     _take(turn, task, target, put_out, on_error=None)
-    settled(turn, task)
+    notify_parent(turn, task)
 
 
 def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
@@ -73,7 +73,7 @@ def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
         failure = replace(failure, typed=typed, output=MISSING, usage=None)
     if turn.is_closing or is_stopping(turn, task):
         _record_failed(turn, task, failure, extra)
-        settled(turn, task)
+        notify_parent(turn, task)
         return
     repeat = repeat_by_node(turn, task, node, failure)
     if repeat is not None:
@@ -86,7 +86,7 @@ def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
             _repeat(turn, task, failure, route, extra)
             return
         _record_failed(turn, task, failure, extra)
-        settled(turn, task)
+        notify_parent(turn, task)
         return
     route = _route(turn, task, task, failure, output)
     if isinstance(route, Failure):
@@ -100,16 +100,16 @@ def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
     _follow_error(turn, task, node, route, failure, output)
 
 
-def settled(turn: Turn, task: Task) -> None:
+def notify_parent(turn: Turn, task: Task) -> None:
     """Something ended without routes of its own: tell its group, or whoever encloses it."""
     if task.parent is not None:
         _member_ended(turn, task)
-        turn.owe(task.parent)
+        turn.schedule(task.parent)
     elif task.scope and (turn.is_closing or is_stopping(turn, task)):
-        _abandon(turn, task)
+        _end_sub_workflow(turn, task)
 
 
-def _abandon(turn: Turn, task: Task) -> None:
+def _end_sub_workflow(turn: Turn, task: Task) -> None:
     """A sub-workflow that is being stopped ends with what it was doing."""
     above = turn.state.tasks.get(task.scope)
     if above is None or above.status == "failed":
@@ -118,7 +118,7 @@ def _abandon(turn: Turn, task: Task) -> None:
     failed = ended.failure if ended is not None else None
     why = failed or turn.failure("cancel.stage", CANCELLED_MEMBER, task=above)
     _record_failed(turn, above, why, {})
-    settled(turn, above)
+    notify_parent(turn, above)
 
 
 def _member_ended(turn: Turn, task: Task) -> None:
@@ -180,7 +180,7 @@ def _take(
     if put_out:
         data["output"] = put_out
     turn.record("route:taken", data)
-    turn.owe(task.scope)
+    turn.schedule(task.scope)
 
 
 def _halt(turn: Turn, task: Task, message: str, cause: Failure | None) -> None:

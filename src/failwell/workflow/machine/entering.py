@@ -32,7 +32,7 @@ def enter(turn: Turn, task: Task, node: Node, *, waits_as: str) -> None:
     if node.type in LEAVES and is_full(turn):
         turn.state.waiting.append(waits_as)
         return
-    if task.parent is None and _has_run_away(turn, task):
+    if task.parent is None and _exceeds_iterations(turn, task):
         return
     if node.type in LEAVES and needs_approval(turn, task, node):
         return
@@ -44,7 +44,7 @@ def start_again(turn: Turn, task: Task, *, because: Literal["retry", "crash", "a
     """Run a node once more: its next attempt, or the same one after a crash or a person's approval."""
     node = turn.node(task)
     if because == "retry":
-        if task.parent is None and _has_run_away(turn, task):
+        if task.parent is None and _exceeds_iterations(turn, task):
             return
         task = task.but(attempt=task.attempt + 1, rerun=0)
     elif because == "crash":
@@ -93,7 +93,7 @@ def is_full(turn: Turn) -> bool:
     return most is not None and turn.state.leaves >= most
 
 
-def _has_run_away(turn: Turn, task: Task) -> bool:
+def _exceeds_iterations(turn: Turn, task: Task) -> bool:
     """Whether this step would be one too many; then the run (or the sub-workflow) ends here."""
     plan = turn.plan(task.scope)
     scope = turn.state.scopes[task.scope]
@@ -146,8 +146,8 @@ def _set(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 def _computed(value: Any, output_type: Any, names: ScopeNames) -> Any:
     if isinstance(value, Template):
         whole = whole_reference(value)
-        if whole is not None and is_secret(found := look_up(whole, names)):
-            return found
+        if whole is not None and is_secret(value_in_scope := look_up(whole, names)):
+            return value_in_scope
         return as_set_value(render(value, names), output_type)
     if isinstance(value, dict):
         return {key: _computed(one, "auto", names) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
@@ -159,8 +159,8 @@ def _computed(value: Any, output_type: Any, names: ScopeNames) -> Any:
 def _wait(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     spec = node.spec
     assert isinstance(spec, WaitSpec)
-    told = spec.duration
-    seconds = duration(render(told, names)) if isinstance(told, Template) else told
+    duration_spec = spec.duration
+    seconds = duration(render(duration_spec, names)) if isinstance(duration_spec, Template) else duration_spec
     data: dict[str, Any] = {"path": task.path, "until": turn.at + seconds, "seconds": seconds}
     if spec.reason is not None:
         data["reason"] = render(spec.reason, names)
@@ -187,7 +187,7 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     if spec.input_mapping is not None:
         inputs = {name: _mapped(value, names) for name, value in spec.input_mapping.items()}
     file = render(spec.path, names)
-    opened = _known(turn, task, file)
+    opened = _loaded_file(turn, task, file)
     if opened is not None:
         open_scope(turn, task, opened, inputs)
         return
@@ -200,13 +200,13 @@ def _mapped(value: Any, names: ScopeNames) -> Any:
         return render_value(value, names)
     whole = whole_reference(value)
     if whole is not None:
-        found = look_up(whole, names)
-        if found is not MISSING and not isinstance(found, str):
-            return found
+        value_in_scope = look_up(whole, names)
+        if value_in_scope is not MISSING and not isinstance(value_in_scope, str):
+            return value_in_scope
     return as_mapped(render(value, names))
 
 
-def _known(turn: Turn, task: Task, file: str) -> str | None:
+def _loaded_file(turn: Turn, task: Task, file: str) -> str | None:
     """The name under which the file is in the library already, if it is."""
     from posixpath import join, normpath
 

@@ -274,7 +274,7 @@ def _run_ending(state: State, _at: float, data: Data) -> None:
     state.ending = data
 
 
-def _over(status: str) -> Callable[[State, float, Data], None]:
+def _ended(status: str) -> Callable[[State, float, Data], None]:
     def write(state: State, at: float, data: Data) -> None:
         state.status = status
         state.outputs = data.get("outputs")
@@ -306,15 +306,15 @@ def group_output(group: Group) -> dict[str, Any]:
         elif "output" in result:
             by_key[key] = result["output"]
         in_order.append(result.get("output") if failed is None else None)
-    told: dict[str, Any] = {
+    output: dict[str, Any] = {
         "type": group.type,
         "outputs": by_key if group.keyed else in_order,
         "errors": errors,
     }
     if group.type != "parallel":
-        told["count"] = len(group.keys)
-        told["keys"] = group.keys
-    return told
+        output["count"] = len(group.keys)
+        output["keys"] = group.keys
+    return output
 
 
 def forget(state: State, path: str) -> None:
@@ -361,7 +361,7 @@ _DOES: dict[str, Callable[[State, float, Data], None]] = {
     "run:paused": _run_paused,
     "run:cancelling": _run_cancelling,
     "run:ending": _run_ending,
-    "run:completed": _over("completed"),
-    "run:failed": _over("failed"),
-    "run:cancelled": _over("cancelled"),
+    "run:completed": _ended("completed"),
+    "run:failed": _ended("failed"),
+    "run:cancelled": _ended("cancelled"),
 }

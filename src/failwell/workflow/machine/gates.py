@@ -81,8 +81,8 @@ def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
         )
     questions: list[dict[str, Any]] = []
     for number, one in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        given: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        questions.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **given})
+        question: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        questions.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **question})
     return questions
 
 
@@ -146,7 +146,7 @@ def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> No
         )
         fail(turn, task, refused)
         return
-    more = _named(event.payload)
+    more = _as_mapping(event.payload)
     if option.prompt_for and not more and event.payload is not None:
         more = {option.prompt_for: event.payload}
     complete(turn, task, {"selected": option.value, "additional_input": more}, to=option.route)
@@ -157,14 +157,14 @@ def _questions_answered(
 ) -> None:
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
-    given = _named(event.payload)
+    payload = _as_mapping(event.payload)
     questions: list[dict[str, Any]] = gate_data.get("questions", [])
     defaults = {one["id"]: one["default"] for one in questions if one.get("default") is not None}
     answers = defaults | {
-        name: said for name, said in given.items() if said is not None or name not in defaults
+        name: value for name, value in payload.items() if value is not None or name not in defaults
     }
     items = [{**one, "answer": answers.get(one["id"])} for one in questions]
-    told = {
+    output = {
         "answers": answers,
         "items": items,
         "transcript": "\n".join(f"{one['text']}\n{one['answer']}" for one in items),
@@ -173,14 +173,14 @@ def _questions_answered(
         "outcome": event.decision,
     }
     to = spec.abort_route if event.decision == "aborted" else None
-    complete(turn, task, told, to=to)
+    complete(turn, task, output, to=to)
 
 
-def _named(payload: Any) -> dict[str, Any]:
+def _as_mapping(payload: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", payload) if isinstance(payload, dict) else {}
 
 
-def too_late(turn: Turn, task: Task) -> None:
+def gate_timed_out(turn: Turn, task: Task) -> None:
     """Nobody decided in time."""
     node = turn.node(task)
     spec = node.spec
@@ -217,20 +217,20 @@ def needs_approval(turn: Turn, task: Task, node: Node) -> bool:
     turn.record("node:started", started(turn, task, node))
     now = turn.state.tasks[task.path]
     if limits.on_exceed == "fail":
-        _spent(turn, now, spent, cap)
+        _over_budget(turn, now, spent, cap)
         return True
     gate = gate_id(now, "budget:")
-    told = {"path": task.path, "node": task.node, "gate": gate, "spent_usd": spent, "limit_usd": cap}
-    turn.record("budget:paused", told)
+    gate_data = {"path": task.path, "node": task.node, "gate": gate, "spent_usd": spent, "limit_usd": cap}
+    turn.record("budget:paused", gate_data)
     options = [{"label": "spend beyond the budget", "value": APPROVED}, {"label": "stop", "value": REJECTED}]
     prompt = f"{spent:.2f} of {cap:.2f} USD are spent; may `{task.node}` run?"
-    data = {**told, "type": "budget", "prompt": prompt, "options": options}
+    data = {**gate_data, "type": "budget", "prompt": prompt, "options": options}
     turn.record("human_gate:paused", data)
     turn.commands.append(Ask(gate=gate, question=data))
     return True
 
 
-def _spent(turn: Turn, task: Task, spent: float, cap: float) -> None:
+def _over_budget(turn: Turn, task: Task, spent: float, cap: float) -> None:
     failure = turn.failure(
         "limit.budget_exceeded",
         f"`{task.node}` would go beyond the budget of {cap:.2f} USD",
@@ -248,4 +248,4 @@ def _budget_decided(turn: Turn, task: Task, event: Answered) -> None:
         start_again(turn, task, because="approval")
         return
     limits = turn.plans[turn.state.file].limits
-    _spent(turn, task, turn.state.spent, limits.budget_usd or 0.0)
+    _over_budget(turn, task, turn.state.spent, limits.budget_usd or 0.0)

@@ -38,7 +38,7 @@ def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     turn.record("group:started", data)
     if isinstance(spec, ParallelSpec):
         _skip(turn, task, spec, names)
-    turn.owe(task.path)
+    turn.schedule(task.path)
 
 
 def _items(turn: Turn, task: Task, spec: ForEachSpec) -> list[Any]:
@@ -96,7 +96,7 @@ def pump_group(turn: Turn, group: Group, enter: "Callable[..., None]") -> None:
         if index is None:
             break
         if turn.is_full:
-            turn.owe(group.path)
+            turn.schedule(group.path)
             return
         waiting = len(turn.state.waiting)
         _begin_member(turn, task, spec, group.path, index, enter)

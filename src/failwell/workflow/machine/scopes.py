@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.closing import end_run, finish_well
+from failwell.workflow.machine.closing import complete_run, end_run
 from failwell.workflow.machine.context import ScopeNames, is_secret
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.state import Scope, Task
@@ -24,7 +24,7 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
         inputs = {name: value for name, value in above.items() if name in plan.inputs}
     veiled = {name: value for name, value in inputs.items() if is_secret(value)}
     stand_ins = {name: "" if name in veiled else value for name, value in inputs.items()}
-    given, mistakes = check_inputs(plan, stand_ins)
+    checked_inputs, mistakes = check_inputs(plan, stand_ins)
     if mistakes:
         words = "; ".join(mistake.message for mistake in mistakes)
         refused = turn.failure(
@@ -41,11 +41,11 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
         "workflow": plan.name,
         "digest": plan.digest,
         "entry": plan.entry,
-        "inputs": {**given, **veiled},
+        "inputs": {**checked_inputs, **veiled},
         "depth": turn.state.scopes[task.scope].depth + 1,
     }
     turn.record("workflow:started", data)
-    turn.owe(task.path)
+    turn.schedule(task.path)
 
 
 def close_scope(turn: Turn, scope: Scope) -> None:
@@ -54,16 +54,16 @@ def close_scope(turn: Turn, scope: Scope) -> None:
     try:
         outputs = final_output(turn, plan, scope)
     except Fault as fault:
-        _spoilt(turn, scope, fault)
+        _fail_outputs(turn, scope, fault)
         return
     if not scope.path:
-        finish_well(turn, outputs)
+        complete_run(turn, outputs)
         return
     turn.record("workflow:ended", {"path": scope.path})
     complete(turn, turn.state.tasks[scope.path], outputs)
 
 
-def _spoilt(turn: Turn, scope: Scope, fault: Fault) -> None:
+def _fail_outputs(turn: Turn, scope: Scope, fault: Fault) -> None:
     """The output itself could not be made."""
     if scope.path:
         above = turn.state.tasks[scope.path]
@@ -81,12 +81,12 @@ def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
         }
     names = ScopeNames(turn.state.run, plan, scope, {})
     if plan.output:
-        return {name: _put_out(value, names) for name, value in plan.output.items()}
+        return {name: _render_outputs(value, names) for name, value in plan.output.items()}
     last: Any = scope.outputs.get(scope.last) if scope.last is not None else None
     return cast("dict[str, Any]", last) if isinstance(last, dict) else {"result": last}
 
 
-def _put_out(value: Any, names: ScopeNames) -> Any:
+def _render_outputs(value: Any, names: ScopeNames) -> Any:
     if isinstance(value, Template):
         return as_output(render(value, names))
     return render_value(value, names)
@@ -99,11 +99,11 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     reason = render(spec.reason, names)
     outputs = None
     if spec.output_template is not None:
-        outputs = {name: _put_out(value, names) for name, value in spec.output_template.items()}
-    told: dict[str, Any] = {"status": spec.status, "reason": reason}
-    turn.record("node:completed", {"path": task.path, "output": told, "duration_ms": 0})
+        outputs = {name: _render_outputs(value, names) for name, value in spec.output_template.items()}
+    output: dict[str, Any] = {"status": spec.status, "reason": reason}
+    turn.record("node:completed", {"path": task.path, "output": output, "duration_ms": 0})
     if spec.status == "success":
-        _end_well(turn, task, outputs)
+        _complete_scope(turn, task, outputs)
         return
     details = {"reason": reason, "output": outputs, "node": task.node}
     ended = turn.failure("subworkflow.terminated", reason, task=task, details=details)
@@ -116,12 +116,12 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         )
 
 
-def _end_well(turn: Turn, task: Task, outputs: Any) -> None:
+def _complete_scope(turn: Turn, task: Task, outputs: Any) -> None:
     scope = turn.state.scope(task.scope)
     if outputs is None:
         close_scope(turn, scope)
     elif not task.scope:
-        finish_well(turn, outputs)
+        complete_run(turn, outputs)
     else:
         turn.record("workflow:ended", {"path": task.scope})
         complete(turn, turn.state.tasks[task.scope], outputs)

@@ -75,10 +75,10 @@ class Task:
 
     def but(self, **values: Any) -> "Task":
         """This task with some values changed."""
-        made = Task.__new__(Task)
+        task = Task.__new__(Task)
         for name in Task.__slots__:
-            setattr(made, name, values[name] if name in values else getattr(self, name))
-        return made
+            setattr(task, name, values[name] if name in values else getattr(self, name))
+        return task
 
     def to_dict(self) -> dict[str, Any]:
         """JSON, without what is not set."""
@@ -130,12 +130,12 @@ class Scope(_Owned):
 
     def fork(self, owner: object) -> "Scope":
         """The same, to be written to by `owner`."""
-        made = Scope.__new__(Scope)
+        fork = Scope.__new__(Scope)
         for name in Scope.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.owner = owner
-        made.outputs, made.errors, made.visits = self.outputs.fork(), self.errors.fork(), self.visits.fork()
-        return made
+            setattr(fork, name, getattr(self, name))
+        fork.owner = owner
+        fork.outputs, fork.errors, fork.visits = self.outputs.fork(), self.errors.fork(), self.visits.fork()
+        return fork
 
     def remember(self, node: str) -> None:
         """Add to the history."""
@@ -164,14 +164,14 @@ class Scope(_Owned):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Scope":
         """The inverse of `to_dict`."""
-        made = cls(data["path"], data["file"], data["inputs"], data["cursor"], data["depth"])
-        made.iterations, made.last, made.output = data["iterations"], data["last"], data["output"]
-        made.ended = data["ended"]
-        made.history = (list(data["history"]), len(data["history"]))
-        made.outputs.update(data["outputs"])
-        made.errors.update(data["errors"])
-        made.visits.update(data["visits"])
-        return made
+        scope = cls(data["path"], data["file"], data["inputs"], data["cursor"], data["depth"])
+        scope.iterations, scope.last, scope.output = data["iterations"], data["last"], data["output"]
+        scope.ended = data["ended"]
+        scope.history = (list(data["history"]), len(data["history"]))
+        scope.outputs.update(data["outputs"])
+        scope.errors.update(data["errors"])
+        scope.visits.update(data["visits"])
+        return scope
 
 
 class Group(_Owned):
@@ -213,12 +213,12 @@ class Group(_Owned):
 
     def fork(self, owner: object) -> "Group":
         """The same, to be written to by `owner`."""
-        made = Group.__new__(Group)
+        fork = Group.__new__(Group)
         for name in Group.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.owner = owner
-        made.results, made.active = self.results.fork(), self.active.fork()
-        return made
+            setattr(fork, name, getattr(self, name))
+        fork.owner = owner
+        fork.results, fork.active = self.results.fork(), self.active.fork()
+        return fork
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
@@ -231,12 +231,12 @@ class Group(_Owned):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Group":
         """The inverse of `to_dict`."""
-        made = cls(data["path"], data["type"], list(data["keys"]), data["items"], keyed=data["keyed"])
-        made.next, made.stopping = data["next"], data["stopping"]
-        made.failures = tuple(data["failures"])
-        made.active = CowMap(dict.fromkeys(data["active"], True))
-        made.results = CowMap(dict(data["results"]))
-        return made
+        group = cls(data["path"], data["type"], list(data["keys"]), data["items"], keyed=data["keyed"])
+        group.next, group.stopping = data["next"], data["stopping"]
+        group.failures = tuple(data["failures"])
+        group.active = CowMap(dict.fromkeys(data["active"], True))
+        group.results = CowMap(dict(data["results"]))
+        return group
 
 
 class State:
@@ -285,27 +285,27 @@ class State:
 
     def fork(self) -> "State":
         """A state to write to; this one stays as it is."""
-        made = State.__new__(State)
+        fork = State.__new__(State)
         for name in State.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.token = object()
-        made.owed, made.waiting = list(self.owed), list(self.waiting)
-        made.scopes, made.groups, made.tasks = self.scopes.fork(), self.groups.fork(), self.tasks.fork()
-        return made
+            setattr(fork, name, getattr(self, name))
+        fork.token = object()
+        fork.owed, fork.waiting = list(self.owed), list(self.waiting)
+        fork.scopes, fork.groups, fork.tasks = self.scopes.fork(), self.groups.fork(), self.tasks.fork()
+        return fork
 
     def scope(self, path: str) -> Scope:
         """The scope at `path`, to write to."""
-        found = self.scopes[path]
-        if found.owner is not self.token:
-            found = self.scopes[path] = found.fork(self.token)
-        return found
+        scope = self.scopes[path]
+        if scope.owner is not self.token:
+            scope = self.scopes[path] = scope.fork(self.token)
+        return scope
 
     def group(self, path: str) -> Group:
         """The group at `path`, to write to."""
-        found = self.groups[path]
-        if found.owner is not self.token:
-            found = self.groups[path] = found.fork(self.token)
-        return found
+        group = self.groups[path]
+        if group.owner is not self.token:
+            group = self.groups[path] = group.fork(self.token)
+        return group
 
     @property
     def is_over(self) -> bool:
@@ -327,13 +327,13 @@ class State:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "State":
         """The inverse of `to_dict`."""
-        made = cls()
+        state = cls()
         for name in _PLAIN:
-            setattr(made, name, data[name])
-        made.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
-        made.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
-        made.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
-        return made
+            setattr(state, name, data[name])
+        state.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
+        state.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
+        state.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
+        return state
 
 
 _PLAIN = (

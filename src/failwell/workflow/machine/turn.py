@@ -31,7 +31,7 @@ class Library(Protocol):
 class Turn:
     """What `advance` works on."""
 
-    __slots__ = ("_reports", "at", "commands", "facts", "jitter", "owed", "plans", "state")
+    __slots__ = ("_reports", "at", "commands", "facts", "jitter", "pending", "plans", "state")
 
     def __init__(self, state: State, plans: Library, at: float, jitter: float) -> None:
         self.state = state.fork()
@@ -40,7 +40,7 @@ class Turn:
         self.jitter = jitter
         self.facts: list[Fact] = []
         self.commands: list[Command] = []
-        self.owed: deque[str] = deque(self.state.owed)
+        self.pending: deque[str] = deque(self.state.owed)
         self._reports: dict[str, dict[str, Any]] = {}
 
     @property
@@ -61,14 +61,14 @@ class Turn:
         self.facts.append((kind, stored))
         apply(self.state, kind, self.at, data)
 
-    def owe(self, path: str) -> None:
+    def schedule(self, path: str) -> None:
         """Look at this scope or group again before the turn ends."""
-        self.owed.append(path)
+        self.pending.append(path)
 
     def plan(self, scope: Scope | str) -> Plan:
         """The plan of a scope."""
-        found = self.state.scopes[scope] if isinstance(scope, str) else scope
-        return self.plans[found.file]
+        opened = self.state.scopes[scope] if isinstance(scope, str) else scope
+        return self.plans[opened.file]
 
     def node(self, task: Task) -> Node:
         """The node that a task executes."""
@@ -83,11 +83,11 @@ class Turn:
     def names(self, task: Task, node: Node, *, everything: bool = False, **extra: Any) -> ScopeNames:
         """What the templates of a task see."""
         scope = self.state.scopes[task.scope]
-        told: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **extra}
-        return names_of(self.state, self.plan(scope), scope, node, extra=told, everything=everything)
+        values: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **extra}
+        return names_of(self.state, self.plan(scope), scope, node, extra=values, everything=everything)
 
     def _loops(self, task: Task) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        names: dict[str, Any] = {}
         at: Task | None = task
         while at is not None and at.parent is not None:
             above = self.state.tasks.get(at.parent)
@@ -96,9 +96,9 @@ class Turn:
                 group = self.state.groups.get(at.parent)
                 if isinstance(spec, ForEachSpec) and group is not None and group.items is not None:
                     item = group.items[at.index]
-                    told = {spec.variable: item, "_index": at.index, "_key": group.keys[at.index], **told}
+                    names = {spec.variable: item, "_index": at.index, "_key": group.keys[at.index], **names}
             at = above
-        return told
+        return names
 
     def key(self, task: Task) -> str:
         """The idempotency key of an attempt."""

@@ -136,12 +136,12 @@ def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
 
 
 def _unanswered(gate_data: Mapping[str, Any], payload: Any) -> str | None:
-    given: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    answers: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     for one in gate_data.get("questions", ()):
-        said = given.get(one["id"], one.get("default"))
-        if said is None:
+        value = answers.get(one["id"], one.get("default"))
+        if value is None:
             if one.get("required"):
                 return f"the question `{one['id']}` must be answered: {one['text']}"
-        elif one.get("choices") and not one.get("allow_free_text", True) and said not in one["choices"]:
+        elif one.get("choices") and not one.get("allow_free_text", True) and value not in one["choices"]:
             return f"the question `{one['id']}` takes one of {', '.join(one['choices'])}"
     return None

@@ -88,7 +88,7 @@ class Driver:
         if loop is None:
             self._queue.append(event)
         else:
-            loop.call_soon_threadsafe(self._put, event)
+            loop.call_soon_threadsafe(self._enqueue, event)
 
     def now(self) -> float:
         """The time that events carry."""
@@ -113,7 +113,7 @@ class Driver:
             return self._ended
         finally:
             self._loop = None
-            await self._clear_up()
+            await self._cancel_everything()
 
     async def _turn(self) -> None:
         facts: list[tuple[str, float, Mapping[str, Any]]] = []
@@ -132,7 +132,7 @@ class Driver:
         if facts and not await self._write(facts):
             return
         for command in commands:
-            self._do(command)
+            self._carry_out(command)
 
     async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
         """Record facts and tell them; whether that went well."""
@@ -142,19 +142,19 @@ class Driver:
             )
         except Fault as fault:
             # Nobody may hear of what is not on record, except that this is the end.
-            self._lost(fault)
+            self._end_unrecorded(fault)
             return False
         for event in events:
             if event.type in ("run:failed", "notification"):
-                self._put_down(event)
+                self._write_files(event)
             elif event.type == "human_gate:resumed":
-                self._stop_asking(event.data["gate"])
+                self._withdraw_question(event.data["gate"])
         self._notify(events)
         if self.state.seq >= self._next_snapshot and facts[-1][0] not in TERMINAL:
-            self._keep()
+            self._save_snapshot()
         return True
 
-    def _put_down(self, event: Entry) -> None:
+    def _write_files(self, event: Entry) -> None:
         """Beside the journal, failures and notifications go to files that other programs read."""
         state = self.state
         folder = self._run_folder
@@ -171,14 +171,14 @@ class Driver:
             # The journal has it; a second copy that cannot be written must not cost the run its end.
             _LOG.error("run %s: %s", state.run, fault)
 
-    def _keep(self) -> None:
+    def _save_snapshot(self) -> None:
         import json
 
         text = json.dumps(self.state.to_dict(), separators=(",", ":"))
         self.settings.store.snapshot(self.state.run, self.state.seq - 1, text)
         self._next_snapshot = self.state.seq * 3 // 2
 
-    def _lost(self, fault: Fault) -> None:
+    def _end_unrecorded(self, fault: Fault) -> None:
         failure = Failure.from_exception(fault)
         _LOG.error("run %s cannot be recorded: %s", self.state.run, failure.kind)
         data = {"failure": failure.to_dict(), "error_type": "NotRecorded"}
@@ -195,30 +195,30 @@ class Driver:
             except Exception:  # noqa: BLE001  (a watcher's failure must not affect the run or other watchers)
                 _LOG.exception("a watcher of run %s failed", self.state.run)
 
-    def _do(self, command: Command) -> None:
+    def _carry_out(self, command: Command) -> None:
         match command:
             case Request(path=path):
                 self._work[path] = self._spawn(self._execute(command))
             case Stop(path=path):
                 self._stop(path)
             case SetTimer(timer=timer, at=at):
-                self._hush(timer)
-                self._timers[timer] = self._spawn(self._ring(timer, at))
+                self._cancel_timer(timer)
+                self._timers[timer] = self._spawn(self._fire_timer(timer, at))
             case CancelTimer(timer=timer):
-                self._hush(timer)
+                self._cancel_timer(timer)
             case Open():
                 self._work[command.path] = self._spawn(self._open(command))
             case Ask(gate=gate, question=question):
                 if self.settings.asker is not None and gate not in self._questions:
                     self._questions[gate] = self._spawn(self._ask(gate, question))
             case Idle(gates=gates, blocked_until=until):
-                self._rest(gates, until)
+                self._end_if_idle(gates, until)
             case Continue():
-                self._put(Tick(at=self.now(), jitter=self.settings.jitter()))
+                self._enqueue(Tick(at=self.now(), jitter=self.settings.jitter()))
             case End():
                 self._ended = self._outcome()
 
-    def _rest(self, gates: tuple[str, ...], until: float | None) -> None:
+    def _end_if_idle(self, gates: tuple[str, ...], until: float | None) -> None:
         is_asking = any(gate in self._questions for gate in gates)
         if not self.settings.stays and not is_asking and not self._queue:
             self._ended = DriveResult(status="waiting", state=self.state, gates=gates, blocked_until=until)
@@ -244,14 +244,14 @@ class Driver:
             result = await self.settings.executors[request.node.type].run(request, tools)
         except asyncio.CancelledError:
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
+            self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
             raise
         except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
             result = Failure.from_exception(error)
             _LOG.error("%s: unforeseen in `%s`", result.report.id, path, exc_info=error)
         self._work.pop(path, None)
         event = self._event(path, result)
-        self._put(event)
+        self._enqueue(event)
 
     def _tools_of(self, file: str) -> Tools:
         tools = self._tools[file] = Tools(
@@ -282,36 +282,36 @@ class Driver:
             self.plans[path] = await self._opener(command.file, command.folder)
         except Fault as fault:
             self._work.pop(command.path, None)
-            self._put(Failed(at=self.now(), path=command.path, failure=Failure.from_exception(fault)))
+            self._enqueue(Failed(at=self.now(), path=command.path, failure=Failure.from_exception(fault)))
             return
         self._work.pop(command.path, None)
-        self._put(Opened(at=self.now(), path=command.path, file=path))
+        self._enqueue(Opened(at=self.now(), path=command.path, file=path))
 
-    async def _ring(self, timer: str, at: float) -> None:
+    async def _fire_timer(self, timer: str, at: float) -> None:
         await self.settings.clock.asleep(max(0.0, at - self.now()))
         self._timers.pop(timer, None)
-        self._put(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.settings.jitter()))
+        self._enqueue(TimerFired(at=max(at, self.now()), timer=timer, jitter=self.settings.jitter()))
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> None:
         assert self.settings.asker is not None
-        said = await self.settings.asker(gate, question)
+        reply = await self.settings.asker(gate, question)
         self._questions.pop(gate, None)
-        if said is None:
-            self._put(Tick(at=self.now()))
+        if reply is None:
+            self._enqueue(Tick(at=self.now()))
             return
-        self._put(
+        self._enqueue(
             Answered(
                 at=self.now(),
                 gate=gate,
-                decision=said.decision,
-                by=said.by,
-                payload=said.payload,
-                comment=said.comment,
+                decision=reply.decision,
+                by=reply.by,
+                payload=reply.payload,
+                comment=reply.comment,
                 jitter=self.settings.jitter(),
             )
         )
 
-    def _stop_asking(self, gate: str) -> None:
+    def _withdraw_question(self, gate: str) -> None:
         """The first answer counts; whoever is still being asked is let off."""
         question = self._questions.pop(gate, None)
         if question is not None:
@@ -322,9 +322,9 @@ class Driver:
         if work is None or path in self._stopping:
             return
         work.cancel()
-        self._stopping[path] = self._spawn(self._leave_behind(path, work))
+        self._stopping[path] = self._spawn(self._give_up_on(path, work))
 
-    async def _leave_behind(self, path: str, work: "Work[None]") -> None:
+    async def _give_up_on(self, path: str, work: "Work[None]") -> None:
         """A leaf that does not end when it is told to must not keep the run from ending."""
         from asyncio import wait
 
@@ -333,9 +333,9 @@ class Driver:
         if still:
             _LOG.error("`%s` of run %s does not end; it is left behind", path, self.state.run)
             self._work.pop(path, None)
-            self._put(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
+            self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
 
-    def _hush(self, timer: str) -> None:
+    def _cancel_timer(self, timer: str) -> None:
         sleeping = self._timers.pop(timer, None)
         if sleeping is not None:
             sleeping.cancel()
@@ -343,12 +343,12 @@ class Driver:
     def _spawn(self, work: Any) -> "Work[None]":
         return self._loop.create_task(work)
 
-    def _put(self, event: Event) -> None:
+    def _enqueue(self, event: Event) -> None:
         self._queue.append(event)
         if self._wake is not None:
             self._wake.set()
 
-    async def _clear_up(self) -> None:
+    async def _cancel_everything(self) -> None:
         """Nothing outlives the run: leaves, timers and questions end, and are waited for."""
         from asyncio import wait
 

@@ -43,12 +43,12 @@ async def start(
         Validation: the file cannot be read.
     """
     checked, plan = _usable(file, settings)
-    given, secrets = split_inputs(file, plan, inputs)
+    plain_inputs, secrets = split_inputs(file, plan, inputs)
     now = settings.clock.now().timestamp()
     name = run or new_run_id(now, settings.environ)
     folder = run_folder(settings.folder, name)
     notes = {**(metadata or {}), "errors_file": str(folder / "errors.jsonl"), "cwd": str(Path.cwd())}
-    begin = Begin(at=now, run=name, file=plan.file, inputs=given, metadata=notes)
+    begin = Begin(at=now, run=name, file=plan.file, inputs=plain_inputs, metadata=notes)
     with settings.store.lock(name):
         _create(settings, folder, begin, checked, plan, metadata)
         return await _drive(settings, folder, name, checked.plans, State(), begin, secrets)

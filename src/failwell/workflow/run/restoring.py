@@ -14,9 +14,9 @@ from failwell.workflow.run.faults import FileChanged
 
 def restored(store: Store, run: str) -> State:
     """The state of a run: its newest snapshot, and what was recorded since."""
-    kept = store.latest_snapshot(run)
-    before = None if kept is None else State.from_dict(json.loads(kept.state))
-    events = list(store.read(run, -1 if kept is None else kept.seq))
+    snapshot = store.latest_snapshot(run)
+    before = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
+    events = list(store.read(run, -1 if snapshot is None else snapshot.seq))
     return fold([(event.type, event.at, dict(event.data)) for event in events], before)
 
 
@@ -47,21 +47,21 @@ def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -
     """What changed between the texts that a run was made from and those on disk, a line each."""
     from difflib import SequenceMatcher
 
-    told: list[str] = []
+    lines: list[str] = []
     for path in sorted({*before, *now}):
         was, text = before.get(path), now[path][1] if path in now else None
         if was == text:
             continue
         if was is None or text is None:
-            told.append(f"{path} is {'new' if was is None else 'gone'}")
+            lines.append(f"{path} is {'new' if was is None else 'gone'}")
             continue
         added = gone = first = 0
         matcher = SequenceMatcher(None, was.splitlines(), text.splitlines(), autojunk=False)
         for tag, one, two, three, four in matcher.get_opcodes():
             if tag != "equal":
                 added, gone, first = added + four - three, gone + two - one, first or three + 1
-        told.append(f"{path}: +{added} −{gone} lines, first at line {first}")
-    return told
+        lines.append(f"{path}: +{added} −{gone} lines, first at line {first}")
+    return lines
 
 
 def refused_changes(run: str, changed: list[str]) -> FileChanged:

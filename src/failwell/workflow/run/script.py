@@ -158,11 +158,11 @@ class _Script(Outcome):
         raised: Failure | Malformed | None
         try:
             raised = read_file(
-                _left_in(self._error), datetime.now(UTC), kinds=self._tools.plan.kinds, scene=self.scene
+                _take_file(self._error), datetime.now(UTC), kinds=self._tools.plan.kinds, scene=self.scene
             )
         except Malformed as error:
             raised = error
-        usage = self._usage_told()
+        usage = self._read_usage()
         if code is None:
             return self.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
         return self.ended(code, output, raised, last_words, was_cut, usage)
@@ -199,15 +199,15 @@ class _Script(Outcome):
         text = chunk.decode("utf-8", "replace")
         note("node:printed", {"path": self._request.path, "stream": stream, "text": text})
 
-    def _usage_told(self) -> dict[str, Any] | None:
+    def _read_usage(self) -> dict[str, Any] | None:
         try:
-            raw = _left_in(self._usage)
-            told = parse(raw) if raw.strip() else None
+            raw = _take_file(self._usage)
+            usage = parse(raw) if raw.strip() else None
         except Malformed as error:
             if self._tools.note is not None:
                 self._tools.note("node:usage_ignored", {"path": self._request.path, "reason": str(error)})
             return None
-        return _usage(cast("dict[str, Any]", told)) if isinstance(told, dict) else None
+        return _usage(cast("dict[str, Any]", usage)) if isinstance(usage, dict) else None
 
 
 def file_name(path: str) -> str:
@@ -216,27 +216,27 @@ def file_name(path: str) -> str:
         return path
     from urllib.parse import quote
 
-    made = quote(path, safe="[]")
-    if len(made) <= 150:
-        return made
+    name = quote(path, safe="[]")
+    if len(name) <= 150:
+        return name
     from hashlib import blake2b
 
-    return f"{made[:100]}%{blake2b(path.encode(), digest_size=8).hexdigest()}"
+    return f"{name[:100]}%{blake2b(path.encode(), digest_size=8).hexdigest()}"
 
 
-def _usage(told: dict[str, Any]) -> dict[str, Any] | None:
+def _usage(stated: dict[str, Any]) -> dict[str, Any] | None:
     """The figures that make sense; anything else is no usage."""
-    made: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
     for name in _NUMBERS:
-        figure = told.get(name)
+        figure = stated.get(name)
         if isinstance(figure, int | float) and not isinstance(figure, bool) and 0 <= figure < 1e15:
-            made[name] = figure
-    if isinstance(told.get("model"), str):
-        made["model"] = told["model"][:200]
-    return made or None
+            usage[name] = figure
+    if isinstance(stated.get("model"), str):
+        usage["model"] = stated["model"][:200]
+    return usage or None
 
 
-def _left_in(path: str) -> bytes:
+def _take_file(path: str) -> bytes:
     """What a script left in a file, which is gone after this. Whatever else stands there is refused.
 
     Raises:

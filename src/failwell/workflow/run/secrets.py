@@ -13,13 +13,13 @@ from failwell.workflow.run.faults import WorkflowInvalid
 from failwell.workflow.run_inputs import check_inputs
 
 
-def split_inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What is recorded of a run's inputs, and the secrets by reference.
 
     Raises:
         WorkflowInvalid: an input is missing, mistyped or unknown.
     """
-    inputs, mistakes = check_inputs(plan, given)
+    inputs, mistakes = check_inputs(plan, values)
     if mistakes:
         raise WorkflowInvalid(file=file, mistakes=mistakes)
     secrets: dict[str, str] = {}
@@ -32,7 +32,7 @@ def split_inputs(file: str, plan: Plan, given: Mapping[str, Any]) -> tuple[dict[
     return inputs, secrets
 
 
-def secrets_again(state: State, plan: Plan, given: Mapping[str, Any]) -> dict[str, str]:
+def secrets_again(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[str, str]:
     """Secrets are in no journal, so they are given anew, or come from the file's own defaults."""
     secrets: dict[str, str] = {}
     mistakes: list[Mistake] = []
@@ -40,10 +40,10 @@ def secrets_again(state: State, plan: Plan, given: Mapping[str, Any]) -> dict[st
         if not declared.secret or name not in state.scopes[""].inputs:
             continue
         one = Plan(name=plan.name, entry=plan.entry, nodes={}, inputs={name: declared})
-        found, wrong = check_inputs(one, {name: given[name]} if name in given else {})
+        checked, wrong = check_inputs(one, {name: values[name]} if name in values else {})
         mistakes += wrong
-        if name in found:
-            secrets[f"workflow.input.{name}"] = str(found[name])
+        if name in checked:
+            secrets[f"workflow.input.{name}"] = str(checked[name])
     if mistakes:
         raise WorkflowInvalid(
             file=plan.file,

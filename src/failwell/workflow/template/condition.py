@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from failwell.workflow.plan import Template
 from failwell.workflow.template.engine import Condition, Engine, condition
-from failwell.workflow.template.fast_path import quick_truth
+from failwell.workflow.template.fast_path import holds_fast
 from failwell.workflow.template.lookup import FlatNames, Names
 from failwell.workflow.template.render import Parts, fault, is_rendered, render
 from failwell.workflow.template.template_errors import TemplateMistake
@@ -24,7 +24,7 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
     """
     if is_rendered(when):
         return read_truth(render(when, names, parts))
-    truth = quick_truth(when.text, names) if flat is None else None
+    truth = holds_fast(when.text, names) if flat is None else None
     if truth is not None:
         return truth
     problem: TemplateMistake

@@ -1,4 +1,4 @@
-"""The engine itself, set up and watched: renders guarded sources, and names what went wrong."""
+"""The engine itself, set up and guarded_call: renders guarded sources, and names what went wrong."""
 
 import re
 from collections import OrderedDict
@@ -87,7 +87,7 @@ class Engine:
             if value is not MISSING:
                 data[name] = view(value)
         begin()
-        output: str = watched(engine.render_template, ready.name, **data)
+        output: str = guarded_call(engine.render_template, ready.name, **data)
         if len(output) > LARGEST:
             raise TemplateMistake(Sort.MEMORY)
         return output
@@ -103,7 +103,9 @@ class Engine:
         known = self._known.get((sort, name))
         if known is None:
             word = "filter" if sort is Sort.UNKNOWN_FILTER else "test"
-            known = self._known[sort, name] = bool(watched(self._tier(0).eval_expr, f'"{name}" is {word}'))
+            known = self._known[sort, name] = bool(
+                guarded_call(self._tier(0).eval_expr, f'"{name}" is {word}')
+            )
         return known
 
     def _compiled(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
@@ -124,14 +126,14 @@ class Engine:
         engine = self._tier(largest)
         self._count += 1
         name = f"{folder or ''}\0{self._count}"
-        watched(engine.add_template, name, source.text)
+        guarded_call(engine.add_template, name, source.text)
         return engine, _Ready(name, tuple(sorted(names)))
 
     def _look_through(
         self, source: Source, folder: str | None, names: set[str], visited: set[tuple[str, str]]
     ) -> int:
         """Collect the names that a template and its parts look up; gives the largest text they may repeat."""
-        names |= watched(self._tier(0).undeclared_variables_in_str, source.text)
+        names |= guarded_call(self._tier(0).undeclared_variables_in_str, source.text)
         if hides_names(source.text):
             names |= set(_NAME.findall(source.text))
         largest = source.largest
@@ -182,7 +184,7 @@ def condition(text: str) -> Condition:
     return Condition(source.replace("EXPR", f"({expression})", 1), dotted)
 
 
-def watched(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def guarded_call(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Call into the engine. Whatever comes out of it is a `TemplateMistake` that quotes nothing."""
     problem: TemplateMistake
     try:

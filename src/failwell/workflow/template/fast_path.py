@@ -1,8 +1,8 @@
-"""The short way for short texts: rendered without being looked through first.
+"""Renders short, simple templates without the source guard.
 
-A workflow of 100,000 steps has as many templates, most of them one `{{ }}` that is met once. What has no
-blocks, few characters and no method that grows a text cannot harm the engine, so it goes there as it
-stands. Whatever does not come out well is left to the long way, which knows what to say of it.
+A workflow of 100,000 steps has as many templates, most of them one `{{ }}` that is rendered once. A short
+text without blocks and without methods that grow a text cannot exhaust the engine, so it is rendered
+as written. Whatever fails here is rendered again by `Engine`, which reports the mistake.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, cast
 
 from failwell.workflow.template.data_views import view
-from failwell.workflow.template.engine import FUEL, hides_names, new_environment, watched
+from failwell.workflow.template.engine import FUEL, guarded_call, hides_names, new_environment
 from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
 from failwell.workflow.template.memory_budget import LARGEST, begin
@@ -19,44 +19,44 @@ from failwell.workflow.template.template_errors import TemplateMistake
 
 _LONGEST = 300
 _REMEMBERED = 4096
-_NOT_QUICK = re.compile(r"\{%|\r|\*[^*]+\*|\.\s*(?:" + "|".join(METHODS) + r")\b")
+_NOT_FAST = re.compile(r"\{%|\r|\*[^*]+\*|\.\s*(?:" + "|".join(METHODS) + r")\b")
 _DOTTED = re.compile(r"""'[^']*'|"[^"]*"|([^\W\d]\w*)\s*[.\[]""")
 _TRUTHS: frozenset[type] = frozenset({bool, int, float})
 
-Wanted = tuple[tuple[str, tuple[str, ...]], ...]
-"""Names, each with the one path that is followed from it; an empty path where there is not just one."""
+NamePaths = tuple[tuple[str, tuple[str, ...]], ...]
+"""The names a template uses, each with the path that is read from it; empty if several paths are read."""
 
 
-class _Unsure(Exception):
-    """A filter got nothing, and cannot tell null from undefined."""
+class _NullInput(Exception):
+    """A filter received `None`, which may be null or undefined."""
 
 
-class _Quick:
-    """A template that may go to the engine as it stands. Met a second time, it is compiled and kept."""
+class _FastTemplate:
+    """A template that is rendered as written. It is compiled and cached at its second rendering."""
 
-    __slots__ = ("_compiled", "_met", "_text", "_wanted")
+    __slots__ = ("_compiled", "_paths", "_text", "_was_rendered")
 
-    def __init__(self, text: str, wanted: Wanted) -> None:
+    def __init__(self, text: str, paths: NamePaths) -> None:
         self._text = text
-        self._wanted = wanted
-        self._met = False
+        self._paths = paths
+        self._was_rendered = False
         self._compiled = -1
 
     def render(self, names: Names) -> str | None:
-        """The text, or nothing."""
-        environment = _kept()
-        values = _given(self._wanted, names)
-        if not self._met:
-            self._met = True
-            return _tried(environment.environment.render_str, self._text, values)
+        """The rendered text, or `None` if rendering failed."""
+        environment = _compiled_templates()
+        values = _values_of(self._paths, names)
+        if not self._was_rendered:
+            self._was_rendered = True
+            return _call_engine(environment.environment.render_str, self._text, values)
         if self._compiled != environment.generation:
             environment.add(self._text)
             self._compiled = environment.generation
-        return _tried(environment.environment.render_template, self._text, values)
+        return _call_engine(environment.environment.render_template, self._text, values)
 
 
-class _Kept:
-    """The environment, and how many templates it holds. When they are too many it forgets them all."""
+class _CompiledTemplates:
+    """The engine's environment with its cached templates; the cache is emptied when it is full."""
 
     def __init__(self) -> None:
         self.environment = _environment()
@@ -72,35 +72,37 @@ class _Kept:
         self.environment.add_template(text, text)
 
 
-def quick_text(text: str, names: Names) -> str | None:
-    """The text that a template gives, or nothing if it is not for here."""
-    quick = _quick(text)
-    output = None if quick is None else quick.render(names)
+def render_fast(text: str, names: Names) -> str | None:
+    """The text that a template renders to, or `None` if it needs the source guard or fails."""
+    template = _fast_template(text)
+    output = None if template is None else template.render(names)
     return output if output is not None and len(output) <= LARGEST else None
 
 
-def quick_truth(text: str, names: Names) -> bool | None:
-    """Whether an expression holds, or nothing if it is not for here."""
-    found = _expression(text)
-    if found is None:
+def holds_fast(text: str, names: Names) -> bool | None:
+    """Whether an expression holds, or `None` if it needs the source guard or fails."""
+    expression = _expression(text)
+    if expression is None:
         return None
-    wanted, dotted = found
-    made = _tried(_kept().environment.eval_expr, text, _given(wanted, FlatNames(names, dotted)))
-    # Null could be an undefined value as well, and a text what the engine makes of a function.
-    return bool(made) if type(made) in _TRUTHS else None
+    paths, dotted = expression
+    result = _call_engine(
+        _compiled_templates().environment.eval_expr, text, _values_of(paths, FlatNames(names, dotted))
+    )
+    # `None` may be an undefined value, and a text may be the engine's name of a function.
+    return bool(result) if type(result) in _TRUTHS else None
 
 
-def _given(wanted: Wanted, names: Names) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for name, path in wanted:
+def _values_of(paths: NamePaths, names: Names) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, path in paths:
         value = names.get(name)
         if value is not MISSING:
-            given[name] = _along(path, value)
-    return given
+            values[name] = _narrow(path, value)
+    return values
 
 
-def _along(path: tuple[str, ...], value: object) -> Any:
-    """`value` with nothing in it but what `path` leads to, which spares a view at every step."""
+def _narrow(path: tuple[str, ...], value: object) -> Any:
+    """`value` reduced to what is at `path`, which saves creating a view for each step."""
     held = value
     for step in path:
         if not isinstance(held, dict) or step not in held:
@@ -112,61 +114,63 @@ def _along(path: tuple[str, ...], value: object) -> Any:
     return held
 
 
-def _tried(call: Callable[..., Any], text: str, values: dict[str, Any]) -> Any:
+def _call_engine(call: Callable[..., Any], text: str, values: dict[str, Any]) -> Any:
     begin()
     try:
-        return watched(call, text, **values)
+        return guarded_call(call, text, **values)
     except TemplateMistake:
-        # The guarded way fails in the same way and reports it.
+        # `Engine` fails in the same way and reports it.
         return None
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _quick(text: str) -> _Quick | None:
-    wanted = _wanted(text)
-    return None if wanted is None else _Quick(text, wanted)
+def _fast_template(text: str) -> _FastTemplate | None:
+    paths = _names_in(text)
+    return None if paths is None else _FastTemplate(text, paths)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _expression(text: str) -> tuple[Wanted, frozenset[str]] | None:
+def _expression(text: str) -> tuple[NamePaths, frozenset[str]] | None:
     """What an expression looks up, and the names in it that a dot or a bracket follows."""
-    wanted = None if "\\" in text or "}" in text or "{" in text else _wanted("{{ " + text + " }}")
-    return None if wanted is None else (wanted, frozenset(_DOTTED.findall(text)))
+    paths = None if "\\" in text or "}" in text or "{" in text else _names_in("{{ " + text + " }}")
+    return None if paths is None else (paths, frozenset(_DOTTED.findall(text)))
 
 
-def _wanted(text: str) -> Wanted | None:
-    if len(text) > _LONGEST or hides_names(text) or _NOT_QUICK.search(text):
+def _names_in(text: str) -> NamePaths | None:
+    if len(text) > _LONGEST or hides_names(text) or _NOT_FAST.search(text):
         return None
     try:
-        paths: set[str] = watched(_kept().environment.undeclared_variables_in_str, text, nested=True)
+        dotted: set[str] = guarded_call(
+            _compiled_templates().environment.undeclared_variables_in_str, text, nested=True
+        )
     except TemplateMistake:
-        # What the engine cannot parse is left to the guarded way, which reports it.
+        # `Engine` reports what cannot be parsed.
         return None
     names: dict[str, tuple[str, ...]] = {}
-    for path in paths:
+    for path in dotted:
         name, *rest = path.split(".")
         names[name] = () if name in names else tuple(rest)
     return tuple(names.items())
 
 
 @cache
-def _kept() -> _Kept:
-    return _Kept()
+def _compiled_templates() -> _CompiledTemplates:
+    return _CompiledTemplates()
 
 
 def _environment() -> Any:
     environment = new_environment(FUEL, None)
     for name, function in FILTERS.items():
-        environment.add_filter(name, _sure(function))
+        environment.add_filter(name, _refuse_null(function))
     for name in ("default", "d"):
         environment.add_filter(name, default_filter)
     return environment
 
 
-def _sure(function: Callable[..., Any]) -> Callable[..., Any]:
+def _refuse_null(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(value: Any, *args: Any, **named: Any) -> Any:
         if value is None:
-            raise _Unsure
+            raise _NullInput
         return function(value, *args, **named)
 
     return call

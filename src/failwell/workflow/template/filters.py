@@ -89,9 +89,9 @@ def kept(value: Any) -> Any:
     """A value that is given a name, if it is within bounds."""
     if value is MISSING_VALUE:
         raise TemplateMistake(Sort.UNDEFINED)
-    found = bounded(unwrapped(value))
-    take(len(found) if isinstance(found, str) else 0)
-    return view(found)
+    plain = bounded(unwrapped(value))
+    take(len(plain) if isinstance(plain, str) else 0)
+    return view(plain)
 
 
 def default_filter(value: Any, default: Any = "", boolean: Any = False) -> Any:
@@ -151,10 +151,10 @@ def _format(value: Any, *args: Any, **named: Any) -> str:
             if part is not None and (part == "*" or len(part) > 5 or int(part) > _WIDEST):
                 raise TemplateMistake(Sort.MEMORY)
             room += int(part or 0)
-    given = [bounded(unwrapped(one)) for one in (*args, *named.values())]
+    values = [bounded(unwrapped(one)) for one in (*args, *named.values())]
     if room > LARGEST:
         raise TemplateMistake(Sort.MEMORY)
-    return pattern % (dict(zip(named, given, strict=True)) if named else tuple(given))
+    return pattern % (dict(zip(named, values, strict=True)) if named else tuple(values))
 
 
 def _replace(value: Any, old: Any, new: Any, count: Any = -1) -> str:
@@ -168,10 +168,10 @@ def _join(value: Any, d: Any = "", attribute: Any = None) -> str:
     if type(value) is str:
         parts: list[Any] = list(value)
     else:
-        found = unwrapped(value)
-        if not isinstance(found, list | tuple | dict):
+        plain = unwrapped(value)
+        if not isinstance(plain, list | tuple | dict):
             raise TemplateMistake(Sort.OPERATION)
-        parts = list(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
+        parts = list(plain)  # pyright: ignore[reportUnknownArgumentType] - JSON
     if attribute is not None:
         for step in str(attribute).split("."):
             parts = [part[int(step)] if isinstance(part, list) else part[step] for part in parts]
@@ -187,8 +187,8 @@ def _indent(value: Any, width: Any = 4, first: Any = False, blank: Any = False) 
     if len(text) + (text.count("\n") + 1) * len(space) > LARGEST:
         raise TemplateMistake(Sort.MEMORY)
     head, *lines = text.split("\n")
-    made = "\n".join([head, *(space + line if line or blank else line for line in lines)])
-    return space + made if first else made
+    indented = "\n".join([head, *(space + line if line or blank else line for line in lines)])
+    return space + indented if first else indented
 
 
 def _truncate(

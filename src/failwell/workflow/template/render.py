@@ -16,7 +16,7 @@ from failwell.fault.base import Fault
 from failwell.files.item_tree import Place
 from failwell.workflow.plan import Template, Value
 from failwell.workflow.template.engine import Engine
-from failwell.workflow.template.fast_path import quick_text
+from failwell.workflow.template.fast_path import render_fast
 from failwell.workflow.template.lookup import Names
 from failwell.workflow.template.template_errors import LIMITS, TIMEOUTS, Sort, TemplateMistake
 
@@ -115,7 +115,7 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """
     if template.is_plain:
         return template.text
-    text = quick_text(template.text, names)
+    text = render_fast(template.text, names)
     if text is not None:
         return text
     problem: TemplateMistake

@@ -87,14 +87,14 @@ def run_list(args: Namespace) -> int:
     see = "failwell runs list --help"
     since = None if args.since is None else moment(args.since, "--since", time(), see)
     with journal(args) as store:
-        found: list[Run] = []
+        runs: list[Run] = []
         if store is not None:
-            found = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
+            runs = store.runs(statuses=args.status, workflow=args.workflow, since=since, limit=args.limit)
     print_table(
         args,
         _COLUMNS,
-        [_row(run) for run in found],
-        [summary(run) for run in found],
+        [_row(run) for run in runs],
+        [summary(run) for run in runs],
         "no runs are recorded yet" if store is None else "no recorded run matches",
     )
     return Exit.DONE
