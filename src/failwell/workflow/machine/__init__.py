@@ -1,6 +1,5 @@
 """The machine that walks a plan: `advance(state, event)` gives the next state, facts and commands.
 
-Nothing here reads a clock, rolls a die or touches a disk: times, jitter and results come in with
-events, and what is to be done in the world goes out as commands. The same machine is driven by
-the local driver, by others, and by no driver at all.
+The machine is pure. It reads no clock, no random numbers and no files: times, jitter and results arrive
+in events, and everything to be done outside leaves as a command. `workflow.run.driver` drives it.
 """

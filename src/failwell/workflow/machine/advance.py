@@ -1,8 +1,8 @@
-"""`Machine.advance(state, event)`: the one way in which a run moves.
+"""`Machine.advance(state, event)`: every change of a run happens here.
 
-Pure: the state that came in is as it was, and the same state and event give the same answer, in
-this process or another. A turn first applies the event, then continues with pending work until
-nothing is left to do without the outside, or until it has enough to be written down.
+It is pure: the state passed in does not change, and the same state and event give the same result in any
+process. A turn applies the event, then processes pending scopes and groups until only the driver can
+continue, or until the turn has enough facts to be written.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ from failwell.workflow.plan import END
 
 
 class Machine:
-    """The rules of a run over its plans, which may grow while it goes on."""
+    """Advances runs of some plans. Plans of sub-workflows may be added during a run."""
 
     __slots__ = ("plans",)
 
@@ -151,7 +151,7 @@ def _resume(turn: Turn, event: Resume) -> None:
 
 
 def _restart_tasks(turn: Turn) -> None:
-    """Everything that was going on goes on: what ran runs again, what waited waits on."""
+    """Run what was running again, and set the timers and gates of what was waiting."""
     state = turn.state
     turn.pending.clear()
     state.waiting = []
@@ -262,7 +262,7 @@ def _run_timed_out(turn: Turn) -> None:
 
 
 def revived(state: State) -> State:
-    """The state from which a new run continues one that ended badly: what failed runs again."""
+    """The state from which a new run continues a failed one: what failed runs again."""
     draft = state.fork()
     for path in draft.groups:
         retry_items(draft.group(path))

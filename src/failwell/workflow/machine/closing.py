@@ -1,4 +1,4 @@
-"""How a run ends or comes to rest: what still runs is stopped first, and exactly one fact is the last."""
+"""Ends or pauses a run: stops what still runs, then records exactly one terminal fact."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from failwell.workflow.template.render import render
 
 
 def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **more: Any) -> None:
-    """The run fails with this; it is over as soon as nothing runs any more. The first cause stays."""
+    """Fail the run. It ends when nothing runs any more, with the first failure that was passed here."""
     if turn.state.ending is not None or turn.state.is_over:
         return
     data: dict[str, Any] = {"failure": failure, "error_type": error_type, **more}
@@ -24,7 +24,7 @@ def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, 
 
 
 def cancel_run(turn: Turn, reason: str, by: str) -> None:
-    """Somebody asked for the end. A second time changes nothing."""
+    """Cancel the run. A second call changes nothing."""
     if turn.state.cancel is not None or turn.state.is_over:
         return
     turn.record("run:cancelling", {"reason": reason, "by": by})
@@ -39,7 +39,7 @@ def _stop_all(turn: Turn, kind: str, why: str) -> None:
 
 
 def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
-    """End an execution and everything below it; whether it has ended already."""
+    """Stop an execution and everything below it. Returns whether it has ended already."""
     state = turn.state
     if task.status in ACTIVE:
         turn.commands.append(Stop(path=task.path))
@@ -69,7 +69,7 @@ def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
 
 
 def finish_turn(turn: Turn) -> None:
-    """At the end of a turn: close the run, note that it waits, or leave it to what runs."""
+    """At the end of a turn: end the run, pause it, or leave it running."""
     state = turn.state
     if state.is_over or turn.pending or state.leaves:
         return
@@ -111,7 +111,7 @@ def _rest(turn: Turn, tasks: list[Task]) -> None:
 
 
 def _longest_wait(turn: Turn) -> float:
-    """How long a wait may be and still be waited out; waits that the author wrote always are."""
+    """The longest wait in seconds that the process stays for. It always stays for waits that the author wrote."""
     parked = any(task.status == "retrying" and task.parked for task in turn.state.tasks.values())
     return turn.plans[turn.state.file].limits.park_after_seconds if parked else float("inf")
 
@@ -141,19 +141,19 @@ def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
 
 
 def complete_run(turn: Turn, outputs: Any, **more: Any) -> None:
-    """The root reached its end."""
+    """Complete the run after its root workflow has ended."""
     hook(turn, "on_complete", result=outputs)
     _finish(turn, "run:completed", {"outputs": outputs, **more})
 
 
 def repeat_question(turn: Turn, task: Task) -> None:
-    """Put an open question once more, to whoever looks now."""
+    """Ask the question of an open gate again, after a resume."""
     if task.gate is not None and task.asked is not None:
         turn.commands.append(Ask(gate=task.gate, question=task.asked))
 
 
 def hook(turn: Turn, name: str, **extra: Any) -> None:
-    """Say what the author wants said at this moment. A hook that fails says so, and harms nothing."""
+    """Send the notification of a lifecycle hook. A hook that fails is recorded and does not affect the run."""
     plan = turn.plans[turn.state.file]
     template = plan.hooks.get(name)
     if template is None:

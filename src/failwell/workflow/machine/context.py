@@ -1,6 +1,6 @@
-"""What templates see: the names of one place in a run, looked up one at a time.
+"""The names that templates see at one place of a run.
 
-A run can hold a hundred thousand outputs, so nothing is put together before it is asked for.
+They are looked up one at a time: a run can have a hundred thousand outputs, and a template uses a few.
 """
 
 import json
@@ -49,7 +49,7 @@ class ScopeNames:
 
 
 def slot(plan: Plan, scope: Scope, name: str) -> object:
-    """What is known of a node: its output, its error, or that it never ran (`MISSING`)."""
+    """The output or the error of a node; `MISSING` if it never ran."""
     error = scope.errors.get(name)
     if name not in scope.outputs:
         return MISSING if error is None else {"error": error}
@@ -72,7 +72,7 @@ def names_of(
 
 
 class _Granted(ScopeNames):
-    """Explicit mode: only what was declared, and the names every place has."""
+    """Names in explicit mode: the declared references, and the names that exist everywhere."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ def _granted(state: State, plan: Plan, scope: Scope, node: Node) -> dict[str, An
 
 
 def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference) -> None:
-    """Copy one declared reference; an error is always given whole."""
+    """Copy one declared reference. An error is always copied as a whole."""
     path = list(reference.path)
     if path[0] == "workflow":
         return
@@ -111,7 +111,7 @@ def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference
 
 
 def look_up(reference: str, names: ScopeNames) -> Any:
-    """What a dotted reference leads to, or `MISSING`."""
+    """The value of a dotted reference, or `MISSING`."""
     first, *rest = reference.split(".")
     value: Any = names.get(first)
     for step in rest:
@@ -125,7 +125,7 @@ def look_up(reference: str, names: ScopeNames) -> Any:
 
 
 def call_of(node: Node, names: ScopeNames, folder: str | None) -> dict[str, Any]:
-    """What `node` asks for, as JSON. `folder` is where the run was started."""
+    """The rendered call of `node`, as JSON. `folder` is where the run was started."""
     spec = node.spec
     if isinstance(spec, ScriptSpec):
         return _script(spec, names, folder)
@@ -167,12 +167,12 @@ def _script(spec: ScriptSpec, names: ScopeNames, folder: str | None) -> dict[str
 
 
 def is_secret(value: Any) -> bool:
-    """Whether this is the mark that stands for a secret input."""
+    """Whether a value is the placeholder of a secret input."""
     return isinstance(value, dict) and value.get("secret") is True and "ref" in value  # pyright: ignore[reportUnknownMemberType]
 
 
 def _folder(named: str | None, folder: str | None) -> str | None:
-    """Where a script runs: what the author wrote, seen from where the run was started."""
+    """The working directory of a script, relative to where the run was started."""
     if folder is None:
         return named
     return folder if named is None else join(folder, named)

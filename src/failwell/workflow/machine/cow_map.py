@@ -1,7 +1,7 @@
-"""A mapping that forks for next to nothing, so that a state can be handed on without being copied.
+"""A copy-on-write mapping, so that a state can be forked without copying it.
 
-The newest version owns the entries; writing to it notes, for the version it was forked from, what
-was there before. An older version that somebody still reads makes its own copy from those notes.
+The newest version owns the entries. Writing to it records the previous value for the version it was forked
+from. An older version that is still read builds its own copy from those records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,9 +20,9 @@ class CowMap(Generic[_V]):
     def __init__(self, entries: dict[str, _V] | None = None) -> None:
         self._entries: dict[str, _V] | None = {} if entries is None else entries
         self._heir: CowMap[_V] | None = None
-        """Who took the entries over; `None` while they are ours."""
+        """The version that took over the entries; `None` while this one owns them."""
         self._undo: list[tuple[str, object]] = []
-        """What the heir wrote over, oldest first."""
+        """The values that the newer version has overwritten, oldest first."""
         self._older: ReferenceType[CowMap[_V]] | None = None
 
     def fork(self) -> "CowMap[_V]":
@@ -75,7 +75,7 @@ class CowMap(Generic[_V]):
             self[key] = value
 
     def pop(self, key: str) -> _V | None:
-        """Take the entry at `key` away, if there is one."""
+        """Remove the entry at `key` and return it, or `None`."""
         entries = self._own()
         if key not in entries:
             return None

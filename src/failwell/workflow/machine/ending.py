@@ -1,4 +1,4 @@
-"""How executions end: well, badly, or because they were told to; and what follows from it."""
+"""Ends executions: completes or fails a node, and follows its routes."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -26,7 +26,7 @@ CANCELLED_MEMBER = "stopped because another member of its group failed"
 
 
 def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str | None = None) -> None:
-    """A node ended well: record it, and go where its routes lead (`to`, where a person chose)."""
+    """Complete a node and follow its success route, or go to the step `to` that a person chose."""
     data: dict[str, Any] = {"path": task.path, "duration_ms": round((turn.at - task.started) * 1000)}
     if task.type not in GROUPS:
         data["output"] = output
@@ -54,7 +54,7 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
 
 
 def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
-    """A node failed: run it again, follow an error route, or pass the failure to the workflow above.
+    """Fail a node: run it again, follow an error route, or pass the failure to the enclosing workflow.
 
     Args:
         turn: The turn of the machine.
@@ -101,7 +101,7 @@ def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
 
 
 def notify_parent(turn: Turn, task: Task) -> None:
-    """Something ended without routes of its own: tell its group, or whoever encloses it."""
+    """Tell the group or the enclosing workflow that a task without routes has ended."""
     if task.parent is not None:
         _member_ended(turn, task)
         turn.schedule(task.parent)
@@ -110,7 +110,7 @@ def notify_parent(turn: Turn, task: Task) -> None:
 
 
 def _end_sub_workflow(turn: Turn, task: Task) -> None:
-    """A sub-workflow that is being stopped ends with what it was doing."""
+    """Fail a sub-workflow that is being stopped, after its last task has ended."""
     above = turn.state.tasks.get(task.scope)
     if above is None or above.status == "failed":
         return
@@ -163,7 +163,7 @@ def _success(turn: Turn, task: Task, node: Node, output: Any) -> tuple[str | Non
 
 
 def _result(node: Node, task: Task, output: Any) -> dict[str, Any]:
-    """What a route sees of the node it leaves, although it is not on record yet."""
+    """The names of a node's result for its routes, before the result is recorded."""
     slot = output if node.type in GROUPS else {"output": output}
     return {"output": output, task.node: slot}
 
@@ -234,7 +234,7 @@ def _follow_error(
 
 
 def _unhandled(turn: Turn, task: Task) -> None:
-    """No route took it: it climbs to the enclosing workflow, or ends the run."""
+    """Pass a failure that no route handled to the enclosing workflow, or end the run."""
     failure = turn.state.tasks[task.path].failure
     assert failure is not None
     if task.scope:

@@ -1,4 +1,4 @@
-"""How a node begins. What can be done at once is done here; for the rest, a command goes out."""
+"""Starts nodes. Steps that need nothing from outside complete here; for others a command is issued."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -26,7 +26,7 @@ DEEPEST = 10
 
 
 def enter(turn: Turn, task: Task, node: Node, *, waits_as: str) -> None:
-    """Begin a node. `task` is what it will be; without a free slot `waits_as` is looked at again later."""
+    """Start `task`. Without a free slot, `waits_as` is scheduled again when one is free."""
     if turn.is_closing:
         return
     if node.type in LEAVES and is_full(turn):
@@ -57,7 +57,7 @@ def start_again(turn: Turn, task: Task, *, because: Literal["retry", "crash", "a
 
 
 def begin(turn: Turn, task: Task) -> None:
-    """Do what the node is there for."""
+    """Execute the node, according to its type."""
     node = turn.node(task)
     try:
         _BEGIN.get(node.type, _leaf)(turn, task, node, turn.names(task, node))
@@ -88,13 +88,13 @@ def started(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
 
 
 def is_full(turn: Turn) -> bool:
-    """Whether as many leaves run as may."""
+    """Whether the limit of concurrent leaves is reached."""
     most = turn.plans[turn.state.file].limits.max_parallel
     return most is not None and turn.state.leaves >= most
 
 
 def _exceeds_iterations(turn: Turn, task: Task) -> bool:
-    """Whether this step would be one too many; then the run (or the sub-workflow) ends here."""
+    """Whether this step exceeds the iteration limit. If so, the run or the sub-workflow fails."""
     plan = turn.plan(task.scope)
     scope = turn.state.scopes[task.scope]
     most = turn.state.limits.get("max_iterations") if not task.scope else None
@@ -207,7 +207,7 @@ def _mapped(value: Any, names: ScopeNames) -> Any:
 
 
 def _loaded_file(turn: Turn, task: Task, file: str) -> str | None:
-    """The name under which the file is in the library already, if it is."""
+    """The path of a sub-workflow's file if its plan is loaded already."""
     from posixpath import join, normpath
 
     path = normpath(join(turn.plan(task.scope).folder, file))

@@ -1,7 +1,7 @@
-"""Facts → state. What a fact means is said here and nowhere else.
+"""Folds facts into a state. What each type of fact changes is defined here only.
 
-Folding needs no plan and no engine: everything that a decision came to lies in the fact. So a run
-can be resumed from its journal alone, and by a later version of its file.
+Folding needs no plan and no template engine, because a fact holds the result of each decision. So a run
+can be resumed from its journal alone, and with a later version of its file.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ from failwell.workflow.machine.state import (
 Data = dict[str, Any]
 LEAVES: frozenset[str] = frozenset({"script", "agent", "job", "tool"})
 _FROM_OUTSIDE = frozenset({"human_gate:answered"})
-"""Facts of a run that nobody is at: they are no sign that somebody works on it."""
+"""Facts that are recorded while no process drives the run. They do not count as activity."""
 
 
 def fold(facts: Iterable[tuple[str, float, Data]], state: State | None = None) -> State:
@@ -255,7 +255,7 @@ def _gate_resumed(state: State, _at: float, data: Data) -> None:
 
 
 def _budget_paused(state: State, _at: float, _data: Data) -> None:
-    """The gate that follows says it all to the state."""
+    """Changes nothing: the gate that follows has all that the state needs."""
 
 
 def _budget_warning(state: State, _at: float, _data: Data) -> None:
@@ -285,7 +285,7 @@ def _ended(status: str) -> Callable[[State, float, Data], None]:
 
 
 def group_output(group: Group) -> dict[str, Any]:
-    """What templates see of a group: outputs in place, failures by key, never an index that moved."""
+    """A group's result for templates: outputs at their indices, failures by key."""
     errors: dict[str, Any] = {}
     by_key: dict[str, Any] = {}
     in_order: list[Any] = []
@@ -318,7 +318,7 @@ def group_output(group: Group) -> dict[str, Any]:
 
 
 def forget(state: State, path: str) -> None:
-    """Drop what is kept of an execution and of what failed below it."""
+    """Remove an execution and what failed below it from the state."""
     state.tasks.pop(path)
     _forget_below(state, path)
 

@@ -1,4 +1,4 @@
-"""What a person decides: gates, questions, and whether a run may spend beyond its budget."""
+"""Gates, questions and budget approvals: what a person decides during a run."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,7 +14,7 @@ from failwell.workflow.plan import GateSpec, Node, Question, QuestionsSpec
 from failwell.workflow.template.render import render, render_value
 
 TIMEOUT = "timeout"
-"""Who decided when nobody did in time."""
+"""The `decided_by` of a gate that expired."""
 APPROVED, REJECTED = "approved", "rejected"
 
 
@@ -96,12 +96,12 @@ def _open(turn: Turn, task: Task, data: dict[str, Any]) -> None:
 
 
 def gate_id(task: Task, prefix: str = "") -> str:
-    """The name by which a gate is answered; a later visit of the same node has another."""
+    """The id of a gate. It differs for each visit of the node."""
     return f"{prefix}{task.path}" if task.visit == 1 else f"{prefix}{task.path}#{task.visit}"
 
 
 def answer(turn: Turn, event: Answered) -> None:
-    """Apply a decision. One for a gate that is not open changes nothing: it was decided before."""
+    """Apply an answer. It changes nothing if the gate is not open."""
     task = next((one for one in turn.state.tasks.values() if one.gate == event.gate), None)
     if task is None or turn.is_closing:
         return
@@ -181,7 +181,7 @@ def _as_mapping(payload: Any) -> dict[str, Any]:
 
 
 def gate_timed_out(turn: Turn, task: Task) -> None:
-    """Nobody decided in time."""
+    """Apply a gate's `timeout_option`, or fail the node."""
     node = turn.node(task)
     spec = node.spec
     if isinstance(spec, GateSpec) and spec.timeout_option is not None and task.gate is not None:
@@ -194,7 +194,7 @@ def gate_timed_out(turn: Turn, task: Task) -> None:
 
 
 def needs_approval(turn: Turn, task: Task, node: Node) -> bool:
-    """Check the budget before a leaf starts; whether it must not start now."""
+    """Check the budget before a leaf starts. Returns whether the leaf has to wait or the run fails."""
     limits = turn.plans[turn.state.file].limits
     cap = turn.state.limits.get("budget_usd", limits.budget_usd)
     if cap is None:

@@ -1,4 +1,4 @@
-"""Groups: members side by side, a window of them at a time, and what the group makes of failures."""
+"""Parallel groups and `for_each`: starts members within the concurrency limit, and derives the group's result."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
-    """Work out who the members are, and let them begin."""
+    """Determine the members of a group and start them."""
     spec = node.spec
     data: dict[str, Any] = {"path": task.path, "type": node.type}
     if isinstance(spec, ParallelSpec):
@@ -63,7 +63,7 @@ def _key(item: Any, key_by: str | None, index: int) -> str:
 
 
 def _skip(turn: Turn, task: Task, spec: ParallelSpec, names: ScopeNames) -> None:
-    """Members whose condition does not hold never begin, nor does anything inside them."""
+    """Record members whose condition does not hold as skipped."""
     plan = turn.plan(task.scope)
     for index, member in enumerate(spec.members):
         if member.when is None or holds(member.when, names):
@@ -79,7 +79,7 @@ def _skip(turn: Turn, task: Task, spec: ParallelSpec, names: ScopeNames) -> None
 
 
 def pump_group(turn: Turn, group: Group, enter: "Callable[..., None]") -> None:
-    """Let members begin while the window has room; settle the group when all have ended."""
+    """Start members up to the concurrency limit; end the group when all members have ended."""
     task = turn.state.tasks[group.path]
     if task.status != "group":
         return
@@ -108,7 +108,7 @@ def pump_group(turn: Turn, group: Group, enter: "Callable[..., None]") -> None:
 
 
 def _next(group: Group) -> int | None:
-    """The first member that has neither begun nor been skipped."""
+    """The first member that has neither started nor been skipped."""
     index = group.next
     while index < len(group.keys):
         if str(index) not in group.results and member_path(group, index) not in group.active:
@@ -144,7 +144,7 @@ def _begin_member(
 
 
 def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
-    """What the group makes of its members' ends."""
+    """Complete or fail a group whose members have all ended."""
     group = turn.state.groups[task.path]
     failed = group.failures
     ran = sum("skipped" not in result for result in group.results.values())
@@ -160,7 +160,7 @@ def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
 
 
 def retry_items(group: Group) -> None:
-    """Forget the members that failed, so that they begin anew."""
+    """Remove the results of failed members, so that they run again."""
     for index in group.failures:
         group.results.pop(str(index))
     group.next = min(group.failures, default=group.next)

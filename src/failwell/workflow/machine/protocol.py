@@ -1,7 +1,7 @@
-"""What passes between the machine and its driver: events go in, commands come out.
+"""The events that a driver passes to the machine, and the commands that the machine returns.
 
-Each event carries its time, and the random number that waits may need. A command is given once;
-a driver that resumes a run asks for it again.
+Each event has its time and a random number for backoff. A command is issued once; after a resume
+the machine issues it again.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Begin:
 
 @frozen
 class Resume:
-    """The run goes on in another process, or after it ended badly."""
+    """The run is resumed, in another process or after a failure."""
 
     at: float
     jitter: float = 0.5
@@ -41,7 +41,7 @@ class Resume:
 
 @frozen
 class Done:
-    """A leaf ended well."""
+    """A leaf completed."""
 
     at: float
     path: str
@@ -62,7 +62,7 @@ class Failed:
 
 @frozen
 class Stopped:
-    """A leaf was ended because it was asked to be."""
+    """A leaf was stopped by a `Stop` command."""
 
     at: float
     path: str
@@ -71,7 +71,7 @@ class Stopped:
 
 @frozen
 class Opened:
-    """The file of a sub-workflow was read and is fit to run, under the name `file`."""
+    """The file of a sub-workflow was loaded and checked, as `file`."""
 
     at: float
     path: str
@@ -81,7 +81,7 @@ class Opened:
 
 @frozen
 class TimerFired:
-    """A timer's time has come."""
+    """A timer is due."""
 
     at: float
     timer: str
@@ -90,7 +90,7 @@ class TimerFired:
 
 @frozen
 class Answered:
-    """A person (or nobody, in time) answered a gate."""
+    """A gate was answered by a person, or expired."""
 
     at: float
     gate: str
@@ -103,7 +103,7 @@ class Answered:
 
 @frozen
 class Cancel:
-    """Somebody wants the run to end."""
+    """The run is to be cancelled."""
 
     at: float
     reason: str = "user"
@@ -162,7 +162,7 @@ class SetTimer:
 
 @frozen
 class CancelTimer:
-    """Forget a timer."""
+    """Cancel a timer."""
 
     timer: str
 
@@ -179,7 +179,7 @@ class Open:
 
 @frozen
 class Ask:
-    """Put a question to a person; the answer comes as `Answered`."""
+    """Ask a person a question; the answer arrives as `Answered`."""
 
     gate: str
     question: Mapping[str, Any]
@@ -187,7 +187,7 @@ class Ask:
 
 @frozen
 class Idle:
-    """Nothing runs, and nothing will until a person answers or a far time comes."""
+    """Nothing runs until a person answers or a distant timer is due."""
 
     gates: tuple[str, ...]
     blocked_until: float | None = None

@@ -1,4 +1,4 @@
-"""Which route leaves a node, and whether the node runs again. Success and failure have routes of their own."""
+"""Chooses the route that leaves a node, and decides whether a failed node runs again."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ class Repeat(NamedTuple):
 
     delay: float
     by: str
-    """Who asked for it: `node`, `route`, or `parking` for a delay that uses up no attempt."""
+    """The cause: `node`, `route`, or `parking` for a delay that uses up no attempt."""
 
 
 def error_view(failure: Failure) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def success_route(node: Node, names: ScopeNames) -> Route | None:
 
 
 def has_success_routes(node: Node) -> bool:
-    """Whether the author wrote any; without one, success leads to the end."""
+    """Whether a node has success routes. Without one, success leads to the end."""
     return any(route.on_error is None for route in node.routes)
 
 

@@ -1,4 +1,4 @@
-"""Workflows within workflows: how one opens, and how it hands its end to the one above."""
+"""Sub-workflows: opens a scope for each, and returns its result to the enclosing workflow."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -17,7 +17,7 @@ from failwell.workflow.template.render import render, render_value
 
 
 def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | None) -> None:
-    """Begin a sub-workflow whose plan is in the library; `None` hands the inputs above on."""
+    """Start a sub-workflow whose plan is loaded. `None` passes on the inputs of the enclosing workflow."""
     plan = turn.plans[file]
     if inputs is None:
         above = turn.state.scopes[task.scope].inputs
@@ -49,7 +49,7 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
 
 
 def close_scope(turn: Turn, scope: Scope) -> None:
-    """A workflow reached its end: the run is complete, or the step above is."""
+    """Complete the run, or the step that started this sub-workflow."""
     plan = turn.plan(scope)
     try:
         outputs = final_output(turn, plan, scope)
@@ -64,7 +64,7 @@ def close_scope(turn: Turn, scope: Scope) -> None:
 
 
 def _fail_outputs(turn: Turn, scope: Scope, fault: Fault) -> None:
-    """The output itself could not be made."""
+    """Fail a workflow whose output cannot be rendered."""
     if scope.path:
         above = turn.state.tasks[scope.path]
         fail(turn, above, turn.failure_of(fault, above))
@@ -73,7 +73,7 @@ def _fail_outputs(turn: Turn, scope: Scope, fault: Fault) -> None:
 
 
 def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
-    """What a workflow puts out: its last route's words, its `output` block, or its last node's output."""
+    """The output of a workflow: from its last route, its `output` block, or its last node."""
     if scope.output is not None:
         return {
             name: as_output(value) if isinstance(value, str) else value
@@ -93,7 +93,7 @@ def _render_outputs(value: Any, names: ScopeNames) -> Any:
 
 
 def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
-    """The explicit end of a workflow."""
+    """End a workflow at a `terminate` step."""
     spec = node.spec
     assert isinstance(spec, TerminateSpec)
     reason = render(spec.reason, names)
@@ -128,7 +128,7 @@ def _complete_scope(turn: Turn, task: Task, outputs: Any) -> None:
 
 
 def fail_scope(turn: Turn, path: str, failure: Failure, *, as_is: bool = False) -> None:
-    """A sub-workflow ended badly as a whole: the step above fails with a kind of its own."""
+    """Fail the step that started a sub-workflow, with a kind of its own."""
     above = turn.state.tasks[path]
     if as_is:
         fail(turn, above, failure)

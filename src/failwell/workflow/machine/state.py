@@ -1,7 +1,7 @@
-"""Where a run stands. Folded from its facts alone, and JSON at any moment.
+"""The state of a run: folded from its facts, and convertible to JSON at any time.
 
-A state that was handed out never changes: the machine works on a fork (see `cow_map`), in which the
-records below are replaced or owned anew before they are written to.
+A state never changes once a turn has returned it. The machine works on a fork (see `cow_map`), in which
+records are replaced or copied before they are written to.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ACTIVE: frozenset[str] = frozenset({"running", "opening"})
 
 
 class Task:
-    """One execution of a node. Never changed: `but` makes another."""
+    """One execution of a node. Immutable: `but` returns a changed copy."""
 
     __slots__ = (
         "approved", "asked", "attempt", "gate", "index", "item", "node", "parent", "parked", "path", "rerun",
@@ -102,7 +102,7 @@ class _Owned:
 
 
 class Scope(_Owned):
-    """One workflow file at work: the root, or a sub-workflow."""
+    """One running workflow: the root, or a sub-workflow."""
 
     __slots__ = (
         "cursor", "depth", "ended", "errors", "file", "history", "inputs", "iterations", "last", "output",

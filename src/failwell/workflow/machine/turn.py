@@ -1,4 +1,4 @@
-"""One turn of the machine: the state being worked on, and what came of it so far."""
+"""One turn of the machine: the state it changes, and the facts and commands it has produced."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Library(Protocol):
 
 
 class Turn:
-    """What `advance` works on."""
+    """The state of one call of `advance`."""
 
     __slots__ = ("_reports", "at", "commands", "facts", "jitter", "pending", "plans", "state")
 
@@ -45,7 +45,7 @@ class Turn:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to write down what was found."""
+        """Whether the turn has enough facts to be written."""
         return len(self.facts) >= MOST_FACTS
 
     @property
@@ -62,7 +62,7 @@ class Turn:
         apply(self.state, kind, self.at, data)
 
     def schedule(self, path: str) -> None:
-        """Look at this scope or group again before the turn ends."""
+        """Process this scope or group before the turn ends."""
         self.pending.append(path)
 
     def plan(self, scope: Scope | str) -> Plan:
@@ -114,7 +114,7 @@ class Turn:
         typed: bool = False,
         category: Category | None = None,
     ) -> Failure:
-        """A failure that the machine itself found."""
+        """A failure that the machine itself detected."""
         return Failure.of(
             kind,
             message,
@@ -127,7 +127,7 @@ class Turn:
         )
 
     def failure_of(self, fault: Fault, task: Task | None) -> Failure:
-        """The failure that a fault found while preparing or leaving a node stands for."""
+        """The failure for a fault that was raised while a node was prepared or left."""
         report = describe(fault, scene=self.scene(task), at=moment(self.at))
         return Failure(report=replace(report, id=self._error_id(task, report.kind)))
 

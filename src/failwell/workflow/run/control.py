@@ -1,7 +1,7 @@
 """Control of a running workflow: another process of its owner can answer its gates or stop it.
 
-A socket in the run's private folder, one JSON object a line each way. If nobody listens there, the
-run is not being driven, and what there is to say goes into the journal instead.
+It uses a socket in the run's private folder, with one JSON object per line each way. If nothing listens
+there, no process drives the run, and an answer is written to the journal instead.
 """
 
 import json
@@ -25,7 +25,7 @@ _PATIENCE = 10.0
 
 @asynccontextmanager
 async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
-    """Answer at the run's door while the block lasts."""
+    """Serve the run's control socket while the block lasts."""
     from asyncio import start_unix_server
 
     (folder / NAME).unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def _obey(driver: Driver, line: bytes) -> dict[str, Any]:
 
 
 def open_gates(driver: Driver) -> dict[str, Mapping[str, Any]]:
-    """The questions that a run waits for an answer to."""
+    """The open gates of a run."""
     return gates_in(driver.state.tasks.values())
 
 
@@ -111,7 +111,7 @@ def gates_in(tasks: Any) -> dict[str, Mapping[str, Any]]:
 def refusal(
     gates: Mapping[str, Mapping[str, Any]], gate: str, decision: str, payload: Any = None
 ) -> str | None:
-    """Why an answer cannot be taken, or `None`."""
+    """Why an answer is not valid, or `None`."""
     if gate not in gates:
         known = ", ".join(f"`{name}`" for name in gates) or "none"
         return f"no gate `{gate}` is open; open ones: {known}"
@@ -129,7 +129,7 @@ def refusal(
 
 
 def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
-    """The values with which a gate can be answered."""
+    """The valid answers of a gate."""
     if gate_data.get("type") == "questions":
         return ["answered", "aborted"] if gate_data.get("can_abort") else ["answered"]
     return [option["value"] for option in gate_data.get("options", ())]

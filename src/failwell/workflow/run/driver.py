@@ -1,7 +1,7 @@
-"""Drives one run: events go to the machine, its facts go to the journal, then its commands are carried out.
+"""Drives one run: passes events to the machine, writes its facts to the journal, then carries out its commands.
 
-Everything goes through one queue. Events that are waiting are handled together, so that under load
-many results share one write. Nobody is notified and nothing is done before it is written.
+All events go through one queue. Queued events are handled together, so under load many results share
+one write. Watchers are notified and commands are carried out only after the facts are written.
 """
 
 import logging
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("failwell.workflow")
 FIRST_SNAPSHOT = 2_000
-"""Facts after which a state is kept for the first time; each later one comes half as much again on."""
+"""Facts before the first snapshot of the state. Each further snapshot is taken after half as many again."""
 
 
 class Driver:
@@ -83,7 +83,7 @@ class Driver:
         self._next_snapshot = max(FIRST_SNAPSHOT, self.state.seq * 3 // 2)
 
     def tell(self, event: Event) -> None:
-        """Hand an event in, from this thread or another."""
+        """Submit an event, from this thread or another."""
         loop = self._loop
         if loop is None:
             self._queue.append(event)
@@ -95,7 +95,7 @@ class Driver:
         return self.settings.clock.now().timestamp()
 
     async def drive(self, first: Event) -> DriveResult:
-        """Run until the run is over, or until only a person or a far time can move it."""
+        """Drive the run until it ends, or until it waits for a person or a distant timer."""
         import asyncio
 
         self._wake = asyncio.Event()
@@ -108,7 +108,7 @@ class Driver:
                     await self._wake.wait()
                 await self._turn()
                 if self._queue:
-                    # Let the leaves and timers get a word in between two turns.
+                    # Let leaves and timers run between two turns.
                     await asyncio.sleep(0)
             return self._ended
         finally:
@@ -135,13 +135,13 @@ class Driver:
             self._carry_out(command)
 
     async def _write(self, facts: list[tuple[str, float, Mapping[str, Any]]]) -> bool:
-        """Record facts and tell them; whether that went well."""
+        """Write facts and notify watchers. Returns whether they were written."""
         try:
             events = await append_with_retry(
                 self.settings.store, self.state.run, facts, clock=self.settings.clock
             )
         except Fault as fault:
-            # Nobody may hear of what is not on record, except that this is the end.
+            # Watchers learn nothing that is not recorded, except that the run has ended.
             self._end_unrecorded(fault)
             return False
         for event in events:
@@ -155,7 +155,7 @@ class Driver:
         return True
 
     def _write_files(self, event: Entry) -> None:
-        """Beside the journal, failures and notifications go to files that other programs read."""
+        """Write failures and notifications to files for other programs, in addition to the journal."""
         state = self.state
         folder = self._run_folder
         try:
@@ -168,7 +168,7 @@ class Driver:
                 leaf = one["frames"][0]["node"] if one["frames"] else event.data.get("node")
                 write_error(folder, at=event.at, run=state.run, workflow=name, node=leaf, failure=one)
         except Fault as fault:
-            # The journal has it; a second copy that cannot be written must not cost the run its end.
+            # The journal has it already; a copy that cannot be written must not fail the run.
             _LOG.error("run %s: %s", state.run, fault)
 
     def _save_snapshot(self) -> None:
@@ -246,9 +246,9 @@ class Driver:
             self._work.pop(path, None)
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
             raise
-        except Exception as error:  # noqa: BLE001  (whatever an executor did not foresee ends its node alone)
+        except Exception as error:  # noqa: BLE001  (an unexpected error of an executor fails its node only)
             result = Failure.from_exception(error)
-            _LOG.error("%s: unforeseen in `%s`", result.report.id, path, exc_info=error)
+            _LOG.error("%s: unexpected error in `%s`", result.report.id, path, exc_info=error)
         self._work.pop(path, None)
         event = self._event(path, result)
         self._enqueue(event)
@@ -312,7 +312,7 @@ class Driver:
         )
 
     def _withdraw_question(self, gate: str) -> None:
-        """The first answer counts; whoever is still being asked is let off."""
+        """Cancel a question that has been answered elsewhere."""
         question = self._questions.pop(gate, None)
         if question is not None:
             question.cancel()
@@ -325,13 +325,13 @@ class Driver:
         self._stopping[path] = self._spawn(self._give_up_on(path, work))
 
     async def _give_up_on(self, path: str, work: "Work[None]") -> None:
-        """A leaf that does not end when it is told to must not keep the run from ending."""
+        """Treat a leaf that does not stop in time as stopped, so that the run can end."""
         from asyncio import wait
 
         _, still = await wait((work,), timeout=self.settings.grace + self.settings.stop_timeout)
         self._stopping.pop(path, None)
         if still:
-            _LOG.error("`%s` of run %s does not end; it is left behind", path, self.state.run)
+            _LOG.error("`%s` of run %s does not stop; the run continues without it", path, self.state.run)
             self._work.pop(path, None)
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
 
@@ -349,7 +349,7 @@ class Driver:
             self._wake.set()
 
     async def _cancel_everything(self) -> None:
-        """Nothing outlives the run: leaves, timers and questions end, and are waited for."""
+        """Cancel leaves, timers and questions, and wait for them to end."""
         from asyncio import wait
 
         left = [

@@ -1,7 +1,7 @@
 """Runs script nodes: a command, its typed error file, its output, and its end.
 
-A non-zero exit is a result like any other unless the author asked for typed failures. Nothing is
-guessed from exit codes or from what a script prints: only its error file says what went wrong.
+A non-zero exit is an ordinary result unless the author asked for typed failures. Nothing is inferred
+from exit codes or from output: only the error file describes a failure.
 """
 
 import os
@@ -28,7 +28,7 @@ _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
 
 
 class ScriptExecutor:
-    """Runs the scripts of this process's runs. Close it for each run that has ended."""
+    """Runs the scripts of this process's runs. Call `close` for each run that has ended."""
 
     def __init__(self) -> None:
         self._processes: dict[str, RunProcesses] = {}
@@ -36,7 +36,7 @@ class ScriptExecutor:
         self._secrets: dict[str, list[bytes]] = {}
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
-        """Run one script to its end; a cancellation ends it with all that it started, then is raised."""
+        """Run one script. A cancellation stops it with everything that it started, and is then re-raised."""
         try:
             processes = self._processes_of(request.run, tools.run_folder)
         except OSError as error:
@@ -48,12 +48,12 @@ class ScriptExecutor:
             script.clean()
 
     async def close(self, run: str, *, grace: float = 2.0) -> set[int]:
-        """The run is over: end what its scripts left running. Processes that would not end come back."""
+        """Stop what the scripts of an ended run left running. Returns the processes that did not end."""
         processes = self._processes.pop(run, None)
         return set() if processes is None else await unbroken(processes.close(grace))
 
     def secret(self, value: str) -> None:
-        """Take a value out of whatever scripts print from now on."""
+        """Remove a value from everything that scripts print from now on."""
         if value in self._secrets:
             return
         from failwell.report.redact import register_secret
@@ -62,7 +62,7 @@ class ScriptExecutor:
         try:
             register_secret(value)
         except ValueError:
-            # Too short to be told from an ordinary word; it still goes nowhere but to the script.
+            # Too short to be distinguished from an ordinary word; it is still passed to the script only.
             return
 
     @property
@@ -143,7 +143,7 @@ class _Script(Outcome):
         return self._judge(output, last_words, code, survivors, was_cut=was_cut)
 
     def clean(self) -> None:
-        """Nothing of it stays but what was spilled."""
+        """Delete the script's files, except for spilled output."""
         if not self._is_tidy:
             self._processes.clean(self._name)
 
@@ -180,7 +180,7 @@ class _Script(Outcome):
         )
 
     def _captures(self) -> tuple[Capture, Capture]:
-        """What reads stdout and stderr."""
+        """The readers of stdout and stderr."""
         request = self._request
         limit = request.call.get("output_limit")
         limit = LIMIT if limit is None else limit
@@ -211,7 +211,7 @@ class _Script(Outcome):
 
 
 def file_name(path: str) -> str:
-    """A name for files that belong to one execution: another path gives another name."""
+    """A file name for a task's path, unique for each path."""
     if path.isascii() and path.isidentifier():
         return path
     from urllib.parse import quote
@@ -225,7 +225,7 @@ def file_name(path: str) -> str:
 
 
 def _usage(stated: dict[str, Any]) -> dict[str, Any] | None:
-    """The figures that make sense; anything else is no usage."""
+    """The valid figures of a usage file; `None` if there are none."""
     usage: dict[str, Any] = {}
     for name in _NUMBERS:
         figure = stated.get(name)
@@ -237,7 +237,7 @@ def _usage(stated: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _take_file(path: str) -> bytes:
-    """What a script left in a file, which is gone after this. Whatever else stands there is refused.
+    """Read and delete a file that a script wrote. Anything but an ordinary file is refused.
 
     Raises:
         Malformed: it is no ordinary file, or cannot be read.

@@ -1,4 +1,4 @@
-"""The secret inputs of a run: taken out of what is recorded, and handed to the scripts that may have them."""
+"""The secret inputs of a run: kept out of the journal, and passed to the scripts that may use them."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict
 
 
 def secrets_again(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[str, str]:
-    """Secrets are in no journal, so they are given anew, or come from the file's own defaults."""
+    """The secrets of a resumed run. The journal has none, so they are passed again or come from defaults."""
     secrets: dict[str, str] = {}
     mistakes: list[Mistake] = []
     for name, declared in plan.inputs.items():

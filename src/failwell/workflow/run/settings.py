@@ -1,4 +1,4 @@
-"""What runs work with in this process, what passes between a run and whoever watches it, and how a run ended."""
+"""The settings of runs in this process, the answers to gates, and the result of driving a run."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
@@ -52,12 +52,12 @@ class DriveResult:
 
 
 def _ignore_start(_driver: "Driver", _run: str) -> None:
-    """Nobody waits for it."""
+    """The default of `Settings.started`."""
 
 
 @frozen
 class Settings:
-    """How runs are run here."""
+    """The store, executors, clock and callbacks that runs use."""
 
     store: Store
     folder: Path
@@ -86,5 +86,5 @@ class Settings:
 
     @property
     def available(self) -> frozenset[str]:
-        """The types of node that something here can run."""
+        """The types of node that can run with these settings."""
         return frozenset(self.executors)

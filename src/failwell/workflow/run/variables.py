@@ -1,4 +1,4 @@
-"""The environment that a script is given: the host's, the author's, and the run's own on top."""
+"""The environment of a script: the host's, then the author's, then the variables of the run."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The engine itself, set up and guarded_call: renders guarded sources, and names what went wrong."""
+"""Sets up minijinja, renders guarded sources with it, and turns its errors into `TemplateMistake`."""
 
 import re
 from collections import OrderedDict
@@ -56,7 +56,7 @@ _HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filte
 
 
 def hides_names(text: str) -> bool:
-    """Whether names may stand where the engine overlooks them when it is asked for them: before `[1:]`, say."""
+    """Whether a text may use names that the engine does not list as undeclared, such as before `[1:]`."""
     return _HIDING.search(text) is not None
 
 
@@ -79,7 +79,7 @@ class Engine:
         self._lock = Lock()
 
     def render(self, text: str, folder: str | None, names: Names) -> str:
-        """The text that a template gives. Raises `TemplateMistake`."""
+        """The text that a template renders to. Raises `TemplateMistake`."""
         engine, ready = self._compiled(text, folder)
         data: dict[str, Any] = {}
         for name in ready.names:
@@ -93,7 +93,7 @@ class Engine:
         return output
 
     def check(self, text: str, folder: str | None) -> None:
-        """Compile, to see whether it can be, and look for filters and tests that the engine would miss later."""
+        """Compile a template, and find filters and tests that do not exist."""
         self._compiled(text, folder)
         for sort, name, line in named_in(template_tokens(text)):
             if not self._knows(sort, name):
@@ -185,7 +185,7 @@ def condition(text: str) -> Condition:
 
 
 def guarded_call(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Call into the engine. Whatever comes out of it is a `TemplateMistake` that quotes nothing."""
+    """Call the engine. Any error becomes a `TemplateMistake`, which quotes neither template nor data."""
     problem: TemplateMistake
     try:
         return call(*args, **named)

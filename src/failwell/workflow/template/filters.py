@@ -1,7 +1,7 @@
-"""Filters that the engine lacks, or has without a bound or without a trait of Jinja2's.
+"""Filters that the engine lacks, or has without a size limit or with other behaviour than Jinja2's.
 
-They get Python values: views for data, dicts and lists for what the template made. `MISSING_VALUE`
-stands for an undefined one.
+They receive Python values: views of data, and dicts and lists that the template created. `MISSING_VALUE`
+is an undefined value.
 """
 
 import json
@@ -27,7 +27,7 @@ _FIELD = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|\d+)?(?:\.(\*|\d+))?")
 
 
 class _MissingValue:
-    """What an undefined value is to a filter."""
+    """An undefined value, as filters receive it."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ MISSING_VALUE = _MissingValue()
 
 
 def bounded(value: Any) -> Any:
-    """`value`, if it is not too large to be kept or written out; each part counts as often as it occurs."""
+    """`value`, if it is within the size limits. A part that occurs several times counts each time."""
     if type(value) is str:
         if len(value) > LARGEST:
             raise TemplateMistake(Sort.MEMORY)
@@ -67,7 +67,7 @@ def bounded(value: Any) -> Any:
 
 
 def plain_json(value: Any) -> Any:
-    """The JSON of a value. Behind a view it is within bounds already; what a template made is measured."""
+    """The JSON of a value. A view is within the limits already; what a template created is measured."""
     return behind(value) if is_view(value) else bounded(unwrapped(value))
 
 
@@ -86,7 +86,7 @@ def _text(value: Any) -> str:
 
 
 def kept(value: Any) -> Any:
-    """A value that is given a name, if it is within bounds."""
+    """A value that a template assigns to a name, if it is within the size limits."""
     if value is MISSING_VALUE:
         raise TemplateMistake(Sort.UNDEFINED)
     plain = bounded(unwrapped(value))
@@ -248,7 +248,7 @@ def _join_method(value: Any, items: Any) -> str:
 
 
 class _Plain(Formatter):
-    """`str.format` without a way from a value to what Python keeps inside of it."""
+    """`str.format` without access to the attributes of Python objects."""
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
         if not field_name.isidentifier() and not field_name.isdigit():

@@ -1,14 +1,14 @@
-"""What a template can see: a place that gives a value for a name, and says when there is none.
+"""The names that a template can use, and `MISSING` for a name that does not exist.
 
-A run may hold 100,000 nodes, so nobody builds the whole context: a template asks for the names that
-it uses, one by one, while it is rendered.
+A run may have 100,000 nodes, so the whole context is never built: names are looked up one by one
+while a template is rendered.
 """
 
 from typing import Any, Final, Protocol, cast
 
 
 class _Missing:
-    """There is no such name."""
+    """The type of `MISSING`."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ MISSING: Final = _Missing()
 
 
 class Names(Protocol):
-    """Where a template finds what it names."""
+    """Looks up the names of a template."""
 
     def get(self, name: str, /) -> object:
         """The value under `name`, as plain JSON, or `MISSING`."""

@@ -1,7 +1,7 @@
-"""What one rendering may use up besides its steps: room for the texts it makes, and time.
+"""The limits of one rendering beside its steps: characters of text, and time.
 
-Steps are counted by the engine. It does not count what a step writes, so whatever passes through
-Python, which is every value that is written and every filter that can grow a text, is taken from here.
+The engine counts steps, but not what a step writes. So every value that is written and every filter that
+can grow a text, all of which pass through Python, take their size from this budget.
 """
 
 from threading import local
@@ -32,7 +32,7 @@ def begin() -> None:
 
 
 def take(size: int) -> None:
-    """Use room for `size` characters."""
+    """Take `size` characters from the budget."""
     _LEFT.room -= size
     if _LEFT.room < 0:
         raise TemplateMistake(Sort.MEMORY)
@@ -41,7 +41,7 @@ def take(size: int) -> None:
 
 
 def taken(text: str) -> str:
-    """`text`, with its room taken."""
+    """`text`, after its size was taken from the budget."""
     if len(text) > LARGEST:
         raise TemplateMistake(Sort.MEMORY)
     take(len(text))

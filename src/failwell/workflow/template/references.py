@@ -1,7 +1,7 @@
 """Finds what templates, conditions and declarations refer to, before anything runs.
 
-The reading is by tokens and never by running: what is computed (`node[key]`) ends a path where it starts
-to be computed. Names that a template gives itself are not references.
+Templates are tokenized and never rendered. A path ends at its first computed part (`node[key]`).
+Names that a template assigns itself are not references.
 """
 
 import re

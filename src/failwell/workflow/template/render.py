@@ -1,8 +1,7 @@
 """Renders the templates of a workflow.
 
-A template asks for the names that it uses and for no other. Whatever goes wrong becomes one of three
-faults, and none of them quotes the template or the data: they say where the template stands, which
-line of it, and the sort of mistake.
+Only the names that a template uses are looked up. Every error becomes one of three faults. They hold the
+place of the template, the line in it and the sort of mistake, and quote neither the template nor data.
 """
 
 import re
@@ -40,19 +39,19 @@ class _Failed(Fault):
 
 
 class TemplateFailed(_Failed, kind="internal.template_error"):
-    """A template or a condition cannot be evaluated as it is written, or not over these data."""
+    """A template or a condition cannot be evaluated, as written or with these data."""
 
 
 class SandboxLimit(_Failed, kind="internal.sandbox_error"):
-    """A template or a condition wanted more memory or depth than it may have, or gave no JSON value."""
+    """A template or a condition exceeded its memory or depth, or its result is not JSON."""
 
 
 class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
-    """A template or a condition took more steps than it may."""
+    """A template or a condition exceeded its steps."""
 
 
 def fault(mistake: TemplateMistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
-    """The fault that says of `mistake` what may be said."""
+    """The fault for `mistake`, without template text or data."""
     cls = TemplateFailed
     if mistake.sort in TIMEOUTS:
         cls = SandboxTimeout
@@ -106,7 +105,7 @@ class FolderParts:
 
 
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
-    """The text that `template` gives.
+    """The text that `template` renders to.
 
     Raises:
         TemplateFailed: It is wrong as it stands, or over these data.
@@ -153,7 +152,7 @@ class SyntaxMistake(NamedTuple):
 def syntax_mistake(
     template: Template, *, condition: bool = False, parts: Parts | None = None
 ) -> SyntaxMistake | None:
-    """What keeps `template` from being read, before it is ever rendered; or nothing.
+    """The syntax mistake of `template`, found without rendering it; `None` if there is none.
 
     With `condition`, a text without `{{ }}` is an expression.
     """

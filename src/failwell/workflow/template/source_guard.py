@@ -1,4 +1,4 @@
-"""Looks at a source before the engine does, and changes it where the engine alone is not safe.
+"""Checks a template's source before the engine compiles it, and rewrites what is not safe.
 
 Refused are chains and nestings that would overflow the engine's stack, which ends the process. Changed
 are three things, all without moving a line: a value that is given a name goes through `_kept`, so that

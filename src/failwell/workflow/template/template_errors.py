@@ -1,4 +1,4 @@
-"""What can be wrong with a template, as a closed list of sorts.
+"""The sorts of mistakes that a template can have.
 
 A mistake carries its sort and a line and nothing else: no piece of the source, no name, no value.
 """
