@@ -1,6 +1,6 @@
 """One walk through JSON values: the same value, with every text in it changed.
 
-It stops at `_DEEPEST` levels, so a value that contains itself ends too.
+It stops at `deepest` levels, so a value that contains itself ends too.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,20 +10,22 @@ _DEEPEST = 300
 _TOO_DEEP = "… [too deep]"
 
 
-def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True, depth: int = 0) -> Any:
+def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True, deepest: int = _DEEPEST) -> Any:
     """`value` with every text in it changed; with `keys`, the texts that are keys too. Tuples become lists."""
     if isinstance(value, str):
         return change(value)
-    if depth >= _DEEPEST and isinstance(value, Mapping | list | tuple):
+    if deepest <= 0 and isinstance(value, Mapping | list | tuple):
         # Nobody has changed the texts in it, so it cannot stay.
         return _TOO_DEEP
     if isinstance(value, Mapping):
         return {
             change(key) if keys and isinstance(key, str) else key: map_texts(
-                inner, change, keys=keys, depth=depth + 1
+                inner, change, keys=keys, deepest=deepest - 1
             )
             for key, inner in cast("Mapping[Any, Any]", value).items()
         }
     if isinstance(value, list | tuple):
-        return [map_texts(inner, change, keys=keys, depth=depth + 1) for inner in cast("list[Any]", value)]
+        return [
+            map_texts(inner, change, keys=keys, deepest=deepest - 1) for inner in cast("list[Any]", value)
+        ]
     return value

@@ -5,9 +5,10 @@ Unknown event types and missing fields are ignored.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from failwell.journal.event import Event
+from failwell.journal.status import as_mapping, as_text
 
 
 @dataclass(slots=True)
@@ -51,17 +52,19 @@ class RunDetails:
     @property
     def secret_inputs(self) -> list[str]:
         """The names of inputs whose values are not recorded, so that a resume needs them again."""
-        return [name for name, value in (self.inputs or {}).items() if _mapping(value).get("secret") is True]
+        return [
+            name for name, value in (self.inputs or {}).items() if as_mapping(value).get("secret") is True
+        ]
 
     @property
     def failure(self) -> Mapping[str, Any] | None:
         """The failure that ended it."""
-        return None if self.end is None else _mapping(self.end.data.get("failure")) or None
+        return None if self.end is None else as_mapping(self.end.data.get("failure")) or None
 
     @property
     def errors_file(self) -> str | None:
         """The file that the failure was also written to."""
-        return None if self.end is None else _text(self.end.data.get("errors_file"))
+        return None if self.end is None else as_text(self.end.data.get("errors_file"))
 
 
 def run_details(events: Iterable[Event]) -> RunDetails:
@@ -77,8 +80,8 @@ def run_details(events: Iterable[Event]) -> RunDetails:
 
 
 def _run_started(details: RunDetails, event: Event) -> None:
-    details.inputs = _mapping(event.data.get("inputs"))
-    details.continues = _text(_mapping(event.data.get("continues")).get("run"))
+    details.inputs = as_mapping(event.data.get("inputs"))
+    details.continues = as_text(as_mapping(event.data.get("continues")).get("run"))
 
 
 def _run_resumed(details: RunDetails, _event: Event) -> None:
@@ -129,11 +132,11 @@ def _pending(status: str) -> Callable[[RunDetails, Event], None]:
 
 
 def _note_failure(row: NodeRow, event: Event) -> None:
-    envelope = _mapping(_mapping(event.data.get("failure")).get("envelope"))
+    envelope = as_mapping(as_mapping(event.data.get("failure")).get("envelope"))
     if envelope:
-        row.kind, row.message = _text(envelope.get("kind")), _text(envelope.get("message"))
+        row.kind, row.message = as_text(envelope.get("kind")), as_text(envelope.get("message"))
     elif row.status == "skipped":
-        row.message = _text(event.data.get("reason"))
+        row.message = as_text(event.data.get("reason"))
 
 
 def _route_taken(details: RunDetails, event: Event) -> None:
@@ -176,11 +179,3 @@ _FOLDS: dict[str, Callable[[RunDetails, Event], None]] = {
     "human_gate:answered": _gate_answered,
     "human_gate:resumed": _gate_resumed,
 }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -82,13 +82,13 @@ def _after(fields: StatusFields, type_: str, at: float, data: Mapping[str, Any])
         return StatusFields() if fields.status != Status.RUNNING else fields
     if type_ == "run:paused":
         return _paused(data)
-    envelope = _mapping(_mapping(data.get("failure")).get("envelope"))
+    envelope = as_mapping(as_mapping(data.get("failure")).get("envelope"))
     return StatusFields(
         status=_ENDS[type_],
         ended=at,
-        kind=_text(envelope.get("kind")),
-        message=_text(envelope.get("message")) or _text(data.get("reason")),
-        node=_text(data.get("node")),
+        kind=as_text(envelope.get("kind")),
+        message=as_text(envelope.get("message")) or as_text(data.get("reason")),
+        node=as_text(data.get("node")),
     )
 
 
@@ -104,11 +104,13 @@ def _end_type(fields: StatusFields) -> str:
     return next((type_ for type_, status in _ENDS.items() if status == fields.status), "its end")
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one. Events may come from other versions."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
+    """`value` if it is a text with content, else `None`."""
     return value if isinstance(value, str) and value else None
 
 

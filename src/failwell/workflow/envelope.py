@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from failwell.fault.facts import NotBefore
+from failwell.fault.json_values import map_texts
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
 from failwell.report.record import Scene
 from failwell.workflow.failure import Failure
@@ -105,7 +106,8 @@ def parse(raw: bytes) -> Any:
 
     try:
         value = loads(raw.decode("utf-8"), parse_constant=_refuse)
-        return whole(value) if b"\\u" in raw else value
+        # Escapes allow half characters, which cannot be stored.
+        return map_texts(value, _replace_halves, deepest=len(raw)) if b"\\u" in raw else value
     except Malformed:
         raise
     except UnicodeDecodeError as error:
@@ -121,19 +123,8 @@ def parse(raw: bytes) -> Any:
         raise Malformed(f"the text is not valid JSON: {reason or 'a number is out of range'}") from None
 
 
-def whole(value: Any) -> Any:
-    """`value` with texts that can be stored: half characters, which JSON's escapes allow, are replaced."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return value.encode("utf-8", "replace").decode()
-        return value
-    if isinstance(value, dict):
-        return {whole(key): whole(inner) for key, inner in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [whole(inner) for inner in cast("list[Any]", value)]
-    return value
+def _replace_halves(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _refuse(_word: str) -> Any:
