@@ -58,8 +58,10 @@ SMALL = (
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("text", "result"),
-    [(nodes(10_000), {"x": 9_999}), (items(10_000), {"count": 10_000, "last": 19_998})],
-    ids=["nodes", "items"],
+    [
+        pytest.param(nodes(10_000), {"x": 9_999}, id="nodes", marks=pytest.mark.slow),
+        pytest.param(items(10_000), {"count": 10_000, "last": 19_998}, id="items"),
+    ],
 )
 def test_ten_thousand_run_in_bounded_memory(tmp_path: Path, text: str, result: object) -> None:
     file = tmp_path / "flow.yaml"
