@@ -64,21 +64,21 @@ def test_a_coroutine_is_awaited() -> None:
 
 
 @pytest.mark.acceptance("cjm-substrate 21")
-@pytest.mark.parametrize("category", CLASSES)
-def test_a_typed_error_crosses_with_its_category_fields_and_traceback(
-    category: str, environment: dict[str, Any]
-) -> None:
+def test_a_typed_error_crosses_with_its_category_fields_and_traceback(environment: dict[str, Any]) -> None:
     async def work() -> list[Any]:
         async with a_worker(**environment) as (worker, _):
-            unary = await failure(worker.call("one", {"category": category}, action="typed"))
 
-            async def streamed() -> None:
+            async def streamed(category: str) -> None:
                 async for _ in worker.stream("two", {"category": category}, action="typed_stream"):
                     pass
 
-            return [unary, await failure(streamed())]
+            faults: list[Any] = []
+            for category in CLASSES:
+                unary = await failure(worker.call("one", {"category": category}, action="typed"))
+                faults += [(category, unary), (category, await failure(streamed(category)))]
+            return faults
 
-    for fault in run(work()):
+    for category, fault in run(work()):
         report = failwell.describe(fault)
 
         assert isinstance(fault, CLASSES[category])
@@ -98,30 +98,26 @@ def test_a_typed_error_crosses_with_its_category_fields_and_traceback(
             assert (report.resource_shortfall.needed, report.resource_shortfall.available) == (16000, 8000)
 
 
-@pytest.mark.parametrize(
-    ("name", "category"),
-    [
-        ("FileNotFoundError", "user_input"),
-        ("ValueError", "user_input"),
-        ("TimeoutError", "transient"),
-        ("ConnectionResetError", "transient"),
-        ("MemoryError", "resource"),
-        ("RuntimeError", "fatal"),
-        ("ZeroDivisionError", "fatal"),
-        ("AssertionError", "fatal"),
-    ],
-)
-def test_a_bare_exception_is_classified_as_if_it_was_raised_here(
-    name: str, category: str, environment: dict[str, Any]
-) -> None:
+BARE = {
+    "FileNotFoundError": "user_input",
+    "ValueError": "user_input",
+    "TimeoutError": "transient",
+    "ConnectionResetError": "transient",
+    "MemoryError": "resource",
+    "RuntimeError": "fatal",
+    "ZeroDivisionError": "fatal",
+    "AssertionError": "fatal",
+}
+
+
+def test_a_bare_exception_is_classified_as_if_it_was_raised_here(environment: dict[str, Any]) -> None:
     async def work() -> Any:
         async with a_worker(**environment) as (worker, _):
-            return await reported(worker.call("one", {"name": name}, action="bare"))
+            return [await reported(worker.call(name, {"name": name}, action="bare")) for name in BARE]
 
-    report = run(work())
-
-    assert (report.category.job, report.error_type, report.message) == (category, name, "it broke")
-    assert report.scene.job == "one"
+    for report, (name, category) in zip(run(work()), BARE.items(), strict=True):
+        assert (report.category.job, report.error_type, report.message) == (category, name, "it broke")
+        assert report.scene.job == name
 
 
 def test_causes_cross_with_the_error_that_they_caused(environment: dict[str, Any]) -> None:
@@ -181,29 +177,26 @@ def test_accelerator_memory_that_ran_out_is_a_resource_failure(
 
 
 @pytest.mark.acceptance("cjm-substrate 27")
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [
-        ("not_a_number", "result['scores'][1] is nan"),
-        ("endless", "result is inf"),
-        ("an_object", "result['model'] is of type object"),
-        ("a_set", "result is of type set"),
-        ("half_a_character", "result is a text with half a character"),
-        ("count", "result is of type generator"),
-    ],
-)
-def test_a_result_that_cannot_be_sent_is_fatal_and_says_which_part(action: str, words: str) -> None:
-    async def work() -> Any:
+def test_a_result_that_cannot_be_sent_is_fatal_and_says_which_part() -> None:
+    unsendable = {
+        "not_a_number": "result['scores'][1] is nan",
+        "endless": "result is inf",
+        "an_object": "result['model'] is of type object",
+        "a_set": "result is of type set",
+        "half_a_character": "result is a text with half a character",
+        "count": "result is of type generator",
+    }
+
+    async def work() -> None:
         async with a_worker() as (worker, _):
-            arguments = {"to": 3} if action == "count" else {}
-            report = await reported(worker.call("one", arguments, action=action))
-            assert await worker.call("two", {"value": 1}) == 1
-            return report
+            for action, words in unsendable.items():
+                arguments = {"to": 3} if action == "count" else {}
+                report = await reported(worker.call("one", arguments, action=action))
+                assert await worker.call("two", {"value": 1}) == 1, action
+                assert (report.category.job, report.retryable) == ("fatal", False), action
+                assert words in report.message
 
-    report = run(work())
-
-    assert (report.category.job, report.retryable) == ("fatal", False)
-    assert words in report.message
+    run(work())
 
 
 def test_a_result_that_is_too_large_is_fatal_and_says_what_to_do() -> None:
