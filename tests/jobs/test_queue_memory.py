@@ -60,7 +60,7 @@ def test_a_listener_who_leaves_his_loop_is_forgotten(tmp_path: Path) -> None:
                     break
             await asyncio.sleep(0)
 
-            assert not jobs.queue.hub.is_heard
+            assert not jobs.queue.hub.has_subscribers
             assert await jobs.call("worker", {"value": 1}) == 1
 
     run(work())

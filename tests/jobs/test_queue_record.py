@@ -230,12 +230,12 @@ def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Pat
 
 
 def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) -> None:
-    from failwell.jobs.store.rows import kept_result, read_result
+    from failwell.jobs.store.rows import read_result, result_to_json
     from failwell.jobs.worker.worker import FileHandle
 
     value = {"image": FileHandle(path="/x", size=3), "rest": [1, {"$other": 2}]}
 
-    assert read_result(kept_result(value)) == value
+    assert read_result(result_to_json(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Settings:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
 
     def settle(self, config: Mapping[str, Any], own: Schema | None) -> Settled:
         """`config` by the manifest's schema, or by the capability's `own`.
@@ -60,10 +60,10 @@ class Settings:
         schema = self._manifest.config if self._manifest.config is not None else own
         made = settle(self._manifest, schema or {}, config)
         # The manifest's own mistakes come with every start, and are told once.
-        news = () if made.defaults_left_out == self._told else made.defaults_left_out
+        news = () if made.defaults_left_out == self._reported else made.defaults_left_out
         if made.left_out or news:
             self._warn(sorted({*made.left_out, *news}))
-        self._told = made.defaults_left_out
+        self._reported = made.defaults_left_out
         return made
 
     def _warn(self, keys: list[str]) -> None:
@@ -72,7 +72,7 @@ class Settings:
             warn_of(name, keys)
         except UnknownConfigWarning as warning:
             # Whoever takes warnings for errors wants them refused, and whoever runs the job wants to know why.
-            told = "; ".join(f"`{key}` is not known" for key in keys)
+            problems = "; ".join(f"`{key}` is not known" for key in keys)
             raise CapabilityConfigError(
-                f"the configuration of {name!r} is not valid: {told}", fields_invalid=keys
+                f"the configuration of {name!r} is not valid: {problems}", fields_invalid=keys
             ) from warning

@@ -86,7 +86,7 @@ async def renew(instance: Instance, secrets: Mapping[str, str]) -> None:
 
 What = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
 """A manifest, the path of one, a class or a function."""
-Heard = Callable[[Instance, WorkerEvent], None]
+EventCallback = Callable[[Instance, WorkerEvent], None]
 
 
 class Instances:
@@ -103,14 +103,14 @@ class Instances:
         self._leave: dict[str, Callable[[], None]] = {}
         self._queue: Queue | None = None
         self._watcher: ConfigWatcher | None = None
-        self._heard: Heard | None = None
+        self._on_event: EventCallback | None = None
         self._results: str | None = None
 
     # -------------------------------------------------------------- one stay in `async with`
 
-    def prepare(self, results: str, heard: Heard) -> None:
+    def prepare(self, results: str, on_event: EventCallback) -> None:
         """Make the workers of what was registered before, with a folder for what they return."""
-        self._results, self._heard = results, heard
+        self._results, self._on_event = results, on_event
         known = [instance for instance in self.loaded.values() if instance.id not in self._found]
         self.loaded.clear()
         self._leave.clear()
@@ -129,7 +129,7 @@ class Instances:
         """Listen to nobody any more."""
         for leave in self._leave.values():
             leave()
-        self._queue = self._heard = self._results = self._watcher = None
+        self._queue = self._on_event = self._results = self._watcher = None
 
     @property
     def queue(self) -> Queue:
@@ -234,10 +234,10 @@ class Instances:
         return Instance(manifest, worker, config, is_enabled=self.registry.is_enabled(instance), host=host)
 
     def _add(self, instance: Instance) -> None:
-        heard = self._heard
+        on_event = self._on_event
         self.loaded[instance.id] = instance
-        if heard is not None:
-            self._leave[instance.id] = instance.worker.listen(lambda event: heard(instance, event))
+        if on_event is not None:
+            self._leave[instance.id] = instance.worker.listen(lambda event: on_event(instance, event))
         if self._queue is not None:
             self._queue.look_outside()
 

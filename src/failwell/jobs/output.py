@@ -173,8 +173,8 @@ def _read(file: Path, after: int) -> list[OutputLine]:
     found: list[OutputLine] = []
     for row in rows:
         try:
-            told = cast("dict[str, Any]", loads(row))
-            line = OutputLine(**told)
+            values = cast("dict[str, Any]", loads(row))
+            line = OutputLine(**values)
         except (ValueError, TypeError):
             # Half a line: its other half is being written, or never will be.
             continue

@@ -44,8 +44,8 @@ class Resources:
 
 def platform_name(system: str, machine: str) -> str:
     """Such as `linux-x64`; a machine that has no shorter name is called what it calls itself."""
-    told = machine.lower()
-    return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(told, told)}"
+    processor = machine.lower()
+    return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(processor, processor)}"
 
 
 def wrong_needs(needs: Resources) -> list[tuple[str, str]]:

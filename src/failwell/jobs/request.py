@@ -94,8 +94,8 @@ def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
     elif not wrong:
         wrong = _wrong_arguments(request)
     if wrong:
-        told = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
-        raise CapabilityInputError(f"the job cannot be taken in: {told}", fields_invalid=sorted(wrong))
+        problems = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
+        raise CapabilityInputError(f"the job cannot be taken in: {problems}", fields_invalid=sorted(wrong))
     return request
 
 

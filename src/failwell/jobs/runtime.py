@@ -113,7 +113,7 @@ class Hosting:
             stack.callback(self._lines.flush)
             self.book.load(store.profiles())
             stack.callback(self._instances.leave)
-            self._instances.prepare(str(results), self._heard)
+            self._instances.prepare(str(results), self._on_event)
             instances, find = self._instances.loaded, self._instances.find
             self._queue = Queue(store, self.book, self._rules, instances, finder=find)
             self._instances.serve(self._queue)
@@ -177,14 +177,14 @@ class Hosting:
             ending = [
                 asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._instances.loaded.values()
             ]
-        told = await asyncio.gather(*ending, return_exceptions=True)
-        for error in (*told, cut):
+        outcomes = await asyncio.gather(*ending, return_exceptions=True)
+        for error in (*outcomes, cut):
             if error is not None:
                 raise error
 
     # -------------------------------------------------------------- what workers tell
 
-    def _heard(self, instance: Instance, event: WorkerEvent) -> None:
+    def _on_event(self, instance: Instance, event: WorkerEvent) -> None:
         if isinstance(event, OutputLine):
             self._keep_line(instance, event)
             return

@@ -23,9 +23,9 @@ class Capture:
         *,
         limit: int = LIMIT,
         secrets: Iterable[bytes] = (),
-        heard: Callable[[bytes], None] | None = None,
+        on_chunk: Callable[[bytes], None] | None = None,
     ) -> None:
-        self._spill, self._limit, self._heard = spill, max(1, limit), heard
+        self._spill, self._limit, self._on_chunk = spill, max(1, limit), on_chunk
         self._secrets = tuple(secrets)
         self._overlap = max(map(len, self._secrets), default=1) - 1
         self._carried = b""
@@ -88,8 +88,8 @@ class Capture:
     def _keep(self, chunk: bytes) -> None:
         if not chunk:
             return
-        if self._heard is not None and self.size < self._limit:
-            self._heard(chunk)
+        if self._on_chunk is not None and self.size < self._limit:
+            self._on_chunk(chunk)
         before, self.size = self.size, self.size + len(chunk)
         if self.size <= self._limit:
             self._head += chunk

@@ -213,7 +213,7 @@ class WorkerProcess:
         """Done when its guardian is gone as well, and reaped: nothing is left of either."""
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
         self._code: int | None = None
-        self._is_told = False
+        self._is_code_known = False
         self._counters: tuple[str, ...] = ()
         self._kills_before: int | None = None
         self._transports: list[asyncio.BaseTransport] = []
@@ -268,7 +268,7 @@ class WorkerProcess:
     async def _connect(
         self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
     ) -> None:
-        outputs = ((out, Lines(self._heard_out)), (err, Lines(self._heard_err)))
+        outputs = ((out, Lines(self._on_stdout)), (err, Lines(self._on_stderr)))
         for end in (line, leash):
             end.setblocking(False)  # noqa: FBT003  (the socket's own way)
         made = await asyncio.gather(
@@ -281,10 +281,10 @@ class WorkerProcess:
         self._transports += [transport for transport, _protocol in made]
         self._outputs += outputs
 
-    def _heard_out(self, line: str) -> None:
+    def _on_stdout(self, line: str) -> None:
         self._on_output("stdout", line)
 
-    def _heard_err(self, line: str) -> None:
+    def _on_stderr(self, line: str) -> None:
         self.stderr.append(line)
         self._on_output("stderr", line)
 
@@ -338,7 +338,7 @@ class WorkerProcess:
         elif frame["type"] == "still":
             self.kill("frozen")
         elif frame["type"] == "exit":
-            self._code, self._is_told = frame["code"], True
+            self._code, self._is_code_known = frame["code"], True
             # A descendant that shares the pipe could keep it open for a moment longer.
             self._loop.call_later(_LAST_DATA, self._line.close)
             self._check()
@@ -361,10 +361,10 @@ class WorkerProcess:
             os.close(self._pidfd)
             self._pidfd = None
         code = guardian.wait()
-        if not self._is_told:
+        if not self._is_code_known:
             # It went before it had a worker, or was killed itself; the worker then dies with it.
             self._code = code if self.pid is None else None
-            self._is_told = True
+            self._is_code_known = True
             if self.pid is not None:
                 self._end_by_hand(self.pid)
         self._loop.call_later(_LAST_DATA, self._line.close)
@@ -380,7 +380,7 @@ class WorkerProcess:
 
     def _check(self) -> None:
         """Say that it ended, once the code is known and the pipe has run dry."""
-        if self.ended.done() or not self._is_told or not self._line.is_lost:
+        if self.ended.done() or not self._is_code_known or not self._line.is_lost:
             return
         for pipe, lines in self._outputs:
             # What it wrote last is in the pipe by now, and may say why it ended.

@@ -177,7 +177,7 @@ def _output(job: "Job") -> dict[str, Any]:
     """What templates see: the fields of the result, or the result under `result`."""
     from json import loads
 
-    from failwell.jobs.store.rows import kept_result
+    from failwell.jobs.store.rows import result_to_json
 
-    value: object = loads(kept_result(job.result))
+    value: object = loads(result_to_json(job.result))
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}

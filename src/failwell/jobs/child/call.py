@@ -31,8 +31,8 @@ class Call:
     def progress(self, fraction: float | None, message: str) -> None:
         """Tell the host how far this call is; `None` repeats the fraction that was told last."""
         if fraction is not None:
-            told = float(fraction)
-            self._fraction = min(1.0, told) if told >= 0 else -1.0
+            number = float(fraction)
+            self._fraction = min(1.0, number) if number >= 0 else -1.0
         _signs[0] += 1
         self._line.send(
             {"type": "progress", "job": self.job, "fraction": self._fraction, "message": str(message)[:2000]}

@@ -132,7 +132,9 @@ class Subject:
             # A module, a text, a number: nobody wrote it to be called.
             return []
         # These may be anything that can be called; others have to look like methods.
-        told = {name for name in ("execute", "execute_stream") if callable(getattr(self.held, name, None))}
+        entry_points = {
+            name for name in ("execute", "execute_stream") if callable(getattr(self.held, name, None))
+        }
         others = {
             name
             for name, thing in inspect.getmembers_static(cls)
@@ -142,7 +144,7 @@ class Subject:
             and name not in HELPERS
             and not name.startswith("release_")
         }
-        return sorted(told | others)
+        return sorted(entry_points | others)
 
     def _lend_helpers(self) -> None:
         for name in HELPERS:

@@ -29,7 +29,7 @@ async def evict(
     pool: str,
     target: float | None,
     excluded: Callable[[], Collection[str]],
-    told: Callable[[Evicted], None],
+    on_evicted: Callable[[Evicted], None],
 ) -> float:
     """Free `target` megabytes of `pool`, or all that idle workers hold of it; what was freed comes back.
 
@@ -48,22 +48,22 @@ async def evict(
         instance = instances[chosen[0]]
         tried.add(instance.id)
         held = books.held[instance.id][pool]
-        freed += await _take(instance, book, pool, held, told)
+        freed += await _take(instance, book, pool, held, on_evicted)
     return freed
 
 
 async def _take(
-    instance: Instance, book: Book, pool: str, held: float, told: Callable[[Evicted], None]
+    instance: Instance, book: Book, pool: str, held: float, on_evicted: Callable[[Evicted], None]
 ) -> float:
     instance.is_being_freed = True
     try:
         if await released(instance):
             left = await _left(instance, book, pool)
             if left < max(HOLLOW, held / 2):
-                told(Evicted(instance.id, pool, held, in_place=True))
+                on_evicted(Evicted(instance.id, pool, held, in_place=True))
                 return held - left
         await instance.worker.stop()
-        told(Evicted(instance.id, pool, held, in_place=False))
+        on_evicted(Evicted(instance.id, pool, held, in_place=False))
         return held
     finally:
         instance.is_being_freed = False

@@ -43,9 +43,9 @@ class Gpus:
         made: list[str] = []
         try:
             for index in range(nvml.nvmlDeviceGetCount()):
-                told = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
+                uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
                 # Older bindings tell bytes.
-                made.append(told.decode() if isinstance(told, bytes) else str(told))
+                made.append(uuid.decode() if isinstance(uuid, bytes) else str(uuid))
         except nvml.NVMLError:
             return tuple(made)
         return tuple(made)

@@ -20,10 +20,10 @@ def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
     for pid in pids:
         try:
             text = (proc / str(pid) / "io").read_text(encoding="ascii")
-            told = {name: float(much) for name, much in (line.split(": ") for line in text.splitlines())}
+            counters = {name: float(much) for name, much in (line.split(": ") for line in text.splitlines())}
             # Either count misses something: the first what is written through memory, the second what
             # goes to file systems without a device. What goes to neither disk nor file is in the first.
-            made[pid] = max(told["wchar"], told["write_bytes"]) / _MB
+            made[pid] = max(counters["wchar"], counters["write_bytes"]) / _MB
         except (OSError, ValueError, KeyError):
             continue
     return made or None

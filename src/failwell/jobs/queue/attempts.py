@@ -18,7 +18,7 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.retry import EndStep, Facts, RetryStep, next_step
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.store.rows import drop, kept_result
+from failwell.jobs.store.rows import drop, result_to_json
 from failwell.jobs.worker.worker import WorkerState
 from failwell.journal.faults import NotRecordable
 from failwell.report.describe import describe
@@ -177,7 +177,7 @@ class Attempts:
         request = entry.request
         limit: float | None = None
 
-        def told(answer: "asyncio.Future[Any]") -> None:
+        def on_answer(answer: "asyncio.Future[Any]") -> None:
             error = answer.exception()
             if error is None:
                 self._answered(entry, instance, began, answer.result(), None)
@@ -187,7 +187,7 @@ class Attempts:
         if entry.items is None:
             try:
                 limit = self._limit(entry)
-                if instance.worker.begin(entry.id, request.arguments, request.action, limit, told):
+                if instance.worker.begin(entry.id, request.arguments, request.action, limit, on_answer):
                     entry.is_sent = True
                     return
             except Exception as raised:  # noqa: BLE001  (as in `_run`; those who start with it must start)
@@ -275,7 +275,7 @@ class Attempts:
         result = None
         if error is None and entry.cancelled is None:
             try:
-                result = kept_result(value)
+                result = result_to_json(value)
             except NotRecordable as fault:
                 error = fault
         if result is not None:

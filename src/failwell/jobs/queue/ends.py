@@ -37,12 +37,12 @@ class Ends:
     def end(self, entry: Entry, state: JobState) -> None:
         """It is over."""
         entry.end(state, self._state.now())
-        told: dict[str, Any] | None = None
+        data: dict[str, Any] | None = None
         if state is JobState.COMPLETED:
             entry.error = None
         elif entry.error is not None:
-            told = {"kind": entry.error.kind, "message": entry.error.message, "attempt": entry.attempt}
-        self._record.say(entry, state.value, told)
+            data = {"kind": entry.error.kind, "message": entry.error.message, "attempt": entry.attempt}
+        self._record.say(entry, state.value, data)
         if self._record.is_wedged:
             self._record.settle(entry)
         self._state.wake()

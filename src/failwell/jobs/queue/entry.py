@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.rows import kept_request, kept_result, moment, read_result
+from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json
 from failwell.jobs.store.store import Values
 from failwell.report.record import ErrorReport
 
@@ -56,7 +56,7 @@ class Entry:
     def __init__(self, job: str, request: JobRequest, submitted: float, sequence: int) -> None:
         self.id = job
         self.request = request
-        self.request_text = kept_request(request)
+        self.request_text = request_to_json(request)
         self.submitted = submitted
         self.since = submitted
         """The same by a clock that nobody sets; who waits longer goes by it."""
@@ -106,7 +106,7 @@ class Entry:
         made.started, made.ended = _seconds(job.started_at), _seconds(job.completed_at)
         made.due, made.cancelled = _seconds(job.not_before), _seconds(job.cancel_requested_at)
         made.error, made.progress = job.error, job.progress
-        made.result = kept_result(job.result) if job.state is JobState.COMPLETED else None
+        made.result = result_to_json(job.result) if job.state is JobState.COMPLETED else None
         return made
 
     def values(self) -> Values:

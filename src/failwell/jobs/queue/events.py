@@ -175,7 +175,7 @@ class Hub:
         self._listening.discard(one)
 
     @property
-    def is_heard(self) -> bool:
+    def has_subscribers(self) -> bool:
         """Whether anybody listens."""
         return bool(self._listening)
 

@@ -87,8 +87,8 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
     """By the worker's own environment: what its manifest says goes before what the host has."""
-    told = {one.name: one.value for one in manifest.env if not one.secret and one.value is not None}
-    visible = told.get(_VISIBLE, host.get(_VISIBLE))
+    variables = {one.name: one.value for one in manifest.env if not one.secret and one.value is not None}
+    visible = variables.get(_VISIBLE, host.get(_VISIBLE))
     if visible is None:
         return "0"
     # An empty list, or one that begins with no card, lets it see none.

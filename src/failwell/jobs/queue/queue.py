@@ -69,9 +69,9 @@ class WorkerListener:
             entry = None if event.job is None else instance.entries.get(event.job)
             if entry is not None:
                 entry.progress, entry.message = event.fraction, event.message
-                if self._hub.is_heard:
-                    told = {"fraction": event.fraction, "message": event.message}
-                    self._hub.publish([Event(0, "progress", self._state.now(), told, entry.id)])
+                if self._hub.has_subscribers:
+                    data = {"fraction": event.fraction, "message": event.message}
+                    self._hub.publish([Event(0, "progress", self._state.now(), data, entry.id)])
         elif isinstance(event, CancelPhased):
             entry = instance.entries.get(event.job)
             if entry is not None:

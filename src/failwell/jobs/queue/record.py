@@ -97,7 +97,7 @@ class Record:
                 self.settle(entry)
         kept = [one for one in events if one.job not in done.twins]
         first = done.last - len(kept) + 1
-        if self.hub.is_heard:
+        if self.hub.has_subscribers:
             self.hub.publish([one._replace(seq=first + index) for index, one in enumerate(kept)])
         self.hub.last = done.last
         if done.keys:

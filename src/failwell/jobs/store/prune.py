@@ -117,8 +117,8 @@ def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _run(request: str) -> object:
-    told = _read(request)
-    return cast("dict[str, Any]", told).get("run") if isinstance(told, dict) else None
+    stored = _read(request)
+    return cast("dict[str, Any]", stored).get("run") if isinstance(stored, dict) else None
 
 
 def _read(text: str) -> object:

@@ -27,28 +27,28 @@ def drop(value: Any) -> None:
             drop(one)
 
 
-def kept_request(request: JobRequest) -> str:
+def request_to_json(request: JobRequest) -> str:
     """What was asked for, without what is its default. The idempotency key has a place of its own.
 
     Raises:
         NotRecordable: an argument is not JSON.
     """
-    told: dict[str, Any] = {"arguments": request.arguments}
+    fields: dict[str, Any] = {"arguments": request.arguments}
     if request.action != "execute":
-        told["action"] = request.action
+        fields["action"] = request.action
     if request.stream:
-        told["stream"] = True
+        fields["stream"] = True
     if request.timeout is not None:
-        told["timeout"] = request.timeout
+        fields["timeout"] = request.timeout
     if request.deadline is not None:
-        told["deadline"] = request.deadline.timestamp()
+        fields["deadline"] = request.deadline.timestamp()
     if request.run is not None:
-        told["run"] = request.run
+        fields["run"] = request.run
     if request.actor is not None:
-        told["actor"] = request.actor
+        fields["actor"] = request.actor
     if request.control:
-        told["control"] = request.control
-    return to_json(told)
+        fields["control"] = request.control
+    return to_json(fields)
 
 
 def job_values(job: Job, was: JobState | None) -> Values:
@@ -70,8 +70,8 @@ def job_values(job: Job, was: JobState | None) -> Values:
         job.block_reason,
         _seconds(job.cancel_requested_at),
         None if job.cancel_phase is None else job.cancel_phase.value,
-        kept_request(job.request),
-        None if job.result is None else kept_result(job.result),
+        request_to_json(job.request),
+        None if job.result is None else result_to_json(job.result),
         None if job.error is None else job.error.to_json(),
         job.request.key,
     )
@@ -83,21 +83,21 @@ def read_job(row: Sequence[Any]) -> Job:
         key, job, instance, state, priority, submitted, started, ended, attempt, charged, losses,
         due, reason, cancelled, phase, request, result, error, once,
     ) = row  # fmt: skip
-    told = cast("dict[str, Any]", loads(request))
+    fields = cast("dict[str, Any]", loads(request))
     return Job(
         id=JobId(job),
         request=JobRequest(
             instance=instance,
-            arguments=told["arguments"],
-            action=told.get("action", "execute"),
-            stream=told.get("stream", False),
+            arguments=fields["arguments"],
+            action=fields.get("action", "execute"),
+            stream=fields.get("stream", False),
             priority=priority,
-            timeout=told.get("timeout"),
-            deadline=_maybe(told.get("deadline")),
+            timeout=fields.get("timeout"),
+            deadline=_maybe(fields.get("deadline")),
             key=once,
-            run=told.get("run"),
-            actor=told.get("actor"),
-            control=told.get("control", {}),
+            run=fields.get("run"),
+            actor=fields.get("actor"),
+            control=fields.get("control", {}),
         ),
         state=JobState(state),
         submitted_at=moment(submitted),
@@ -117,7 +117,7 @@ def read_job(row: Sequence[Any]) -> Job:
     )
 
 
-def kept_result(value: Any) -> str:
+def result_to_json(value: Any) -> str:
     """A result as JSON; files are kept by their handles."""
     if type(value) in _PLAIN:
         return to_json(value)
@@ -125,7 +125,7 @@ def kept_result(value: Any) -> str:
 
 
 def read_result(text: str) -> Any:
-    """What `kept_result` wrote."""
+    """What `result_to_json` wrote."""
     value = loads(text)
     if '"$file"' not in text and '"$plain"' not in text:
         return value
@@ -164,9 +164,9 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _file(told: Any) -> FileHandle | None:
+def _file(fields: Any) -> FileHandle | None:
     """The handle that was kept. A row that somebody else wrote may hold anything in its place."""
-    held = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    held = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
     path, size = held.get("path"), held.get("size")
     return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None
 

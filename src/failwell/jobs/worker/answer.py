@@ -58,10 +58,10 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         return describe(fault, scene=scene)
 
 
-def _known_by_name(told: Mapping[str, Any]) -> BaseException:
+def _known_by_name(data: Mapping[str, Any]) -> BaseException:
     """A failure that the worker could not describe: the nearest built-in class, with the text it had."""
-    text = str(told.get("text") or "")
-    for module, name in cast("list[list[str]]", told["classes"]):
+    text = str(data.get("text") or "")
+    for module, name in cast("list[list[str]]", data["classes"]):
         found = getattr(builtins, name, None) if module == "builtins" else None
         if isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, ExceptionGroup):
             made: Exception = found.__new__(found)
@@ -224,10 +224,10 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 """What JSON is made of, beside lists and tables."""
 
 
-def _file(told: Any, folder: str | None) -> FileHandle | None:
-    if folder is None or not isinstance(told, dict):
+def _file(data: Any, folder: str | None) -> FileHandle | None:
+    if folder is None or not isinstance(data, dict):
         return None
-    held = cast("dict[str, Any]", told)
+    held = cast("dict[str, Any]", data)
     path, size = held.get("path"), held.get("size")
     if not isinstance(path, str) or not isinstance(size, int) or os.path.dirname(path) != folder:
         return None

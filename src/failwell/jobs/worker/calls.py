@@ -21,7 +21,7 @@ Wish = Literal["cancel", "timeout", "stop"]
 class PendingCall:
     """What the host knows of a call in a worker."""
 
-    __slots__ = ("answer", "failed", "items", "job", "seconds", "timer", "told", "wake", "wish")
+    __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "timer", "wake", "wish")
 
     def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
         self.job = job
@@ -34,7 +34,7 @@ class PendingCall:
         self.seconds = 0.0
         """The time limit that ran out, if one did."""
         self.timer: asyncio.TimerHandle | None = None
-        self.told: Callable[[asyncio.Future[Any]], None] | None = None
+        self.on_answer: Callable[[asyncio.Future[Any]], None] | None = None
         """Called with the answer in the moment it comes, for those who do not await it."""
         self.items: deque[Any] | None = deque() if streams else None
         self.wake: asyncio.Event | None = asyncio.Event() if streams else None
@@ -64,8 +64,8 @@ class PendingCall:
             self.answer.exception()
         if self.wake is not None:
             self.wake.set()
-        if self.told is not None:
-            notify(self.told, self.answer, "the answer to job %s was not taken", self.job)
+        if self.on_answer is not None:
+            notify(self.on_answer, self.answer, "the answer to job %s was not taken", self.job)
 
 
 _WINDOW = 16
@@ -117,10 +117,10 @@ class Calls:
         job: str,
         order: Mapping[str, Any],
         timeout: float | None,
-        told: "Callable[[asyncio.Future[Any]], None]",
+        on_answer: "Callable[[asyncio.Future[Any]], None]",
     ) -> None:
         """Send one call; `told` is called with its answer in the moment it comes."""
-        self._take_off(job, order, timeout).told = told
+        self._take_off(job, order, timeout).on_answer = on_answer
 
     async def stream(
         self,

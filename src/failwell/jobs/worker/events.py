@@ -77,7 +77,7 @@ class WorkerEvents:
         self.on_sign()
         self._logged(None, stream, "", "", text)
 
-    def heard(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         """A frame came that is no answer."""
         kind = frame["type"]
         if kind == "pulse":

@@ -59,7 +59,7 @@ class Startup:
         """The worker showed that it gets on."""
         self._last_sign = self._loop.time()
 
-    def heard(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         """A frame of the beginning came."""
         self.sign()
         waiting = self._hello if frame["type"] == "hello" else self._loaded
@@ -99,9 +99,9 @@ class Startup:
             )
         return about
 
-    def _not_imported(self, told: Mapping[str, Any]) -> CapabilityError:
+    def _not_imported(self, error_data: Mapping[str, Any]) -> CapabilityError:
         name, target = self._manifest.name, self._manifest.object
-        cause = read_report(told, Scene(capability=name), TracebackPolicy.FULL)
+        cause = read_report(error_data, Scene(capability=name), TracebackPolicy.FULL)
         fault = WorkerStartFailed(
             message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
             capability_name=name,
@@ -193,13 +193,13 @@ async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[
     env = worker_environment(manifest, host, secrets)
     begun: list[Startup] = []
 
-    def heard(frame: dict[str, Any]) -> None:
+    def on_frame(frame: dict[str, Any]) -> None:
         if frame["type"] in ("hello", "loaded"):
-            begun[0].heard(frame)
+            begun[0].on_frame(frame)
         elif frame["type"] != "pulse":
             begun[0].sign()
 
-    process = WorkerProcess(heard, lambda _stream, _line: begun[0].sign())
+    process = WorkerProcess(on_frame, lambda _stream, _line: begun[0].sign())
     startup = Startup(manifest, process, TracebackPolicy.FULL)
     begun.append(startup)
     try:

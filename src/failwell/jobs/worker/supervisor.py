@@ -317,9 +317,9 @@ class SupervisedWorker:
         elif kind == "item":
             self._calls.item(frame)
         elif self._startup is not None and kind in ("hello", "loaded"):
-            self._startup.heard(frame)
+            self._startup.on_frame(frame)
         else:
-            self._events.heard(frame)
+            self._events.on_frame(frame)
 
     def _ended(self, process: WorkerProcess, ending: Ending) -> None:
         if process is not self._process:

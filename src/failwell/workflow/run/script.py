@@ -191,8 +191,8 @@ class _Script(Outcome):
         note = self._tools.note
         on_out = None if note is None else partial(self._note, note, "stdout")
         on_err = None if note is None else partial(self._note, note, "stderr")
-        out = Capture(f"{stem}.stdout", limit=limit, secrets=secrets, heard=on_out)
-        err = Capture(f"{stem}.stderr", limit=limit, secrets=secrets, heard=on_err)
+        out = Capture(f"{stem}.stdout", limit=limit, secrets=secrets, on_chunk=on_out)
+        err = Capture(f"{stem}.stderr", limit=limit, secrets=secrets, on_chunk=on_err)
         return out, err
 
     def _note(self, note: Callable[[str, dict[str, Any]], None], stream: str, chunk: bytes) -> None:

@@ -59,9 +59,9 @@ def result_json(job: "Job") -> dict[str, Any]:
         return {}
     from json import loads
 
-    from failwell.jobs.store.rows import kept_result
+    from failwell.jobs.store.rows import result_to_json
 
-    return {"result": loads(kept_result(job.result))}
+    return {"result": loads(result_to_json(job.result))}
 
 
 def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:

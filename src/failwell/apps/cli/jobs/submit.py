@@ -245,7 +245,7 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     from failwell.fault.base import Fault
     from failwell.jobs.faults import HostElsewhere
     from failwell.jobs.registry import CapabilityRegistry
-    from failwell.jobs.store.rows import kept_result
+    from failwell.jobs.store.rows import result_to_json
     from failwell.report.describe import describe
 
     registry = CapabilityRegistry(state_folder_of(args))
@@ -267,7 +267,7 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
         )
         async with aclosing(items):
             async for item in items:
-                print_text(item if isinstance(item, str) and not is_json else kept_result(item))
+                print_text(item if isinstance(item, str) and not is_json else result_to_json(item))
 
     try:
         return host(args, until=until, respawn=False)

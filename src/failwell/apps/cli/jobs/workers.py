@@ -116,7 +116,7 @@ class Shift:
         self._lanes = lanes
         self._stuck: dict[str, int] = {}
         """Instance → jobs that were left because it cannot run."""
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._words: dict[str, str] = {}
 
     async def work(self, jobs: "Runtime") -> None:
@@ -174,14 +174,14 @@ class Shift:
     def _can_run(self, jobs: "Runtime", name: str) -> bool:
         instance = jobs.queue.state.find_instance(name)
         if instance is not None and instance.is_enabled:
-            self._told.discard(name)
+            self._announced.discard(name)
             return True
         if instance is None:
             words = f"`{name}` is not registered; `failwell capabilities add FILE` registers it"
         else:
             words = f"`{name}` is disabled; `failwell capabilities enable {name}` lets it work"
         self._words[name] = words
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._announced:
+            self._announced.add(name)
             print_aside(self._args, f"jobs wait that cannot run: {words}")
         return False
