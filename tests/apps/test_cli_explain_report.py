@@ -47,7 +47,7 @@ def test_a_saved_failure_is_explained_with_its_evidence_and_the_decision(tmp_pat
     for part in (
         "provider.rate_limited: Rate limited",
         "rate.code, by its code: rate_limit_exceeded",
-        "quota.words would have said provider.quota_exhausted",
+        "quota.words would give provider.quota_exhausted",
         "Under the policy `default`",
         "decision: retrying in 5.0 s, after a back-off",
         "rule: default `rate_limit`",

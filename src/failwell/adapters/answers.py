@@ -1,6 +1,6 @@
 """What a reply inside a 200 shows of itself: did it stop, why, did it say anything, what did it cost.
 
-Replies of every vendor are read alike, as objects or as JSON. Nothing they say is kept: texts are
+Replies of every vendor are read alike, as objects or as JSON. None of their text is recorded: texts are
 looked at for being there, arguments of tools for being JSON, and then let go.
 """
 
@@ -13,7 +13,7 @@ from failwell.adapters.safe_getattr import safe_getattr
 
 _LONGEST_ARGUMENTS = 1_000_000
 _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "compaction"})
-"""Parts of an answer that are no answer: what the model said to itself."""
+"""Parts of an answer that are no answer: the model's reasoning."""
 _COUNTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("input_tokens", ("prompt_tokens", "input_tokens", "prompt_token_count", "promptTokenCount", "inputTokens",
                       "prompt_eval_count")),
@@ -350,7 +350,7 @@ def word_of(value: object) -> str | None:
 
 
 def stop_of(word: str, provider: str) -> Stop:
-    """What `word` comes down to; an unknown one is a normal end, said once in the log."""
+    """What `word` comes down to; an unknown one is a normal end, logged once."""
     known = STOPS.get(word)
     if known is not None:
         return known

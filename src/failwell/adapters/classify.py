@@ -1,7 +1,7 @@
 """Facts in, kind out: the rule table applied once, with the winner and those that came after it.
 
 It does not know the provider. What tells a quota from a rate limit, or a missing model from a
-missing file, is the same whoever says it.
+missing file, is the same for every provider.
 """
 
 import re
@@ -343,7 +343,7 @@ def _megabytes(match: re.Match[str]) -> float:
 
 
 def needed_mb(message: str) -> float | None:
-    """What was asked for, in megabytes, where the message gives that alone."""
+    """The requested size in megabytes, where the message gives that alone."""
     needed = _NEEDED.search(message[:2_000])
     return None if needed is None else _megabytes(needed)
 

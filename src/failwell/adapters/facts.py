@@ -1,4 +1,4 @@
-"""What can be read off a provider's failure before anybody judges it.
+"""What can be read off a provider's failure before it is classified.
 
 An extract lives in this process only. It may hold bodies and messages, because rules read them;
 a reading, which leaves this room, never does.
@@ -63,7 +63,7 @@ _LONGEST = 4_000
 class Facts:
     """The facts of one failed call, as its SDK, its reply or a saved row shows them.
 
-    An adapter may correct what was gathered; once it is judged, nobody changes it.
+    An adapter may correct what was gathered; after classification it does not change.
     """
 
     provider: str | None = None
@@ -171,7 +171,7 @@ def objects_of(body: object) -> "Objects":
 
 
 class Objects(list[dict[str, Any]]):
-    """The objects in a body, found once and then only gone through."""
+    """The objects in a body, collected once."""
 
 
 def as_objects(body: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Reply headers: read through any library's mapping, and cut down to those that may be kept.
+"""Reply headers: read through any library's mapping, and cut down to those that may be recorded.
 
-A reply has a dozen that nobody here asks for, its cookies among them. They are not even decoded.
+The other headers of a reply, its cookies among them, are not even decoded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ SAFE_HEADERS = frozenset(
         "date", "server", "grpc-status", "grpc-retry-pushback-ms", "traceparent",
     }
 )  # fmt: skip
-"""Reply headers that may be kept. Any other is dropped, whatever it is called."""
+"""Reply headers that may be recorded. Any other is dropped, whatever it is called."""
 _SAFE_PREFIXES = (
     "x-ratelimit-",
     "anthropic-ratelimit-",
@@ -36,9 +36,9 @@ _LONGEST_READ = 2_000
 _MOST_NAMES = 1024
 
 _names: dict[bytes | str, str] = {}
-"""A header's name as it was sent → in lower case, or empty if nobody reads it."""
+"""A header's name as it was sent → in lower case, or empty if no rule reads it."""
 _safe = set(SAFE_HEADERS)
-"""Names that may be kept: those of the list, and those met with one of the prefixes."""
+"""Names that may be recorded: those of the list, and those met with one of the prefixes."""
 
 
 def lower_headers(headers: object) -> dict[str, str]:
@@ -50,7 +50,7 @@ def lower_headers(headers: object) -> dict[str, str]:
 
 
 def is_safe_header(name: str) -> bool:
-    """Whether a header of this (lower-case) name may be kept."""
+    """Whether a header of this (lower-case) name may be recorded."""
     return name in SAFE_HEADERS or name.startswith(_SAFE_PREFIXES)
 
 

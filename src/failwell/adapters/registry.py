@@ -1,4 +1,4 @@
-"""Which adapter reads which exception, found by name and never by importing a vendor.
+"""Which adapter reads which exception: looked up by name, never by importing a vendor.
 
 An exception class is looked up as (top-level module, class name) along its MRO, nearest class
 first. The file with a vendor's rules is loaded when the first exception of that vendor is met.

@@ -1,8 +1,8 @@
-"""The rule table: what a provider's code, status or words mean, whoever the provider is.
+"""The rule table: what a provider's code, status or words mean, for every provider.
 
 Rows are tried in order and the first that fits wins. The order of evidence is: code and type, then
 statuses that say all, then headers, then words, and last the status ladder, which holds where
-nothing more specific was said. A row that names words costs a search, so it also names a word that
+nothing more specific matches. A row that names words costs a search, so it also names a word that
 must be there before the pattern is tried.
 """
 
@@ -37,7 +37,7 @@ def _code(kind: str, name: str, codes: str, words: str = "", pattern: str = "", 
     )
 
 
-def _said(kind: str, name: str, words: str, pattern: str, unless: str = "") -> Rule:
+def _words(kind: str, name: str, words: str, pattern: str, unless: str = "") -> Rule:
     return Rule(
         f"{kind.partition('.')[2]}.{name}",
         kind,
@@ -145,69 +145,69 @@ DECISIVE: tuple[Rule, ...] = (
 )
 
 WORDS: tuple[Rule, ...] = (
-    _said(_LONG, "larger_than_window", "too large|larger than",
+    _words(_LONG, "larger_than_window", "too large|larger than",
           r"request too large for .{1,200}tokens per min|tokens\) is larger than"),
-    _said("resource.system_memory", "words", "system memory|allocate memory", r"(?:requires? more|needs) .{0,20}system memory|can(?:'t|not) allocate memory"),
-    _said("resource.gpu_memory", "words", "out of memory|outofmemory|failed to allocate|alloc_failed|cudamalloc",
+    _words("resource.system_memory", "words", "system memory|allocate memory", r"(?:requires? more|needs) .{0,20}system memory|can(?:'t|not) allocate memory"),
+    _words("resource.gpu_memory", "words", "out of memory|outofmemory|failed to allocate|alloc_failed|cudamalloc",
           r"cuda out of memory|cuda error: out of memory|mps backend out of memory|hip out of memory"
           r"|resource_exhausted: out of memory while trying to allocate|cublas_status_alloc_failed|cudamalloc failed"),
-    _said(_QUOTA, "words", "quota|credit|balance|billing|afford|spend|usage limit|payment|prepaid|limit exceeded",
+    _words(_QUOTA, "words", "quota|credit|balance|billing|afford|spend|usage limit|payment|prepaid|limit exceeded",
           r"credit balance|exceeded your current quota|insufficient[_ ](?:quota|credit|funds|balance)|out of credits|no credits"
           r"|(?:any|enough|more|no remaining) credits|credits? (?:exhausted|depleted)|depleted your|exhausted balance|requires more credits|not enough credits|only afford"
           r"|billing (?:limit|quota|issue|exceeded|hard limit|reasons)|monthly (?:spend|spending|usage|included)"
           r"|(?:daily|weekly|monthly) usage limit|usage limits? reached|reached your (?:specified )?(?:api )?usage limits?|spend(?:ing)? limit|payment required|account (?:is )?inactive"
           r"|quota (?:has been )?(?:exhausted|used up)",
           unless=r"invalid api key|per[- ]minute|rate cut to|balance is under|retry in \d"),
-    _said(_QUOTA, "long_window", "day|daily|week|month|tpd|rpd",
+    _words(_QUOTA, "long_window", "day|daily|week|month|tpd|rpd",
           rf"(?:limit|quota|allowance|tokens|requests)[^.\n]{{0,80}}(?:{_WINDOW_OVER_A_DAY})|(?:{_WINDOW_OVER_A_DAY})[^.\n]{{0,60}}(?:limit|quota|allowance|reached|used up|exceeded)",
           unless=r"per[-_ ]?minute \("),
-    _said(_RATE, "words", "rate limit|ratelimit|too many requests|requests per|tokens per|throttl|rate exceeded|call rate",
+    _words(_RATE, "words", "rate limit|ratelimit|too many requests|requests per|tokens per|throttl|rate exceeded|call rate",
           r"rate[- ]?limit|too many requests|(?:requests|tokens|queries)[- ]per[- ](?:min|sec|hour)|throttl(?:ed|ing)|rate exceeded"
           r"|exceeded (?:token|call) rate",
           unless=r"does not support|not supported"),
-    _said(_AUTH, "words", "api key|api_key|apikey|token|credential|authenticat|signature|secret key|unauthorized|api token",
+    _words(_AUTH, "words", "api key|api_key|apikey|token|credential|authenticat|signature|secret key|unauthorized|api token",
           r"(?:invalid|incorrect|wrong|missing|bad or missing|no|expired|not a valid|did not pass a valid|provide a valid|not provided|malformed)"
           r"[^.\n]{0,40}(?:api[-_ ]?(?:key|token)|x-api-key|auth(?:entication|orization)? (?:header|token|credential)|access token|credentials|subscription key|security token)"
           r"|(?:api[-_ ]?key|credentials?|security token|access token|auth(?:entication)? token)[^.\n]{0,60}(?:invalid|not valid|incorrect|expired|missing|not (?:provided|found|set|supported)|was not provided|required|be set)"
           r"|could not resolve authentication|unable to locate credentials|not authenticated|default credentials were not found",
           unless=r"token limit|max_tokens|unexpected token"),
-    _said(_PERM, "words", "verified|not authori|not allowed|permission|terms|blocked|locked|disabled|suspended|banned|restricted|not been used|country|region|location|have access",
+    _words(_PERM, "words", "verified|not authori|not allowed|permission|terms|blocked|locked|disabled|suspended|banned|restricted|not been used|country|region|location|have access",
           r"(?:organi[sz]ation|account) must be verified|not authori[sz]ed (?:for|to)|(?:account|organi[sz]ation|project|workspace|team|user|api key) (?:has been |is |was )?(?:not allowed|locked|suspended|disabled|deactivated|banned|blocked|restricted)|location is not supported|(?:country|region|territory)[^.\n]{0,40} not supported|do(?:es)?(?: not|n't) have (?:access|permission)"
           r"|requires? terms acceptance|has not been used in project|insufficient permissions|cloudflare (?:block|security) page"
           r"|(?:you have|been) blocked|not available in your (?:country|region)|permission '[^']{1,100}' denied|security page",
           unless=r"not allowed to request|exhausted balance|safety|does not exist|not found|prompt|content"),
-    _said(_LONG, "words", "context|too long|too large|tokens|length|text bytes|payload|maximum token|token count",
+    _words(_LONG, "words", "context|too long|too large|tokens|length|text bytes|payload|maximum token|token count",
           r"context (?:length|window|size)[^.\n]{0,40}(?:exceed|is|of)|exceeds? (?:the |its )?(?:context|maximum (?:context|length|number of tokens|token))"
           r"|maximum context length|prompt (?:is )?too long|too many total text bytes|input is too long|input tokens exceed"
           r"|tokens?[^.\n]{0,40}too large for model|number of input tokens exceeds|reduce the length of the (?:messages|prompt|input)"
           r"|request (?:body|entity) too large|payload size exceeds|maximum prompt length|too many tokens|number of tokens[^.\n]{0,60}exceeds|must have less than \d+ tokens|max_new_tokens.{0,3} must be|length limit exceeded|exceeded max context|input (?:length|token count) .{0,60}exceed",
           unless=r"max_tokens (?:is|or)|output limit was reached"),
-    _said(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management|flagged|nsfw",
+    _words(_REFUSED, "words", "safety|policy|policies|filtered|moderation|prohibited|sensitive|usage guidelines|blocked|harmful|unsafe|content management|flagged|nsfw",
           r"content[_ ](?:policy|filter|management policy|moderation)|safety (?:system|filter|violation|reasons|settings)|blocked (?:by|due to|for) (?:safety|content)"
           r"|usage (?:guidelines|polic(?:y|ies))|(?:input|prompt|content|request) was flagged|flagged (?:as|by|for) |prohibited use|sensitive words|filtered out because|refused (?:by|the image)|nsfw content|violat(?:es|ed|ing) .{0,60}(?:polic|guidelines)",
           unless=r"cloudflare"),
-    _said(_CAPABILITY, "words", "support|n't su|not su|not enabled|not permitted|not allowed to request|missing data required|not available for this model",
+    _words(_CAPABILITY, "words", "support|n't su|not su|not enabled|not permitted|not allowed to request|missing data required|not available for this model",
           r"(?:does|do|is|are|did)(?: not|n't|n’t|nt) (?:currently )?(?:be )?(?:su+p+ort|enabled)|not su+p+ort(?:ed)?|doesn't su+p+ort|unsupported (?:parameter|value|tool_choice|feature)"
           r"|is not enabled for|function calling not support|only supported|not allowed to request|missing data required for image"
           r"|no endpoints found that support|not su+p+orted (?:by|with|for|in)",
           unless=r"unsupported image|unsupported (?:file|format|media)|support (?:must be|team)|contact support|not supported for generatecontent"
                  r"|not supported by this api|support fine-tuning|on-demand throughput|models?/[^ ]+ is not found|not found for api version"),
-    _said(_MODEL, "words", "model|deployment|endpoints found|supported values|version",
+    _words(_MODEL, "words", "model|deployment|endpoints found|supported values|version",
           r"model[^.\n]{0,80}(?:not found|does(?: not|n't) exist|not exist|was removed|removed from|deprecated|decommissioned|retired|invalid|not a valid|is not found|manifest)"
           r"|(?:unknown|invalid|nonexistent|no such|unexpected) model|model not (?:found|exist)|not a valid model|deployment[^.\n]{0,60}does not exist"
           r"|invalid model (?:id|name|identifier)|model(?: identifier| id| name)?[^.\n]{0,20} is invalid|no endpoints found for|supported api model names"
           r"|unable to access non-serverless model|pull model manifest|supported values are: '(?:gpt|dall-e|claude|gemini|o\d)|^models?: \S+$|unexpected model name|on-demand throughput isn|not servable|(?:invalid|specified|model) version(?: or|[^.\n]{0,20}does not exist)",
           unless=r"base model|is not supported with|tool|parameter|access to model .{0,40}denied"),
-    _said(_OVER, "words", "overloaded|capacity|currently loading|try later|high demand|temporarily",
+    _words(_OVER, "words", "overloaded|capacity|currently loading|try later|high demand|temporarily",
           r"overloaded|at capacity|out of capacity|capacity exceeded|currently loading|model is loading|high demand|temporarily (?:unavailable|out of)"),
-    _said(_THROWN, "words", "failed to|no valid response|tool call|produced invalid|invalid json",
+    _words(_THROWN, "words", "failed to|no valid response|tool call|produced invalid|invalid json",
           r"failed to (?:generate|call) (?:a )?(?:tool_calls|function)|no valid response generated|tool call validation failed"
           r"|model (?:generated too many tool calls|produced invalid content)|did not call a tool|^invalid json: "),
-    _said("provider.connection", "words", "connect",
+    _words("provider.connection", "words", "connect",
           r"could not connect to|connection refused|failed to establish a new connection|connections to all backends failing|cannot connect to host"),
-    _said(_REJECTED, "words", "route|url|endpoint", r"no route for|invalid url|unknown (?:endpoint|url|route)|unrecognized request url"),
-    _said("internal.bug", "words", "object", r"object has no attribute|object is not (?:subscriptable|callable|iterable)"),
-    _said(_BAD, "words", "max_tokens|output limit|<400>|400 bad request|invalidparameter|unknown format|raise_exception|conversation roles|alternate",
+    _words(_REJECTED, "words", "route|url|endpoint", r"no route for|invalid url|unknown (?:endpoint|url|route)|unrecognized request url"),
+    _words("internal.bug", "words", "object", r"object has no attribute|object is not (?:subscriptable|callable|iterable)"),
+    _words(_BAD, "words", "max_tokens|output limit|<400>|400 bad request|invalidparameter|unknown format|raise_exception|conversation roles|alternate",
           r"max_tokens|output limit was reached|<400>|^400 bad request|internalerror\.algo\.invalidparameter|image: unknown format|raise_exception|roles must alternate"),
 )  # fmt: skip
 

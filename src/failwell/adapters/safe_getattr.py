@@ -1,6 +1,6 @@
 """Guarded access to foreign objects.
 
-Attributes of somebody else's exception can be properties that raise, do I/O or lie about their type.
+Attributes of a foreign exception can be properties that raise, do I/O or lie about their type.
 Adapters read them through these helpers, so that one failure never becomes two. `KeyboardInterrupt`
 and `SystemExit` always pass through.
 """

@@ -1,4 +1,4 @@
-"""Failures that somebody wrote down: a row with status, headers, body, class and causes.
+"""Saved failures: a row with status, headers, body, class and causes.
 
 Read as a live exception would be, for people who only have a log: by the provider rules where a
 reply or a transport is involved, by Python's own table where it is not.

@@ -1,7 +1,7 @@
 """Reading an SDK's exception without its SDK: status, headers, body, codes, causes.
 
-Attributes are asked for one by one and each may refuse. Nothing is fetched: a body counts only if
-the client has read it already. What is found goes into an `Facts`, for the rules to judge.
+Attributes are read one by one and each may raise. Nothing is fetched: a body counts only if
+the client has read it already. The result is one `Facts`, for the rules to judge.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ from failwell.adapters.safe_getattr import (
 from failwell.adapters.traceback_frames import broke_in_stream
 from failwell.fault.links import below, members, stands_alone
 
-_ASKED = (
+_ATTRIBUTES = (
     "response", "body", "status_code", "request_id", "model",
     "error_code", "code", "type", "error_type", "reason",
 )  # fmt: skip
-"""What every exception is asked for; the codes come last."""
+"""Attributes that are read from every exception; the codes come last."""
 _CODE_ORDER = ("x-fal-error-type", "x-error-code", "x-amzn-errortype")
 _CODE_HEADERS = frozenset(_CODE_ORDER)
 _REQUEST_IDS = (
@@ -56,7 +56,7 @@ Refine = Callable[[BaseException, Facts], None]
 
 
 class SdkAdapter:
-    """The way in for one SDK: facts read off its exception, judged and said."""
+    """The adapter of one SDK: reads the facts of an exception and classifies them."""
 
     def __init__(self, facts: Callable[[BaseException], Facts]) -> None:
         self.facts = facts
@@ -65,7 +65,7 @@ class SdkAdapter:
         return classify(self.facts(error))
 
     def kind_of(self, error: BaseException) -> str:
-        """The kind alone, for a cause of which nothing more is told."""
+        """The kind alone, for a cause of which only the kind is shown."""
         return rules_for(self.facts(error))[0].kind
 
 
@@ -84,7 +84,7 @@ def adapter(provider: str | None, sdk: str, refine: Refine | None = None) -> Sdk
 def gather(error: BaseException, provider: str | None, sdk: str) -> Facts:
     """Everything that the usual attributes tell."""
     cls = type(error)
-    response, body, status, request_id, model, *own = safe_getattrs(error, _ASKED)
+    response, body, status, request_id, model, *own = safe_getattrs(error, _ATTRIBUTES)
     if response is None:
         response = safe_getattr(error, "raw_response", "http_response")
     headers = _headers(error, response)

@@ -1,4 +1,4 @@
-"""Where inside a client a failure came up, told by the frames of its traceback.
+"""Where inside a client a failure was raised, read from the frames of its traceback.
 
 A class does not say whether a reply had begun, or whose text was no JSON. The function that was
 running does. Only names of modules and functions are read, and a reply's status; no source, and no
@@ -36,7 +36,7 @@ _WHOLE = frozenset(
         ("aiohttp.client_reqrep", "read"), ("aiohttp.client_reqrep", "start"),
     }
 )  # fmt: skip
-"""Functions that collect a whole reply before anybody sees it."""
+"""Functions that collect a whole reply before the caller sees any of it."""
 
 _PARSERS = frozenset(
     {"json", "codecs", "encodings", "simplejson", "orjson", "jiter", "pydantic", "pydantic_core"}
@@ -77,7 +77,7 @@ def came_through(error: BaseException, module: str) -> bool:
 
 
 def unparsed_reply(error: BaseException) -> Parsed | None:
-    """The reply that a client was parsing when `error` came up; none if somebody else was parsing."""
+    """The reply that a client was parsing when `error` came up; `None` if it was not parsing."""
     frames = list(_frames(error))
     for frame in reversed(frames):
         module, _ = _place(frame)
@@ -196,7 +196,7 @@ def _module(frame: FrameType) -> str:
 
 
 def memory_in(error: BaseException) -> Reading | None:
-    """A shortage of memory, told by its words; `None` for anything else.
+    """A shortage of memory, recognised by its message; `None` for anything else.
 
     Libraries with a native core raise Python's bare class for it, and no frame of theirs is left.
     """

@@ -16,7 +16,7 @@ from failwell.fault.facts import Confidence, NotBefore
 
 _LONGEST = 366 * 86_400.0
 _EPOCH = 1_000_000_000.0
-"""A number beyond this is a time of day, not a wait: nobody asks for thirty years."""
+"""A number beyond this is a time of day, not a wait: no server requests thirty years."""
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?")
 _SPAN = re.compile(
     r"(?P<value>\d{1,12}(?:\.\d{1,9})?)\s?(?P<unit>milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
@@ -72,7 +72,7 @@ class Wait(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """Every statement that was statements, and those that made no sense."""
+    """Every wait that the reply states, and those that are not credible."""
 
     waits: tuple[Wait, ...]
     nonsense: tuple[str, ...]
@@ -87,7 +87,7 @@ _TRUST: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
 
 
 class _Statements:
-    """The waits found so far, and the time at which the reply was sent.
+    """The waits read so far, and the time at which the reply was sent.
 
     The provider's clock and ours may differ, so a time of day is measured on its clock where the reply
     shows it. That header is parsed only if needed: most waits are given in seconds.

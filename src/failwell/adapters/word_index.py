@@ -58,7 +58,7 @@ def first_match(low: str) -> Rule | None:
 
 
 def remembered() -> frozenset[str]:
-    """The pieces that are known to be plain, for who wants to see what is kept of people's texts."""
+    """The pieces that are known to be plain, to check that no user text is stored."""
     return frozenset(_plain)
 
 

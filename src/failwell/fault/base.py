@@ -25,7 +25,7 @@ COMMON_FIELDS: frozenset[str] = frozenset(
         "model", "provider_metadata", "not_before", "fields_invalid", "resource_shortfall", "details",
     }
 )  # fmt: skip
-"""What every fault may be given; all but the first three are inherited when left unset."""
+"""Fields that every fault accepts; all but the first three are inherited when left unset."""
 
 
 class _KindField:
@@ -48,10 +48,10 @@ class _Fields(Exception):
 
 
 class Fault(_Fields):
-    """Something went wrong, said in fields.
+    """A failure described by fields.
 
     Subclass it with `kind=` and annotate further fields in the body; they become keyword
-    arguments and are kept in the report's `details`. Override `summary` to compose the
+    arguments and are recorded in the report's `details`. Override `summary` to compose the
     message; without it the docstring's first line is the message.
     """
 
@@ -62,7 +62,7 @@ class Fault(_Fields):
     message: str | None = None
     """What happened, for a person. Left out, `summary()` composes it."""
     caller_facing: bool | None = None
-    """Whether the message was written for whoever made the request. Left open, it was if the fault
+    """Whether the message was written for the caller. Left open, it was if the fault
     names its kind itself; a wrapper that inherits its kind speaks of its own insides."""
     certainty: Certainty | None = None
     blame: Blame | None = None
@@ -191,7 +191,7 @@ _TYPED: dict[str, Any] = {"certainty": Certainty, "blame": Blame}
 def lineage(fault: Fault) -> list[Fault]:
     """`fault` and the faults it inherits from, nearest first.
 
-    A foreign exception ends the line: what lies below it was somebody else's story. Cycles
+    A foreign exception ends the line: its own causes are not inherited. Cycles
     and endless chains end it too.
     """
     line: list[Fault] = []

@@ -12,7 +12,7 @@
     └── CapabilityFatalError             fatal: no repeat will help
         └── CapabilityNotLoadedError
 
-None of them is a `ValueError`: whoever writes `except ValueError` means bad arguments, and must
+None of them is a `ValueError`: code that catches `ValueError` means bad arguments, and must
 not catch a lost connection by it.
 """
 
@@ -47,7 +47,7 @@ class CapabilityError(Fault, kind="worker.fatal"):
 
 
 class CapabilityInputError(CapabilityError, kind="validation.input_invalid"):
-    """Something that was given can be corrected: a bad argument, a missing file."""
+    """The caller can correct an input: a bad argument, a missing file."""
 
     category = "user_input"
     default_retriable = True
@@ -69,7 +69,7 @@ class CapabilityTransientError(CapabilityError, kind="worker.transient"):
 
     @property
     def retry_after_seconds(self) -> float | None:
-        """How long to wait before a repeat, if anybody said."""
+        """How long to wait before a repeat, if that is known."""
         return None if self.not_before is None else self.not_before.after
 
 

@@ -2,7 +2,7 @@
 
 Columns: kind, category, certainty, blame, title, what happened, what to do (typed, then
 in words). Status, policy and resubmission follow the category unless a row says otherwise.
-The long explanations are data files, read by `failwell.fault.explanations` only when asked for.
+The long explanations are data files, read by `failwell.fault.explanations` only when needed.
 """
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty

@@ -64,7 +64,7 @@ class _Family(Fault):
 
     @classmethod
     def wrap(cls, cause: BaseException, message: str | None = None, **fields: Any) -> Self:
-        """A fault of this family around `cause`, of the kind that `cause` is unless one is given."""
+        """A fault of this family around `cause`, of the kind of `cause` unless another is passed."""
         inherited = cause.kind if isinstance(cause, Fault) else None
         if inherited is not None and "kind" not in fields and cls.declared_kind is None:
             # The kind is the cause's word and not the wrapper's, so the wrapper does not vouch for its own.
@@ -73,7 +73,7 @@ class _Family(Fault):
 
 
 class Validation(_Family):
-    """What was given cannot be accepted."""
+    """An input cannot be accepted."""
 
     prefix = "validation."
 

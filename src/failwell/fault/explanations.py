@@ -1,6 +1,6 @@
 """What `failwell explain` says about a kind: when it happens, what to do, an example.
 
-The texts are data: `data/explanations/<namespace>.toml`. A namespace is read when somebody asks about one
+The texts are data: `data/explanations/<namespace>.toml`. A namespace is read when a caller needs one
 of its kinds, and never before.
 """
 

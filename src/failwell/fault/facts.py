@@ -34,7 +34,7 @@ class ResourceShortfall:
 
 @frozen
 class ProviderMetadata:
-    """What the provider's reply and its SDK said, without any of its prose.
+    """Facts of the provider's reply and its SDK, without any prose.
 
     Every field is optional and inherits separately: a wrapper that knows only the SDK's name
     does not hide the status that its cause knows.
@@ -59,7 +59,7 @@ class NotBefore:
     """Seconds from `occurred_at`."""
     at: datetime | None = None
     source: str = "declared"
-    """Which header, field or phrase said so."""
+    """The header, field or phrase it was read from."""
     confidence: Confidence = "high"
 
 
@@ -70,5 +70,5 @@ class Evidence:
     rule: str
     basis: str
     """`declared`, `code`, `type`, `status`, `phase`, `header`, `message`, `errno`, `cause`, `origin`,
-    `default`, or `runner_up` for a rule that fitted as well; `saw` is then the kind it would have given."""
+    `default`, or `runner_up` for a rule that fitted as well; `saw` is then the kind that it stands for."""
     saw: str = ""

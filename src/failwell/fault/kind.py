@@ -23,7 +23,7 @@ class Kind:
     status: int
     """The HTTP status this failure answers with."""
     policy: str = "none"
-    """Name of the retry policy that applies unless somebody says otherwise."""
+    """Name of the retry policy that applies by default."""
     resubmit: bool
     """Whether it makes sense for a person to submit the same work again."""
     model_keys: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """The exceptions below an exception: causes, contexts and group members, walked once, safely.
 
 The slots are read through `BaseException` itself, so a property that shadows `__cause__` can
-neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is said.
+neither lie nor raise. Cycles end the walk, and so do its limits; what was left out is reported.
 """
 
 from collections.abc import Iterator
@@ -68,13 +68,13 @@ def remote_of(error: BaseException) -> BaseException | None:
 
 
 def send_with(error: BaseException, cause: BaseException | None) -> None:
-    """Let `error` be raised from `cause`, and remember that if somebody puts something else there."""
+    """Let `error` be raised from `cause`, and remember that if it is replaced later."""
     error.__cause__ = cause
     _held(error)[_SENT] = cause
 
 
 def instance_dict(error: BaseException) -> dict[str, Any]:
-    """The exception's own attributes, whatever its class pretends: there, notes for it can be kept safely."""
+    """The exception's own attributes, whatever its class pretends; notes can be stored there safely."""
     return _held(error)
 
 

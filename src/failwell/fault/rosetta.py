@@ -1,6 +1,6 @@
 """Our kinds beside the names that five other systems have for the same failures.
 
-The table is data: `data/rosetta.toml`. It is read when somebody asks for a name, and never before.
+The table is data: `data/rosetta.toml`. It is read on first use.
 """
 
 from collections.abc import Mapping

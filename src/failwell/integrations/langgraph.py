@@ -14,7 +14,7 @@ __all__ = ["retry_on"]
 def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:
     """Whether the node may run again.
 
-    LangGraph counts and waits by its own numbers, so a server-requested delay is not kept to the second: one that is
+    LangGraph counts and waits by its own numbers, so a server-requested delay is not honoured to the second: one that is
     too long to sleep is a `False`, and for shorter ones set `initial_interval` to what your provider asks.
 
     Args:

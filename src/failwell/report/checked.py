@@ -1,6 +1,6 @@
 """Failures that come as a success: a 200 whose answer is cut off, refused, empty or broken.
 
-`check_reply` looks at a reply before anybody uses it, `checked` at a stream while it is read. Both
+`check_reply` looks at a reply before it is used, `checked` at a stream while it is read. Both
 raise a fault of ours, with the tokens that were used, because a useless answer was billed too. The
 answer itself and the words of a refusal never get into it.
 """
@@ -39,7 +39,7 @@ def check_reply(provider: str, reply: object) -> None:
     Raises:
         ProviderCapability: the answer is cut short, refused, empty or malformed.
         ProviderTransient: a stream ended without its last event, or the reply is an error in disguise.
-        Cancellation: the provider says that somebody cancelled it.
+        Cancellation: the provider says that it was cancelled.
     """
     answer = Answer()
     reply = opened(reply)
@@ -231,7 +231,7 @@ def _fed(answer: Answer, chunk: object) -> bool:
 _ORDER: tuple[Stop, ...] = (
     "refused", "too_long", "truncated", "malformed", "overloaded", "failed", "interrupted", "cancelled",
 )  # fmt: skip
-"""Of several answers to one call, the worst speaks; what can be changed is said first."""
+"""Of several answers to one call, the worst counts; one that the caller can change comes first."""
 _KINDS: dict[str, tuple[str, Certainty | None]] = {
     "refused": ("provider.content_refused", Certainty.PARTIAL),
     "too_long": ("provider.context_too_long", Certainty.PARTIAL),

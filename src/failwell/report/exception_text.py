@@ -26,7 +26,7 @@ _JOINS = {
     "context": "During handling of the above exception, another exception occurred:",
 }
 _PRINTED = 4 * TEXT_CAP
-"""A repr that is longer is not even made."""
+"""A repr that is longer is not produced at all."""
 _ENDLESS = 200_000
 _LARGEST_SOURCE = 4 * 1_048_576
 _LONGEST_NAME = 300

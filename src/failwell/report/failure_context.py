@@ -200,7 +200,7 @@ class Ledger:
     skipped: tuple[Skipped, ...] = ()
     """Entries that were not called at all; they spend no attempt."""
     nested: tuple[str, ...] = ()
-    """Loops found inside this one, each with how often it tried: they multiply."""
+    """Loops inside this one, each with its number of attempts: they multiply."""
 
     @property
     def waited(self) -> float:
@@ -214,7 +214,7 @@ class Ledger:
 
     @property
     def may_have_been_billed(self) -> int:
-        """How many attempts ended without anybody knowing whether they were billed."""
+        """How many attempts may have been billed: their outcome is unknown."""
         return sum(1 for attempt in self.attempts if attempt.certainty in _UNSURE and attempt.cost is None)
 
     @property
@@ -266,7 +266,7 @@ def _skip_row(skipped: Skipped) -> tuple[str, ...]:
 
 
 def attach(error: BaseException, ledger: Ledger) -> None:
-    """Let `error` carry its ledger, so that whoever describes it finds the attempts."""
+    """Let `error` carry its ledger, so that `describe` finds the attempts."""
     instance_dict(error)[_LEDGER_STAMP] = ledger
 
 

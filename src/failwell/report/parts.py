@@ -48,7 +48,7 @@ class Wrong(Exception):
 class Part:
     """One record of the report: its class, and how each of its fields is read."""
 
-    made: type[Any]
+    record_type: type[Any]
     decode: Mapping[str, Decode]
     required: tuple[str, ...]
     optional: "tuple[tuple[str, Part | None], ...]" = ()
@@ -67,7 +67,7 @@ def dump(part: Part | None, value: Any) -> Any:
 def load(
     part: Part, data: Mapping[str, Any], *, strict: bool, aside: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Keyword arguments for `part.made`. Strictly, or dropping (and setting aside) what is unknown."""
+    """Keyword arguments for `part.record_type`. Strictly, or dropping (and setting aside) what is unknown."""
     values: dict[str, Any] = {}
     decode = part.decode
     for key, value in data.items():
@@ -223,7 +223,7 @@ def _nested(part: Part, *, shared: bool = False) -> Decode:
         for name in part.required:
             if name not in values:
                 raise Wrong("present", name)
-        return part.made(**values)
+        return part.record_type(**values)
 
     return decode_shared if shared else decode
 
@@ -251,9 +251,11 @@ def _list_of(part: Part) -> Decode:
     return decode
 
 
-def _part(made: type[Any], decode: dict[str, Decode], *, is_list: bool = False) -> Part:
-    required = tuple(f.name for f in fields(made) if f.default is MISSING and f.default_factory is MISSING)
-    return Part(made=made, decode=decode, required=required, is_list=is_list)
+def _part(record_type: type[Any], decode: dict[str, Decode], *, is_list: bool = False) -> Part:
+    required = tuple(
+        f.name for f in fields(record_type) if f.default is MISSING and f.default_factory is MISSING
+    )
+    return Part(record_type=record_type, decode=decode, required=required, is_list=is_list)
 
 
 _certainty = _one_of(Certainty, Certainty.UNKNOWN)
@@ -319,7 +321,7 @@ _OPTIONAL: tuple[tuple[str, Part | None], ...] = (
 )
 
 REPORT = Part(
-    made=ErrorReport,
+    record_type=ErrorReport,
     required=(
         "schema", "id", "kind", "category", "domain", "certainty", "blame", "retryable", "message", "title",
         "error_type", "user_action", "fingerprint", "occurred_at",
@@ -360,8 +362,8 @@ READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "id": lambda _: new_id(),
     "certainty": lambda _: Certainty.UNKNOWN,
     "blame": lambda _: Blame.OURSELVES,
-    "message": lambda found: str(found["kind"]),
-    "title": lambda found: str(found["kind"]),
+    "message": lambda values: str(values["kind"]),
+    "title": lambda values: str(values["kind"]),
     "error_type": lambda _: "unknown",
     "user_action": lambda _: UserAction(ActionKind.UNKNOWN, ""),
     "fingerprint": lambda _: "",

@@ -115,7 +115,7 @@ class ErrorReport:
     occurred_at: datetime
     """Always aware, always UTC."""
     caller_facing: bool = False
-    """Whether `message` was written for whoever made the request."""
+    """Whether `message` was written for the caller."""
     scene: Scene = NOWHERE
     provider: str | None = None
     model: str | None = None
@@ -193,7 +193,7 @@ class ErrorReport:
 
     @classmethod
     def read(cls, source: Mapping[str, Any] | str | bytes) -> "ErrorReport":
-        """Read a report of any version: what is known is kept, the rest is set aside."""
+        """Read a report of any version: known keys are read, the others go to `extra`."""
         from failwell.report.wire import read
 
         return read(source)
@@ -218,7 +218,7 @@ class TracebackPolicy(StrEnum):
     NONE = "none"
     """Its repr."""
     STRICT = "strict"
-    """The names of its types, and nothing that it said."""
+    """The names of its types and none of its text."""
 
     @property
     def keeps_message(self) -> bool:

@@ -99,7 +99,7 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
 
 
 def redact_words(text: str, limit: int, take_out: Callable[[str], str]) -> str:
-    """`redact_text` on what `take_out` leaves; it is given as much of the text as can matter."""
+    """`redact_text` on what `take_out` leaves; it receives as much of the text as can matter."""
     refresh()
     return _bounded(text, limit, lambda part: _mask(take_out(part)))
 

@@ -49,7 +49,7 @@ class Edge(NamedTuple):
     untyped: str | None = None
     """The kind that plain Python errors have here: `tool.failed` around a tool."""
     idempotent: bool | None = None
-    """Whether the call that failed may be repeated; `None` where nobody said."""
+    """Whether the call that failed may be repeated; `None` where that is not known."""
 
 
 ANYWHERE = Edge()

@@ -1,6 +1,6 @@
 """One report, four audiences. Who may see a field is written on the field, not decided by a caller.
 
-A new field that carries no label here is shown to nobody, and a test says so.
+A new field that carries no label here is not shown, and a test fails.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def view(report: ErrorReport, audience: Audience, *, debug: bool = False) -> dic
 
 
 def user_message(report: ErrorReport) -> str:
-    """The report's message if it was written for the caller, else what its kind says to anybody."""
+    """The report's message if it was written for the caller, else its kind's summary."""
     if report.caller_facing:
         return report.message
     known = KINDS.get(report.kind)
@@ -180,7 +180,7 @@ def classify_exception(exc: BaseException) -> JobCategory:
     """The job category of any exception.
 
     A capability error answers with the category it declares, whatever else it derives from; any
-    other exception with the projection of its kind. What nobody recognises is `fatal`.
+    other exception with the projection of its kind. An unknown exception is `fatal`.
     """
     declared = _declared(exc)
     if declared is not None:

@@ -296,7 +296,7 @@ class ChainCall:
         return self._ended(
             ProviderCapability(
                 kind="provider.unknown",
-                message="every entry of the chain was passed over, so nobody was called",
+                message="every entry of the chain was passed over, so no call was made",
                 certainty=Certainty.NOT_SENT,
                 provider=self.chain.entries[-1].provider,
                 model=self.chain.entries[-1].model,

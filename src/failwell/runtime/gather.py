@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Partial(Generic[T]):
     """The outcome of a batch, item by item. Errors never pass for results.
 
-    Results and errors are kept by the place of their item. What is neither was not started.
+    Results and errors are stored by the position of their item. An item with neither was not started.
     """
 
     __slots__ = ("errors", "raised", "results", "total", "usage")

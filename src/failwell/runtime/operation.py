@@ -50,7 +50,7 @@ _HOOK_FAILED = "a hook of a retry loop failed and counts as no answer"
 
 
 class KeyHolder:
-    """The idempotency key of one operation; it is made when it is first asked for."""
+    """The idempotency key of one operation; it is generated on first use."""
 
     __slots__ = ("outer", "pinned", "value")
 
@@ -58,7 +58,7 @@ class KeyHolder:
         self.value = value
         self.outer = outer
         self.pinned = value is not None
-        """Whether it was given from outside, so that the loops below use it too."""
+        """Whether it was set from outside; the loops below then use it too."""
 
 
 _key: ContextVar[KeyHolder | None] = ContextVar("failwell_key", default=None)
@@ -70,7 +70,7 @@ _reset_key = _key.reset
 def idempotency_key() -> str:
     """The key of the operation this runs in: the same in each of its attempts.
 
-    A server that knows the key does the work once however often it is asked, so a call whose reply got lost
+    A server that knows the key does the work once however often it is called, so a call whose reply got lost
     may be repeated. Outside any loop every call makes a new key.
     """
     holder = _key.get()
@@ -422,7 +422,7 @@ class Operation(KeyHolder):
             return False
 
     def stopped(self) -> Cancellation:
-        """The fault that says the scope was stopped, with the attempts made until then."""
+        """The fault that says the scope was stopped, with the attempts so far."""
         assert self.scope is not None  # (only a scope can be stopped)
         fault = self.scope.fault()
         if self.loop is not None:
@@ -459,7 +459,7 @@ class AsyncOperation(Operation):
 
 
 def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]:
-    """The wait that a decision allows, given what a hook answered; or why it allows none."""
+    """The wait that a decision allows, after a hook's answer, or why it allows none."""
     if isinstance(decision, Retry):
         return decision.after, None
     if isinstance(decision, Evict):

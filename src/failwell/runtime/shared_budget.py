@@ -124,7 +124,7 @@ class SharedBudget:
 
 
 class Reservation:
-    """Money set aside for one call. Used as a block it is kept in full unless it was settled."""
+    """Money set aside for one call. Used as a block, it is spent in full unless it was settled."""
 
     def __init__(self, budget: SharedBudget, cost: int) -> None:
         self._budget = budget

@@ -6,9 +6,9 @@ threads of its own, so it serves asynchronous code from a plain `with` block as 
 
 from failwell.apps.lab.lab_routes import NoSuchFailure
 from failwell.apps.lab.scenario import Truth
-from failwell.apps.lab.server import LONG, Heard, Lab
+from failwell.apps.lab.server import LONG, Lab, LabRequest
 
-__all__ = ["Heard", "Lab", "NoSuchFailure", "Truth", "lab"]
+__all__ = ["Lab", "LabRequest", "NoSuchFailure", "Truth", "lab"]
 
 
 def lab(*, stall: float = LONG) -> Lab:

@@ -20,7 +20,7 @@ def _refine(error: BaseException, facts: Facts) -> None:
 TABLES: dict[str, Table] = {
     "anthropic": {
         "AnthropicError": adapter("anthropic", "anthropic", _refine),
-        # Raised by somebody's own middleware to say that the call may be repeated.
+        # Raised by the application's middleware to say that the call may be repeated.
         "RetryableError": Reading.from_rule(
             kind="provider.unavailable",
             rule="anthropic.RetryableError",
@@ -28,7 +28,7 @@ TABLES: dict[str, Table] = {
             certainty=Certainty.UNKNOWN,
             provider="anthropic",
         ),
-        # A message from outside that somebody else has signed.
+        # A message from outside with a foreign signature.
         "APIWebhookValidationError": Reading.from_rule(
             kind="validation.input_invalid",
             rule="anthropic.APIWebhookValidationError",

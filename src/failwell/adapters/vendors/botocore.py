@@ -2,7 +2,7 @@
 
 A service's exception classes are made when its client is, so they cannot be listed: the code in
 `response["Error"]` is what they are named after. Errors inside an event stream carry a status that
-nobody sent.
+was not sent.
 """
 
 from collections.abc import Mapping

@@ -90,7 +90,7 @@ def _retried(error: BaseException) -> Reading | None:
 
 
 def _continued(error: BaseException) -> Reading:
-    # Earlier parts of the answer were made and billed, whatever stopped the next one.
+    # Earlier parts of the answer were generated and billed, whatever stopped the next one.
     cause = error.__cause__
     reading = None if cause is None else read(cause)
     if reading is None:

@@ -47,7 +47,7 @@ _LOCAL = {
     "tool.failed": ("SandboxError",),
     "provider.unknown": ("FileDuplicationError",),
 }
-"""What it finds wrong before, or without, asking anybody."""
+"""Errors that it raises before, or without, a request."""
 
 TABLES: dict[str, Table] = {
     "huggingface_hub": {

@@ -27,7 +27,7 @@ def _xla(error: BaseException) -> Reading:
     word = _WORD.match(text)
     status = word.group(1) if word else None
     if status == "RESOURCE_EXHAUSTED":
-        # On a graphics card it tells what it asked for and not what there was.
+        # On a GPU it gives the requested size and not the free memory.
         needed = needed_mb(text)
         return Reading.from_rule(
             kind="resource.gpu_memory",

@@ -1,4 +1,4 @@
-"""litellm: rewrites statuses and invents replies, so what it caught is looked at and not what it made.
+"""litellm: rewrites statuses and invents replies, so the exception that it caught is read and not the one that it raised.
 
 The provider's error is only the implicit context. It counts if it came through litellm's own code,
 because the context may also be something that the caller was dealing with before. The prompt is on

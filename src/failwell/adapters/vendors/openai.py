@@ -25,8 +25,8 @@ def _is(kind: str, name: str) -> Reading:
 TABLES: dict[str, Table] = {
     "openai": {
         "OpenAIError": adapter("openai", "openai", _refine),
-        # Nothing was called: a full queue on this side, a client that was not told whom to call, and a
-        # message from outside that somebody else has signed.
+        # Nothing was called: a full queue on this side, a client without an address, and a
+        # message from outside with a foreign signature.
         "WebSocketQueueFullError": _is("tool.busy", "WebSocketQueueFullError"),
         "_AmbiguousModuleClientUsageError": _is(
             "validation.config_invalid", "AmbiguousModuleClientUsageError"

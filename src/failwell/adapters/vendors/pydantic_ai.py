@@ -119,7 +119,7 @@ TABLES: dict[str, Table] = {
         "AgentRunError": Reading.from_rule(
             kind="internal.bug", rule="pydantic_ai.AgentRunError", exact=True, saw="AgentRunError"
         ),
-        # Signals for pydantic-ai itself: one that gets out was raised where nobody listens for it.
+        # Signals for pydantic-ai itself: one that escapes was raised outside of a run.
         **_is("internal.bug", "SkipModelRequest", "RetryModelRequest", "SkipToolValidation", "SkipToolExecution"),
     }
 }  # fmt: skip

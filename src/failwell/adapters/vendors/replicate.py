@@ -31,7 +31,7 @@ def _failed(error: BaseException) -> Reading:
             kind="cancel.run", rule="replicate.ModelError", saw="canceled", provider="replicate"
         )
     text = str_attr(prediction, "error", limit=4_000) or ""
-    # With nothing said, the container fell over; it does say what is wrong with an input.
+    # Without a message the container crashed; an invalid input has a message.
     return _classified_as(
         error, text, codes=() if text else ("model_error",), model=str_attr(prediction, "model")
     )

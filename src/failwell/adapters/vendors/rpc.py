@@ -73,7 +73,7 @@ def read_rpc(
 
 
 def _phase(word: str, message: str) -> Phase | None:
-    """Nobody sent `UNAVAILABLE` if the connection failed: the client made it up."""
+    """If the connection failed, `UNAVAILABLE` comes from the client and not from the server."""
     if word not in ("UNAVAILABLE", "UNKNOWN", "INTERNAL"):
         return None
     if _NO_CONNECTION.search(message):

@@ -1,7 +1,7 @@
 """temporalio: failures that crossed a workflow, an activity or the service.
 
 A report that travelled in an `ApplicationError` is the answer, whole. Without one, the type name that
-Temporal kept of the original class is read, and then the cause.
+Temporal recorded of the original class is read, and then the cause.
 """
 
 import builtins
@@ -61,7 +61,7 @@ def _report_in(details: object) -> Mapping[str, Any] | None:
 
 
 def _by_name(name: str | None) -> str | None:
-    """The kind for the class name that Temporal kept: one of Python's own, or one that the rules know."""
+    """The kind for the class name that Temporal recorded: one of Python's own, or one that the rules know."""
     if name is None:
         return None
     if isinstance(getattr(builtins, name, None), type):

@@ -1,4 +1,4 @@
-"""Exceptions that carry others: what is inside, found safely, and what it means for a model's answer."""
+"""Exceptions that carry others: the inner exception, read safely, and what it means for a model's answer."""
 
 import re
 from dataclasses import replace
@@ -29,7 +29,7 @@ def last_attempt(error: object) -> BaseException | None:
 def carries(
     inner: BaseException | None, rule: str, *, otherwise: str = "internal.unknown", **facts: Any
 ) -> Reading:
-    """The reading of an envelope: what is inside decides, and `otherwise` if nobody knows that."""
+    """The reading of an envelope: the inner exception decides, or `otherwise` if its kind is unknown."""
     return Reading.from_rule(kind=otherwise, rule=rule, inner=inner, **facts)
 
 

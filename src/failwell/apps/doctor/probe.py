@@ -46,7 +46,7 @@ def _import_error(name: str) -> str | None:
 
 
 def _about_errors(top: str) -> Iterator[str]:
-    """Names of the modules under `top` that are called after errors, found without loading any."""
+    """Names of the modules under `top` whose names speak of errors, without loading any."""
     found = find_spec(top)
     waiting = [(top, list(found.submodule_search_locations or ()) if found else [], 0)]
     left = _MOST_MODULES

@@ -31,5 +31,5 @@ def _message(headers: dict[str, str], body: object) -> bytes:
 
 
 def _header(name: str, value: str) -> bytes:
-    called, said = name.encode(), value.encode()
-    return struct.pack("!B", len(called)) + called + struct.pack("!BH", _STRING, len(said)) + said
+    header, content = name.encode(), value.encode()
+    return struct.pack("!B", len(header)) + header + struct.pack("!BH", _STRING, len(content)) + content

@@ -13,7 +13,7 @@ from time import monotonic
 from failwell.apps.lab.lab_reply import Reply
 
 _LARGEST_HEAD = 64 * 1024
-_LARGEST_KEPT = 16 * 1024 * 1024
+_LARGEST_STORED = 16 * 1024 * 1024
 _LARGEST_BODY = 64 * 1024 * 1024
 _BLOCK = 64 * 1024
 _SHORTLY = 0.2
@@ -95,7 +95,7 @@ class Connection:
         return Head(words[0], words[1], words[2], headers)
 
     def read_body(self, head: Head) -> bytes:
-        """The body that belongs to `head`, all of it read and the first part of it kept."""
+        """The body that belongs to `head`, read in full; only the first part is returned."""
         if "100-continue" in head.headers.get("expect", "").lower():
             self._sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if "chunked" in head.headers.get("transfer-encoding", "").lower():
@@ -177,15 +177,15 @@ class Connection:
         self._early += block
 
     def _exactly(self, length: int) -> bytes:
-        kept = bytearray()
+        stored = bytearray()
         while length:
             if not self._early:
                 self._more()
             taken, self._early = self._early[:length], self._early[length:]
             length -= len(taken)
-            if len(kept) < _LARGEST_KEPT:
-                kept += taken
-        return bytes(kept)
+            if len(stored) < _LARGEST_STORED:
+                stored += taken
+        return bytes(stored)
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._early:
@@ -196,22 +196,22 @@ class Connection:
         return line
 
     def _chunks(self) -> bytes:
-        kept = bytearray()
+        stored = bytearray()
         while size := self._chunk_size():
             chunk = self._exactly(size)
-            if len(kept) < _LARGEST_KEPT:
-                kept += chunk
+            if len(stored) < _LARGEST_STORED:
+                stored += chunk
             self._line()
         while self._line():
             # Trailers say nothing that is needed here.
             continue
-        return bytes(kept)
+        return bytes(stored)
 
     def _chunk_size(self) -> int:
-        said = self._line().partition(b";")[0].strip()
-        if not _HEX.fullmatch(said):
+        size = self._line().partition(b";")[0].strip()
+        if not _HEX.fullmatch(size):
             raise Gone
-        return int(said, 16)
+        return int(size, 16)
 
 
 def _first_lines(reply: Reply, keep: bool) -> bytes:

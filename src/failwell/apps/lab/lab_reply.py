@@ -74,8 +74,8 @@ def as_events(*pieces: bytes, headers: Headers = (), kind: str = "text/event-str
 
 def event(body: object, name: str | None = None, *, id: str | None = None) -> bytes:  # noqa: A002  (its name there)
     """One server-sent event."""
-    said = body if isinstance(body, str) else json.dumps(body)
-    fields = (("event", name), ("id", id), ("data", said))
+    data = body if isinstance(body, str) else json.dumps(body)
+    fields = (("event", name), ("id", id), ("data", data))
     return "".join(f"{field}: {value}\n" for field, value in fields if value is not None).encode() + b"\n"
 
 

@@ -59,21 +59,21 @@ def check(name: str, scenario: str, form: str | None = None) -> Route:
     Raises:
         NoSuchFailure: there is no such dialect, scenario or form, or the dialect declines it.
     """
-    found = dialect(name)
-    if found is None:
+    entry = dialect(name)
+    if entry is None:
         raise NoSuchFailure(f"no dialect `{name}`; there are {_listed(dialect_names())}")
     if scenario not in SCENARIOS:
         raise NoSuchFailure(f"no scenario `{scenario}`; there are {_listed(SCENARIOS)}")
-    if found.answer(scenario) is None:
-        why = found.declines.get(scenario, "it has no reply for it")
+    if entry.answer(scenario) is None:
+        why = entry.declines.get(scenario, "it has no reply for it")
         raise NoSuchFailure(f"`{name}` does not show `{scenario}`: {why}")
     if form is not None and scenario != "rate_limited":
         raise NoSuchFailure(f"`{scenario}` has no delay; `@{form}` belongs to `rate_limited`")
-    if form is not None and form not in found.forms:
+    if form is not None and form not in entry.forms:
         raise NoSuchFailure(
-            f"`{name}` does not send a delay as `{form}`; it sends it as {_listed(sorted(found.forms))}"
+            f"`{name}` does not send a delay as `{form}`; it sends it as {_listed(sorted(entry.forms))}"
         )
-    return Route(found, scenario, form, "/")
+    return Route(entry, scenario, form, "/")
 
 
 def wants_stream(route: Route, body: Any) -> bool:

@@ -11,6 +11,7 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
+from failwell._moved import renamed_parameters
 from failwell.apps.lab.http_wire import Connection, Gone, Head
 from failwell.apps.lab.lab_reply import LabCall, Reply, as_json
 from failwell.apps.lab.lab_routes import NoSuchFailure, Route, check, find_route, parse, wants_stream
@@ -27,7 +28,7 @@ _LARGEST_NOTED = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LabRequest:
     """One request that reached the laboratory."""
 
     dialect: str
@@ -48,20 +49,21 @@ class Heard:
 class Lab:
     """A running laboratory. Use it in a `with` block, or `start` and `stop` it."""
 
+    @renamed_parameters(heard="on_request")
     def __init__(
-        self, *, port: int = 0, stall: float = LONG, heard: Callable[[Heard], None] | None = None
+        self, *, port: int = 0, stall: float = LONG, on_request: Callable[[LabRequest], None] | None = None
     ) -> None:
         self.stall = stall
         """Seconds that the slow scenarios stall; may be changed at any time."""
         self._wanted = port
-        self._tell = heard
+        self._on_request = on_request
         self._listener: socket.socket | None = None
         self._closed: socket.socket | None = None
         self._accepting: Thread | None = None
         self._lock = Lock()
         self._open: dict[Connection, Thread] = {}
         self._counts: defaultdict[tuple[str, str, str | None], int] = defaultdict(int)
-        self._heard: defaultdict[tuple[str, str], deque[Heard]] = defaultdict(
+        self._requests: defaultdict[tuple[str, str], deque[LabRequest]] = defaultdict(
             lambda: deque(maxlen=_MOST_NOTED)
         )
         self._stopping = Event()
@@ -154,7 +156,7 @@ class Lab:
                 if dialect in (None, spoken) and name in (None, shown) and form in (None, suffix)
             )
 
-    def requests(self, dialect: str, scenario: str) -> tuple[Heard, ...]:
+    def requests(self, dialect: str, scenario: str) -> tuple[LabRequest, ...]:
         """The latest requests of this dialect and scenario, oldest first.
 
         Raises:
@@ -162,14 +164,14 @@ class Lab:
         """
         name, form = _named(dialect, scenario)
         with self._lock:
-            heard = tuple(self._heard.get((dialect, name or ""), ()))
-        return tuple(one for one in heard if form in (None, one.form))
+            requests = tuple(self._requests.get((dialect, name or ""), ()))
+        return tuple(request for request in requests if form in (None, request.form))
 
     def reset(self) -> None:
         """Forget what was counted."""
         with self._lock:
             self._counts.clear()
-            self._heard.clear()
+            self._requests.clear()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -242,7 +244,7 @@ class Lab:
         return True
 
     def _note(self, route: Route, head: Head, body: Any, reply: Reply, *, stream: bool = False) -> None:
-        heard = Heard(
+        request = LabRequest(
             route.dialect.name,
             route.scenario,
             route.form,
@@ -254,10 +256,10 @@ class Lab:
             reply.status,
         )
         with self._lock:
-            self._counts[heard.dialect, heard.scenario, heard.form] += 1
-            self._heard[heard.dialect, heard.scenario].append(heard)
-        if self._tell is not None:
-            self._tell(heard)
+            self._counts[request.dialect, request.scenario, request.form] += 1
+            self._requests[request.dialect, request.scenario].append(request)
+        if self._on_request is not None:
+            self._on_request(request)
 
 
 def _route(dialect: str, scenario: str, form: str | None) -> Route:
@@ -287,14 +289,14 @@ def _mistake(error: NoSuchFailure) -> Reply:
 
 
 def _bound(port: int, *, again: bool) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, again)
-        made.bind((_HOST, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, again)
+        listener.bind((_HOST, port))
     except OSError:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener
 
 
 def _port(sock: socket.socket | None) -> int:

@@ -1,6 +1,6 @@
 """Failures below the provider, which look the same for every provider: gateways, sockets, time.
 
-Each is made from the answer that the dialect would have given.
+Each is built from the dialect's successful answer.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ def _changed(change: Callable[[Reply], Reply]) -> Callable[[Answer], Answer]:
 def _garbled(reply: Reply) -> Reply:
     """The same reply, or the first event of the same stream, with its JSON left open."""
     first, *rest = reply.pieces or (b"",)
-    said = first.rstrip()
-    if not said.endswith(b"}"):
+    body = first.rstrip()
+    if not body.endswith(b"}"):
         return Reply(200, (("content-type", "application/json"),), _JUNK)
-    return replace(reply, pieces=(said[:-1] + first[len(said) :], *rest))
+    return replace(reply, pieces=(body[:-1] + first[len(body) :], *rest))
 
 
 BELOW: dict[str, Callable[[Answer], Answer]] = {
@@ -41,4 +41,4 @@ BELOW: dict[str, Callable[[Answer], Answer]] = {
     # No request arrives: its address is a closed port.
     "refused": _instead(Reply(None, ending="reset", unread=True)),
 }
-"""Scenario → how it is made of a dialect's good answer."""
+"""Scenario → how it is built from a dialect's successful answer."""

@@ -1,6 +1,6 @@
 """A pasted traceback becomes a report, as if its exception had been described where it was raised.
 
-Each printed exception is given a stand-in: a class of the same name in the same module, never the
+Each printed exception gets a stand-in: a class of the same name in the same module, never the
 vendor's own, which is not imported. `describe` reads stand-ins like any other exception.
 """
 
@@ -240,7 +240,7 @@ def _internal(parsed: TextError, text: str, policy: TracebackPolicy) -> Internal
 
 
 def _end_of(text: str) -> str:
-    """The end of a long text, masked; of what stands at the cut nobody could tell what it is."""
+    """The end of a long text, masked; the text at the cut is dropped, because half a secret is not recognised."""
     part = text[-(_TRACEBACK_CAP + _MARGIN) :]
     masked = redact_text(part, len(part) + _TRACEBACK_CAP)
     if len(part) == len(text) and len(masked) <= _TRACEBACK_CAP:

@@ -1,7 +1,7 @@
-"""A failure that somebody wrote down becomes a report: a row of a log, a reply in a file, a printed line.
+"""The report of a saved failure: a row of a log, a reply in a file, a printed line.
 
 It is judged by the very rules that judge a live exception, from the same facts. What the row says in
-prose is read for that and not kept.
+prose is read for that and not recorded.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class SavedFailure(Fault):
 
 
 def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime | None = None) -> ErrorReport:
-    """Say what a saved failure is, as `describe` would have said it of the live one.
+    """Classify a saved failure, as `describe` classifies a live one.
 
     Args:
         row: What is known, under any of these names: `provider`, `sdk`, `transport` (`http`, `stream`,

@@ -1,4 +1,4 @@
-"""Read a Python traceback that somebody copied out of a terminal, a log or a chat.
+"""Read a Python traceback copied from a terminal, a log or a chat.
 
 Understands chains, exception groups, notes, colours, markers under the source, Rich's boxes, log
 prefixes, and the last line alone. It reads names, places and order; it decides nothing.
@@ -265,7 +265,7 @@ def _name(error: TextError, printed: str, text: str | None) -> None:
     module: list[str] = []
     for part in before:
         if part == "<locals>":
-            # What stands before it is a function, and whose it is cannot be told.
+            # What stands before it is a function, and its module is not printed.
             module = module[:-1]
             break
         if part[0].isupper():

@@ -71,7 +71,7 @@ def _tell(number: int, message: str, args: Namespace) -> None:
 
 
 def judged(row_id: object, report: ErrorReport) -> dict[str, Any]:
-    """What is said about one row."""
+    """The output for one row."""
     wait = report.not_before
     return {
         "id": row_id if isinstance(row_id, str | int) else None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from json import dumps
 from typing import Any
 
-from failwell.apps.cli.errors.pasted_input import FORMS, Given, read_input, recognise
+from failwell.apps.cli.errors.pasted_input import FORMS, PastedInput, read_input, recognise
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import WIDTH, print_json, print_text, wants_color
 from failwell.report.record import ErrorReport
@@ -18,7 +18,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", default="-", help="what to describe (default: stdin)"
     )
-    parser.add_argument("--as", dest="form", choices=FORMS, help="what the input is (default: found out)")
+    parser.add_argument("--as", dest="form", choices=FORMS, help="what the input is (default: detected)")
     parser.add_argument("--view", choices=_VIEWS, default="operator", help="for whom (default: operator)")
     parser.add_argument("--provider", help="who sent the reply")
     parser.add_argument("--model", help="which model was called")
@@ -26,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Read, recognise, show."""
-    report = recognise(Given(read_input(args.file), args.provider, args.model), args.form)
+    report = recognise(PastedInput(read_input(args.file), args.provider, args.model), args.form)
     if args.format == "json":
         print_json(report.view(args.view))
     elif args.format == "markdown":

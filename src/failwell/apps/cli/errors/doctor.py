@@ -29,17 +29,17 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Look, and print what was found."""
+    """Probe the installed SDKs and print the result."""
     from failwell.apps.doctor.sdks import installed
 
-    found = installed(args.sdk)
+    sdks = installed(args.sdk)
     if args.format == "json":
-        print_json([summary(sdk) for sdk in found])
+        print_json([summary(sdk) for sdk in sdks])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(found, everything=args.all)))
+        print_text("\n".join(_markdown(sdks, everything=args.all)))
     else:
-        print_text("\n".join(_text(found, args)))
-    bad = any(sdk.unknown or sdk.broken for sdk in found)
+        print_text("\n".join(_text(sdks, args)))
+    bad = any(sdk.unknown or sdk.broken for sdk in sdks)
     return Exit.FAILED if args.strict and bad else Exit.DONE
 
 
@@ -71,18 +71,18 @@ def _rows(sdk: "Sdk", *, everything: bool) -> Iterator[tuple[str, str, str]]:
             yield one.standing, one.name, str(one.by) if one.standing == "beside" else f"by {one.by}"
 
 
-def _text(found: "list[Sdk]", args: Namespace) -> Iterator[str]:
-    for sdk in found:
+def _text(sdks: "list[Sdk]", args: Namespace) -> Iterator[str]:
+    for sdk in sdks:
         yield f"{bold(_head(sdk), args)}: {_count(sdk)}"
         for standing, name, more in _rows(sdk, everything=args.all):
             yield f"  {standing:<9}  {name}  {more}"
-    unknown = sum(len(sdk.unknown) for sdk in found)
-    packages = "1 package" if len(found) == 1 else f"{len(found)} packages"
-    yield f"{packages}, {sum(len(sdk.classes) for sdk in found)} exception classes, {unknown} unknown"
+    unknown = sum(len(sdk.unknown) for sdk in sdks)
+    packages = "1 package" if len(sdks) == 1 else f"{len(sdks)} packages"
+    yield f"{packages}, {sum(len(sdk.classes) for sdk in sdks)} exception classes, {unknown} unknown"
 
 
-def _markdown(found: "list[Sdk]", *, everything: bool) -> Iterator[str]:
-    for sdk in found:
+def _markdown(sdks: "list[Sdk]", *, everything: bool) -> Iterator[str]:
+    for sdk in sdks:
         yield f"## {_head(sdk)}\n\n{_count(sdk)}\n"
         yield from (
             f"- {standing}: `{name}` {f'`{more}`' if standing == 'unknown' else more}"

@@ -69,15 +69,15 @@ def run(args: Namespace) -> int:
             )
     meanings = {known.name: ()} if known is not None else _foreign(args.kind)
     matches = [(find_kind(name), systems) for name, systems in meanings.items()]
-    found = [(kind, systems) for kind, systems in matches if kind is not None]
+    explained = [(kind, systems) for kind, systems in matches if kind is not None]
     if args.format == "json":
-        objects = [_object(kind, args.kind, systems) for kind, systems in found]
+        objects = [_object(kind, args.kind, systems) for kind, systems in explained]
         # A foreign name may mean several kinds, so its answer is a list even when it means one.
         print_json(objects if known is None else objects[0])
     elif args.format == "markdown":
-        print_text("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in found))
+        print_text("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in explained))
     else:
-        print_text("\n\n\n".join(_text(kind, systems, args) for kind, systems in found))
+        print_text("\n\n\n".join(_text(kind, systems, args) for kind, systems in explained))
     return Exit.DONE
 
 

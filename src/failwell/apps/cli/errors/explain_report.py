@@ -7,14 +7,14 @@ that is long past.
 from argparse import Namespace
 from typing import Any, NamedTuple
 
-from failwell.apps.cli.errors.pasted_input import Given, read_input, recognise
+from failwell.apps.cli.errors.pasted_input import PastedInput, read_input, recognise
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import Unreadable, reason
 from failwell.apps.cli.output import bold, print_json, print_text
 from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.policy import reason as why
 from failwell.decision.verdict import Retry
-from failwell.decision.verdict import say as said
+from failwell.decision.verdict import say as decision_text
 from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport, Evidence
 
@@ -35,7 +35,7 @@ class _Judged(NamedTuple):
 
 def run(args: Namespace) -> int:
     """Read the report, judge it, show it."""
-    report = recognise(Given(read_input(args.kind)))
+    report = recognise(PastedInput(read_input(args.kind)))
     judged = [_judge(Policy(), report, args)]
     if args.policy is not None:
         judged.append(_judge(_policy(args.policy), report, args))
@@ -66,7 +66,12 @@ def _judge(policy: Policy, report: ErrorReport, args: Namespace) -> _Judged:
             break
         waits.append(step.after)
     return _Judged(
-        policy.name, reasoned.rule, reasoned.others, said(reasoned.decision), len(waits) + 1, tuple(waits)
+        policy.name,
+        reasoned.rule,
+        reasoned.others,
+        decision_text(reasoned.decision),
+        len(waits) + 1,
+        tuple(waits),
     )
 
 
@@ -103,14 +108,14 @@ def _object(report: ErrorReport, judged: list[_Judged]) -> dict[str, Any]:
 def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
     """Headings with the facts below each."""
     spoke, near = _evidence(report)
-    found = [f"{one.rule}, by its {one.basis}{f': {one.saw}' if one.saw else ''}" for one in spoke]
-    alternatives = [f"{one.rule} would have said {one.saw}" for one in near]
+    reasons = [f"{one.rule}, by its {one.basis}{f': {one.saw}' if one.saw else ''}" for one in spoke]
+    alternatives = [f"{one.rule} would give {one.saw}" for one in near]
     facts = [f"category {report.category}", f"certainty {report.certainty}", f"blame {report.blame}"]
     if report.not_before is not None:
         facts.append(f"not before {report.not_before.after:g} s, says {report.not_before.source}")
     sections = [
         ("What it is", facts),
-        ("Why it is called that", found or ["nothing was recorded"]),
+        ("Why it is called that", reasons or ["nothing was recorded"]),
         ("What it nearly was", alternatives),
     ]
     return [(heading, facts) for heading, facts in sections if facts]
@@ -119,14 +124,14 @@ def _lines(report: ErrorReport) -> list[tuple[str, list[str]]]:
 def _verdicts(report: ErrorReport, judged: list[_Judged]) -> list[tuple[str, list[str]]]:
     spent = len(report.attempts)
     after = f" after {spent} attempts" if spent > 1 else ""
-    made: list[tuple[str, list[str]]] = []
+    sections: list[tuple[str, list[str]]] = []
     for one in judged:
         lines = [f"decision{after}: {one.decision}", f"rule: {one.rule}"]
         if one.others:
             lines.append(f"next in line: {', '.join(one.others)}")
         lines.append(_plan(one))
-        made.append((f"Under the policy `{one.policy}`", lines))
-    return made
+        sections.append((f"Under the policy `{one.policy}`", lines))
+    return sections
 
 
 def _plan(one: _Judged) -> str:

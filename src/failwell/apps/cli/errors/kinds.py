@@ -24,7 +24,7 @@ def run(args: Namespace) -> int:
     """Print the list."""
     from failwell.fault.registry import kinds
 
-    found = [
+    selected = [
         kind
         for kind in kinds()
         if args.category in (None, kind.category) and (args.prefix is None or _under(kind.name, args.prefix))
@@ -38,11 +38,11 @@ def run(args: Namespace) -> int:
             see="failwell kinds",
         )
     if args.format == "json":
-        print_json([summary(kind) for kind in found])
+        print_json([summary(kind) for kind in selected])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(found)))
-    elif found:
-        print_text("\n".join(_table(found, args)))
+        print_text("\n".join(_markdown(selected)))
+    elif selected:
+        print_text("\n".join(_table(selected, args)))
     return Exit.DONE
 
 
@@ -88,8 +88,8 @@ def _row(kind: Kind) -> tuple[str, ...]:
     )
 
 
-def _table(found: list[Kind], args: Namespace) -> list[str]:
-    rows = [_row(kind) for kind in found]
+def _table(selected: list[Kind], args: Namespace) -> list[str]:
+    rows = [_row(kind) for kind in selected]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -98,8 +98,8 @@ def _table(found: list[Kind], args: Namespace) -> list[str]:
     return [bold(lines[0], args), *lines[1:]]
 
 
-def _markdown(found: list[Kind]) -> list[str]:
-    rows = [(f"`{name}`", *rest) for name, *rest in map(_row, found)]
+def _markdown(selected: list[Kind]) -> list[str]:
+    rows = [(f"`{name}`", *rest) for name, *rest in map(_row, selected)]
     return [
         f"| {' | '.join(_COLUMNS)} |",
         f"|{' --- |' * len(_COLUMNS)}",

@@ -11,7 +11,7 @@ from failwell.apps.lab.dialects.table import dialect_names
 
 if TYPE_CHECKING:
     from failwell.apps.lab.matrix import Cell
-    from failwell.apps.lab.server import Heard, Lab
+    from failwell.apps.lab.server import Lab, LabRequest
 
 _TICK = 0.5
 """Seconds after which a wait for calls is begun again; some systems let no key interrupt a wait."""
@@ -34,11 +34,11 @@ def run_serve(args: Namespace) -> int:
     from queue import Empty, SimpleQueue
 
     from failwell.apps.cli.faults import reason
-    from failwell.apps.lab.server import LONG, Heard, Lab
+    from failwell.apps.lab.server import LONG, Lab, LabRequest
 
-    calls: SimpleQueue[Heard] = SimpleQueue()
+    calls: SimpleQueue[LabRequest] = SimpleQueue()
     stall = LONG if args.stall is None else args.stall
-    lab = Lab(port=args.port or 0, stall=stall, heard=calls.put)
+    lab = Lab(port=args.port or 0, stall=stall, on_request=calls.put)
     try:
         lab.start()
     except OSError as error:
@@ -73,7 +73,7 @@ def _say_addresses(lab: "Lab", args: Namespace) -> None:
     print_text("\n".join(lines))
 
 
-def _say_call(call: "Heard", args: Namespace) -> None:
+def _say_call(call: "LabRequest", args: Namespace) -> None:
     form = "" if call.form is None else f"@{call.form}"
     if args.format == "json":
         from json import dumps
@@ -91,18 +91,18 @@ def run_list(args: Namespace) -> int:
     """List the scenarios of the server."""
     from failwell.apps.lab.matrix import cells
 
-    found = list(cells(None if args.dialect is None else [args.dialect]))
+    entries = list(cells(None if args.dialect is None else [args.dialect]))
     if args.format == "json":
-        print_json([cell.as_dict() for cell in found])
+        print_json([cell.as_dict() for cell in entries])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(found)))
+        print_text("\n".join(_markdown(entries)))
     else:
-        rows = _one(found) if args.dialect is not None else _all(found)
+        rows = _one(entries) if args.dialect is not None else _all(entries)
         print_text("\n".join(_table(rows, args)))
     return Exit.DONE
 
 
-def _one(found: "list[Cell]") -> list[tuple[str, ...]]:
+def _one(entries: "list[Cell]") -> list[tuple[str, ...]]:
     """The scenarios of one dialect."""
     rows = [
         (
@@ -112,15 +112,15 @@ def _one(found: "list[Cell]") -> list[tuple[str, ...]]:
             "-" if cell.truth.wait is None else f"{cell.truth.wait:g} s",
             cell.scenario.summary,
         )
-        for cell in found
+        for cell in entries
     ]
     return [("scenario", "reply", "kind", "wait", "what happens"), *rows]
 
 
-def _all(found: "list[Cell]") -> list[tuple[str, ...]]:
+def _all(entries: "list[Cell]") -> list[tuple[str, ...]]:
     """Every scenario once, with the dialects that reply otherwise than most."""
     rows: list[tuple[str, ...]] = [("scenario", "kind", "reply")]
-    for name, group in _by_scenario(found).items():
+    for name, group in _by_scenario(entries).items():
         replies: defaultdict[str, list[str]] = defaultdict(list)
         for cell in group:
             replies[cell.shown].append(cell.dialect)
@@ -139,11 +139,11 @@ def _table(rows: list[tuple[str, ...]], args: Namespace) -> list[str]:
     return [bold(lines[0], args), *lines[1:]]
 
 
-def _markdown(found: "list[Cell]") -> list[str]:
-    names = tuple(dict.fromkeys(cell.dialect for cell in found))
+def _markdown(entries: "list[Cell]") -> list[str]:
+    names = tuple(dict.fromkeys(cell.dialect for cell in entries))
     columns = ("scenario", "kind", *names)
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    for scenario, group in _by_scenario(found).items():
+    for scenario, group in _by_scenario(entries).items():
         text = " or ".join(
             dict.fromkeys(f"`{cell.truth.kind}`" if cell.truth.kind else "–" for cell in group)
         )
@@ -152,12 +152,12 @@ def _markdown(found: "list[Cell]") -> list[str]:
     return lines
 
 
-def _by_scenario(found: "list[Cell]") -> "dict[str, list[Cell]]":
+def _by_scenario(entries: "list[Cell]") -> "dict[str, list[Cell]]":
     """The cells of each scenario, the scenarios in their own order."""
     from failwell.apps.lab.scenario import SCENARIOS
 
     grouped: dict[str, list[Cell]] = {name: [] for name in SCENARIOS}
-    for cell in found:
+    for cell in entries:
         grouped[cell.scenario.name].append(cell)
     return {name: group for name, group in grouped.items() if group}
 

@@ -27,7 +27,7 @@ Paste a traceback, an HTTP reply with its headers, a problem document or a saved
 then end the input with Ctrl-D (on Windows Ctrl-Z and Enter)."""
 
 
-class Given(NamedTuple):
+class PastedInput(NamedTuple):
     """The input and the options that describe it."""
 
     text: str
@@ -61,48 +61,48 @@ def read_input(path: str) -> str:
     return text
 
 
-def recognise(given: Given, form: str | None = None) -> ErrorReport:
+def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
     """The report behind the input; `form` names its form, else it is detected.
 
     Raises:
-        Validation: it is not what it was said to be, or nothing fits.
+        Validation: it is not of the named form, or nothing fits.
     """
-    text = given.text
+    text = pasted.text
     if form == "traceback":
-        return describe_pasted(text, policy=given.policy)
+        return describe_pasted(text, policy=pasted.policy)
     if form == "reply" or (form is None and _looks_like_reply(text)):
-        return _reply(given)
+        return _reply(pasted)
     if form in ("report", "problem"):
         document = _document(text)
         return ErrorReport.read(document) if form == "report" else _problem(document)
     if not text.lstrip().startswith(("{", "[")):
-        return _traceback(given, ["a report: not JSON", "a problem document: not JSON"])
-    return _json(given)
+        return _traceback(pasted, ["a report: not JSON", "a problem document: not JSON"])
+    return _json(pasted)
 
 
-def _json(given: Given) -> ErrorReport:
+def _json(pasted: PastedInput) -> ErrorReport:
     """A report, a problem, a reply, or a log record with a traceback in it."""
     try:
-        document = _document(given.text)
+        document = _document(pasted.text)
     except Validation as not_json:
         try:
-            return describe_pasted(given.text, policy=given.policy)
+            return describe_pasted(pasted.text, policy=pasted.policy)
         except Validation:
             raise not_json from None
     if str(document.get("schema", "")).startswith("failwell.error/"):
         # A problem document of ours names the schema too, and has `detail` where a report has `message`.
         return _problem(document) if "detail" in document else ErrorReport.read(document)
-    kept: object = document.get("report")
-    if isinstance(kept, dict) and str(kept.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    inner: object = document.get("report")
+    if isinstance(inner, dict) and str(inner.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         # A line of a run's errors.jsonl.
-        return ErrorReport.read(cast("dict[str, Any]", kept))
+        return ErrorReport.read(cast("dict[str, Any]", inner))
     if ("status" in document or "status_code" in document) and ("headers" in document or "body" in document):
-        return _reply(given)
+        return _reply(pasted)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
         return _problem(document)
     for text in _texts(document):
         if "Traceback (most recent call last)" in text:
-            return describe_pasted(text, policy=given.policy)
+            return describe_pasted(text, policy=pasted.policy)
     raise _unrecognised(
         [
             "a report: `schema` is not `failwell.error/…`",
@@ -113,13 +113,13 @@ def _json(given: Given) -> ErrorReport:
     )
 
 
-def _reply(given: Given) -> ErrorReport:
-    reply = parse_reply(given.text)
+def _reply(pasted: PastedInput) -> ErrorReport:
+    reply = parse_reply(pasted.text)
     if "problem+json" in reply.headers.get("content-type", ""):
         from failwell.delivery.problem_details import from_problem
 
         return from_problem(reply.body, status=reply.status, headers=reply.headers)
-    return describe_reply(reply, provider=given.provider, model=given.model)
+    return describe_reply(reply, provider=pasted.provider, model=pasted.model)
 
 
 def _problem(document: Mapping[str, Any]) -> ErrorReport:
@@ -128,9 +128,9 @@ def _problem(document: Mapping[str, Any]) -> ErrorReport:
     return from_problem(document)
 
 
-def _traceback(given: Given, tried: list[str]) -> ErrorReport:
+def _traceback(pasted: PastedInput, tried: list[str]) -> ErrorReport:
     try:
-        return describe_pasted(given.text, policy=given.policy)
+        return describe_pasted(pasted.text, policy=pasted.policy)
     except Validation:
         raise _unrecognised(
             [*tried, "a reply: no status line", "a traceback: no line names an exception"]

@@ -78,12 +78,12 @@ def add_copy_options(parser: ArgumentParser) -> None:
 
 
 def _language(name: str) -> Language:
-    found = LANGUAGES.get(name)
-    if found is None:
+    language = LANGUAGES.get(name)
+    if language is None:
         raise usage_error(
             f"no file for the language `{name}`", given=name, valid=LANGUAGES, see="failwell helpers list"
         )
-    return found
+    return language
 
 
 def _languages(names: list[str]) -> list[Language]:

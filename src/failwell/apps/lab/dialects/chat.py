@@ -33,8 +33,8 @@ def chat_answers(
         return lambda call: _streamed(call, finish, message) if call.stream else _whole(call, finish, message)
 
     def _whole(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:
-        said = {"role": "assistant", "content": "".join(TEXT), **message}
-        choice = {"index": 0, "message": said, "finish_reason": finish, "logprobs": None}
+        content = {"role": "assistant", "content": "".join(TEXT), **message}
+        choice = {"index": 0, "message": content, "finish_reason": finish, "logprobs": None}
         return as_json(200, _envelope(call, "chat.completion", [choice]), *headers)
 
     def _streamed(call: LabCall, finish: str, message: dict[str, Any]) -> Reply:

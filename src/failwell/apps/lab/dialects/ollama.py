@@ -23,10 +23,10 @@ def _rate_limited(call: LabCall) -> Reply:
 
 def _line(call: LabCall, text: str, **members: Any) -> dict[str, Any]:
     shared = {"model": call.model, "created_at": "2026-01-01T00:00:00Z"}
-    said: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
+    content: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
     if call.path.endswith("/generate"):
-        said = {"response": text}
-    return {**shared, **said, "done": False, **members}
+        content = {"response": text}
+    return {**shared, **content, "done": False, **members}
 
 
 def _answer(reason: str = "stop", *, text: bool = True, broken_call: bool = False) -> Answer:

@@ -39,5 +39,5 @@ def dialect(name: str) -> "Dialect | None":
     module = _MODULES.get(name)
     if module is None:
         return None
-    found = import_module(f"failwell.apps.lab.dialects.{module}")
-    return cast("dict[str, Dialect]", found.DIALECTS)[name]
+    loaded = import_module(f"failwell.apps.lab.dialects.{module}")
+    return cast("dict[str, Dialect]", loaded.DIALECTS)[name]
