@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from failwell.apps.cli.errors.pasted_input import Given, recognise
+from failwell.apps.cli.errors.pasted_input import PastedInput, recognise
 from failwell.delivery.problem_details import from_problem
 from failwell.fault.classes import Validation
 from failwell.integrations.mcp import from_tool_result
@@ -37,7 +37,7 @@ def read_anything(data: bytes) -> None:
         lambda: ErrorReport.read(written),
         lambda: describe_pasted(text, policy="full"),
         lambda: describe_reply(parse_reply(text), provider="somebody"),
-        lambda: recognise(Given(text)),
+        lambda: recognise(PastedInput(text)),
     ]
     for read in readers:
         try:
