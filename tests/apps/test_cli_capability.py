@@ -373,7 +373,7 @@ def test_adding_twice_says_how_it_can_be_meant(home: Path) -> None:
 
     done = run(home, "add", str(home / "greeter.toml"))
 
-    assert done.err.splitlines()[-1].startswith("hint: replace it with `--replace`")
+    assert done.err.splitlines()[-1].startswith("hint: replace it with `--force`")
 
 
 def test_settings_without_a_default_can_be_given_to_the_check(home: Path) -> None:

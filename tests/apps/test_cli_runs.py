@@ -189,13 +189,13 @@ def test_an_unknown_run_is_refused_with_those_that_are_near(ask: Said, action: s
     assert "failwell runs list" in said.err
 
 
-def test_a_failed_run_shows_its_nodes_its_failure_and_the_way_on(ask: Said) -> None:
+def test_a_failed_run_shows_its_nodes_its_failure_and_the_way_on(ask: Said, state: Path) -> None:
     said = ask("show", "aa", "--json").data
 
     assert said["nodes"][0]["id"] == "build"
     assert (said["nodes"][0]["status"], said["nodes"][0]["attempts"]) == ("failed", 1)
     assert said["failure"]["envelope"]["kind"] == "external.git.drift"
-    assert [step["command"] for step in said["next"]] == ["failwell resume aa-failed"]
+    assert [step["command"] for step in said["next"]] == [f"failwell resume aa-failed --store {state}"]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_run_whose_questions_are_answered_is_to_be_resumed(ask: Said, state: P
         store.append("bb-waiting", [a_fact("human_gate:answered", path="approve", gate="approve")])
 
     assert "answered; resume it" in ask("list").out
-    assert ask("show", "bb", "--json").data["next"][0]["command"] == "failwell resume bb-waiting"
+    assert ask("show", "bb", "--json").data["next"][0]["command"] == f"failwell resume bb-waiting --store {state}"
 
 
 def test_a_failure_of_a_known_kind_can_be_looked_up(ask: Said, state: Path) -> None:

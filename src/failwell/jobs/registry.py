@@ -82,7 +82,7 @@ class CapabilityRegistry:
                     fields_invalid=["name"],
                     user_action=UserAction(
                         ActionKind.CHANGE_INPUT,
-                        "replace it with `--replace` (in Python `replace=True`), or give this one another name",
+                        "replace it with `--force` (in Python `replace=True`), or give this one another name",
                     ),
                 )
             target = self._manifests() / f"{made.name}.toml"

@@ -163,9 +163,12 @@ def record_interrupted(store: "Store", run: str, *, at: float) -> Event | None:
     # Read under the lock: whoever held it before may have ended the run.
     if store.run(run).status != Status.RUNNING:
         return None
+    from failwell.fault.axes import ActionKind
+    from failwell.fault.facts import UserAction
     from failwell.report.describe import describe
 
-    report = describe(Interrupted(run=run))
+    advice = UserAction(ActionKind.RESUBMIT, "Resume the run; nodes that have finished are not run again.")
+    report = describe(Interrupted(run=run, user_action=advice))
     frames: list[Any] = []
     envelope = {"kind": report.kind, "message": report.message, "details": dict(report.details)}
     data: dict[str, Any] = {

@@ -123,6 +123,14 @@ def state_folder_of(args: Namespace) -> "Path":
     return folder
 
 
+def command_for(args: Namespace, *words: str) -> str:
+    """A command that works when it is pasted: it names the same state folder as this one."""
+    from shlex import quote
+
+    store = [] if args.store is None else ["--store", quote(args.store)]
+    return " ".join(["failwell", *words, *store])
+
+
 def find_record(
     name: str,
     noun: str,

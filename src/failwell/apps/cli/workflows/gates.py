@@ -7,7 +7,7 @@ from typing import Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import markdown_table, print_json, print_text
 from failwell.apps.cli.parser import usage_error
-from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.records import add_name, add_store, command_for
 from failwell.apps.cli.workflows.runs import find_run, journal
 
 
@@ -94,7 +94,7 @@ def run_answer(args: Namespace) -> int:
             raise usage_error(refused.summary(), see=f"failwell gates list {run.id}") from None
     data = {"id": args.gate, "run": run.id, "decision": args.value}
     if not is_live:
-        data["next"] = f"failwell resume {run.id}"
+        data["next"] = command_for(args, "resume", run.id)
     if args.format == "json":
         print_json(data)
     else:

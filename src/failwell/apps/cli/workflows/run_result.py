@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import error_format, is_terminal, print_text
+from failwell.apps.cli.records import command_for
 
 if TYPE_CHECKING:
     from failwell.workflow.failure import Failure
@@ -23,11 +24,12 @@ def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupte
         print_text(_result(ended.outputs, args.format))
         return Exit.DONE
     if ended.status == "waiting":
-        _print_message(_waiting(ended, run), args)
+        _print_message(_waiting(ended, run, args), args)
         return Exit.WAITING
     if ended.status == "cancelled":
         _print_message(
-            {"message": f"run {run} was cancelled", "next": f"failwell resume {run}", "run": run}, args
+            {"message": f"run {run} was cancelled", "next": command_for(args, "resume", run), "run": run},
+            args,
         )
         return Exit.INTERRUPTED if was_interrupted else Exit.FAILED
     return _failed(ended, run, args)
@@ -45,16 +47,16 @@ def _result(outputs: Any, form: str) -> str:
     return "\n".join(["| output | value |", "| --- | --- |", *rows])
 
 
-def _waiting(ended: "DriveResult", run: str) -> dict[str, Any]:
+def _waiting(ended: "DriveResult", run: str, args: Namespace) -> dict[str, Any]:
     message: dict[str, Any] = {"message": f"run {run} is waiting", "run": run, "gates": list(ended.gates)}
     if ended.gates:
         message["message"] = f"run {run} is waiting for an answer: {', '.join(ended.gates)}"
-        message["next"] = f"failwell gates answer {run} {ended.gates[0]} VALUE"
+        message["next"] = command_for(args, "gates", "answer", run, ended.gates[0], "VALUE")
     elif ended.blocked_until is not None:
         until = datetime.fromtimestamp(ended.blocked_until, UTC).isoformat(timespec="seconds")
         message["message"] = f"run {run} is blocked until {until}"
         message["blocked_until"] = until
-        message["next"] = f"failwell resume {run}"
+        message["next"] = command_for(args, "resume", run)
     return message
 
 
@@ -70,11 +72,12 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
     if errors_file:
         extras["errors_file"] = errors_file
     form = error_format(args)
-    print(_failure(report, ended.failure, extras, form), file=sys.stderr, flush=True)
+    resume = command_for(args, "resume", run)
+    print(_failure(report, ended.failure, extras, form, resume), file=sys.stderr, flush=True)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
 
-def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str) -> str:
+def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str, resume: str) -> str:
     details = failure.envelope["details"]
     if form == JSON:
         from failwell.delivery.agent_output import agent_json
@@ -93,7 +96,7 @@ def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str)
         lines.append(f"details: {dumps(details, ensure_ascii=False)[:2000]}")
     if "errors_file" in extras:
         lines.append(f"errors:  {extras['errors_file']}")
-    lines.append(f"resume:  failwell resume {extras['run']}")
+    lines.append(f"resume:  {resume}")
     return "\n".join(lines)
 
 

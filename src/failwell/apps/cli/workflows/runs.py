@@ -14,6 +14,7 @@ from failwell.apps.cli.records import (
     add_prune,
     add_store,
     check_prune_filters,
+    command_for,
     counted,
     find_record,
     no_record,
@@ -93,14 +94,14 @@ def run_list(args: Namespace) -> int:
     print_table(
         args,
         _COLUMNS,
-        [_row(run) for run in runs],
-        [summary(run) for run in runs],
+        [_row(run, args) for run in runs],
+        [summary(run, args) for run in runs],
         "no runs are recorded yet" if store is None else "no recorded run matches",
     )
     return Exit.DONE
 
 
-def summary(run: "Run") -> dict[str, Any]:
+def summary(run: "Run", args: Namespace) -> dict[str, Any]:
     """One run as JSON."""
     from failwell.apps.cli.times import iso
 
@@ -120,24 +121,24 @@ def summary(run: "Run") -> dict[str, Any]:
         "pid": run.pid,
         "host": run.host,
         "metadata": dict(run.metadata),
-        "resume": resume_command(run),
+        "resume": resume_command(run, args),
     }
     return {name: value for name, value in data.items() if value not in (None, "", {})}
 
 
-def resume_command(run: "Run", secrets: Sequence[str] = ()) -> str | None:
+def resume_command(run: "Run", args: Namespace, secrets: Sequence[str] = ()) -> str | None:
     """The command that resumes a run whose process died; one that has no event yet is run again instead."""
     if run.status != "interrupted" or not run.events:
         return None
-    return f"failwell resume {run.id}{secret_options(secrets)}"
+    return command_for(args, "resume", run.id, *secret_options(secrets))
 
 
-def secret_options(names: Sequence[str]) -> str:
+def secret_options(names: Sequence[str]) -> list[str]:
     """The options that give secret inputs again, which are not recorded."""
-    return "".join(f" -i {name}=VALUE" for name in names)
+    return [word for name in names for word in ("-i", f"{name}=VALUE")]
 
 
-def _row(run: "Run") -> tuple[str, ...]:
+def _row(run: "Run", args: Namespace) -> tuple[str, ...]:
     from failwell.apps.cli.times import clock, lasted
 
     ended = run.updated if run.ended is None else run.ended
@@ -147,11 +148,11 @@ def _row(run: "Run") -> tuple[str, ...]:
         run.workflow,
         clock(run.started),
         lasted(max(0.0, ended - run.started)),
-        _remark(run),
+        _remark(run, args),
     )
 
 
-def _remark(run: "Run") -> str:
+def _remark(run: "Run", args: Namespace) -> str:
     """The most important fact about a run, in a few words."""
     from failwell.apps.cli.times import clock
 
@@ -160,7 +161,7 @@ def _remark(run: "Run") -> str:
     if run.status == "parked":
         return "" if run.blocked_until is None else f"until {clock(run.blocked_until)}"
     if run.status == "interrupted":
-        resume = resume_command(run)
+        resume = resume_command(run, args)
         return "its process died before it began" if resume is None else f"its process died; resume: {resume}"
     where = f" in {run.node}" if run.node else ""
     return f"{run.kind}{where}" if run.kind else run.message or ""
@@ -188,6 +189,9 @@ def run_cancel(args: Namespace) -> int:
             raise usage_error(error.summary(), see=f"failwell runs show {run.id}") from None
     if args.format == "json":
         print_json({"id": run.id, "status": status})
+    elif run.status == "interrupted":
+        print_text(f"no process was running {run.id}; it is recorded as {status} and can be resumed")
+        print_text(f"next: {command_for(args, 'resume', run.id)}")
     else:
         print_text(f"run {run.id} has ended: {status}")
     return Exit.DONE

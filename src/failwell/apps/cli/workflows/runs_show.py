@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.output import bold, print_json, print_text
-from failwell.apps.cli.records import add_name, add_store
+from failwell.apps.cli.records import add_name, add_store, command_for
 from failwell.apps.cli.workflows.runs import find_run, journal, resume_command, secret_options
 from failwell.fault.registry import find_kind
 
@@ -36,26 +36,28 @@ def run_show(args: Namespace) -> int:
         assert store is not None
         seen = run_details(store.read(run.id))
     if args.format == "json":
-        print_json(_object(run, seen))
+        print_json(_object(run, seen, args))
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(run, seen, everything=args.all)))
+        print_text("\n".join(_markdown(run, seen, args)))
     else:
         print_text("\n".join(_text(run, seen, args)))
     return Exit.DONE
 
 
-def next_steps(run: "Run", seen: "RunDetails") -> list[dict[str, str]]:
+def next_steps(run: "Run", seen: "RunDetails", args: Namespace) -> list[dict[str, str]]:
     """The commands that make sense now, each with its reason."""
-    resume = {"command": f"failwell resume {run.id}{secret_options(seen.secret_inputs)}"}
+    resume = {"command": command_for(args, "resume", run.id, *secret_options(seen.secret_inputs))}
     if run.status == "running":
         return [
-            {"command": f"failwell runs tail {run.id}", "why": "follow it"},
-            {"command": f"failwell runs cancel {run.id}", "why": "stop it"},
+            {"command": command_for(args, "runs", "tail", run.id), "why": "follow it"},
+            {"command": command_for(args, "runs", "cancel", run.id), "why": "cancel it"},
         ]
     if run.status == "waiting":
         return [
             {
-                "command": f"failwell gates answer {run.id} {gate} {values.partition(', ')[0] or 'VALUE'}",
+                "command": command_for(
+                    args, "gates", "answer", run.id, gate, values.partition(", ")[0] or "VALUE"
+                ),
                 "why": f"answer it: {values}" if values else "answer it",
             }
             for gate, _, values in _questions(seen)
@@ -69,7 +71,7 @@ def next_steps(run: "Run", seen: "RunDetails") -> list[dict[str, str]]:
         if not run.events:
             return [
                 {
-                    "command": f"failwell run {run.file}",
+                    "command": command_for(args, "run", run.file),
                     "why": "its process died before it began; run it again",
                 }
             ]
@@ -82,13 +84,13 @@ def next_steps(run: "Run", seen: "RunDetails") -> list[dict[str, str]]:
     return []
 
 
-def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
+def _object(run: "Run", seen: "RunDetails", args: Namespace) -> dict[str, Any]:
     from failwell.apps.cli.workflows.runs import summary
 
     end = None if seen.end is None else seen.end.data
     data: dict[str, Any] = {
-        **summary(run),
-        "resume": resume_command(run, seen.secret_inputs),
+        **summary(run, args),
+        "resume": resume_command(run, args, seen.secret_inputs),
         "inputs": seen.inputs,
         "continues": seen.continues,
         "resumed": seen.resumed,
@@ -97,7 +99,7 @@ def _object(run: "Run", seen: "RunDetails") -> dict[str, Any]:
         "outputs": None if end is None else end.get("outputs"),
         "usage": None if end is None else end.get("usage"),
         "errors_file": seen.errors_file,
-        "next": next_steps(run, seen),
+        "next": next_steps(run, seen, args),
     }
     if seen.failure is not None:
         data["failure"] = {**data.get("failure", {}), **seen.failure}
@@ -123,7 +125,7 @@ def _node_object(row: "NodeRow") -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, "")}
 
 
-def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
+def _facts(run: "Run", seen: "RunDetails", args: Namespace) -> list[tuple[str, str]]:
     from failwell.apps.cli.times import clock, lasted
 
     ended = run.updated if run.ended is None else run.ended
@@ -142,7 +144,7 @@ def _facts(run: "Run", seen: "RunDetails") -> list[tuple[str, str]]:
         ("kind", run.kind or ""),
         ("message", run.message or ""),
         ("errors file", seen.errors_file or ""),
-        ("resume", resume_command(run, seen.secret_inputs) or ""),
+        ("resume", resume_command(run, args, seen.secret_inputs) or ""),
     ]
     return [(label, value) for label, value in facts if value]
 
@@ -195,7 +197,7 @@ def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
     from failwell.delivery.plain_text import one_line
 
     lines = [bold(f"run {run.id}", args)]
-    lines += [f"  {label.ljust(12)}  {one_line(value)}" for label, value in _facts(run, seen)]
+    lines += [f"  {label.ljust(12)}  {one_line(value)}" for label, value in _facts(run, seen, args)]
     rows, left_out = _rows(seen, everything=args.all)
     if rows:
         lines += ["", *text_table(_COLUMNS, rows, args, indent="  ")]
@@ -204,20 +206,20 @@ def _text(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
     for gate, prompt, values in _questions(seen):
         lines += ["", bold(f"question {one_line(gate)}", args), f"  {one_line(prompt)}"]
         lines += [f"  answers: {one_line(values)}"] if values else []
-    steps = next_steps(run, seen)
+    steps = next_steps(run, seen, args)
     if steps:
         lines += ["", bold("next", args)]
         lines += [f"  {one_line(step['command'])}  # {one_line(step['why'])}" for step in steps]
     return lines
 
 
-def _markdown(run: "Run", seen: "RunDetails", *, everything: bool) -> list[str]:
+def _markdown(run: "Run", seen: "RunDetails", args: Namespace) -> list[str]:
     from failwell.apps.cli.output import markdown_table
     from failwell.delivery.agent_output import code, escaped
 
     lines = [f"# run {run.id}", ""]
-    lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, seen)]
-    rows, left_out = _rows(seen, everything=everything)
+    lines += [f"- {label}: {escaped(value)}" for label, value in _facts(run, seen, args)]
+    rows, left_out = _rows(seen, everything=args.all)
     if rows:
         lines += ["", "## Nodes", "", *markdown_table(_COLUMNS, rows)]
     if left_out:
@@ -225,7 +227,7 @@ def _markdown(run: "Run", seen: "RunDetails", *, everything: bool) -> list[str]:
     for gate, prompt, values in _questions(seen):
         lines += ["", f"## Question {code(gate)}", "", escaped(prompt)]
         lines += ["", f"Answers: {escaped(values)}"] if values else []
-    steps = next_steps(run, seen)
+    steps = next_steps(run, seen, args)
     if steps:
         lines += ["", "## Next", ""]
         lines += [f"- {code(step['command'])}: {escaped(step['why'])}" for step in steps]

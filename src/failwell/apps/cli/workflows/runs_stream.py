@@ -54,7 +54,7 @@ def run_export(args: Namespace) -> int:
         run = find_run(store, args.run)
         assert store is not None
         events = store.read(run.id, -1 if args.after is None else args.after)
-        pieces = _document(store, run, events) if args.format == "json" else _lines(events)
+        pieces = _document(store, run, events, args) if args.format == "json" else _lines(events)
         if args.output is None:
             for piece in pieces:
                 print_text(piece)
@@ -117,13 +117,13 @@ def _lines(events: "Iterable[Event]") -> Iterator[str]:
         yield "\n".join(page)
 
 
-def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]") -> Iterator[str]:
+def _document(store: "SqliteStore", run: "Run", events: "Iterable[Event]", args: Namespace) -> Iterator[str]:
     from json import dumps
 
     from failwell.apps.cli.workflows.runs import summary
 
     document = {
-        "run": summary(run),
+        "run": summary(run, args),
         "sources": store.sources(run.id),
         "events": [event.to_dict() for event in events],
     }
