@@ -216,7 +216,10 @@ def test_a_run_whose_questions_are_answered_is_to_be_resumed(ask: Said, state: P
         store.append("bb-waiting", [a_fact("human_gate:answered", path="approve", gate="approve")])
 
     assert "answered; resume it" in ask("list").out
-    assert ask("show", "bb", "--json").data["next"][0]["command"] == f"failwell resume bb-waiting --store {state}"
+    assert (
+        ask("show", "bb", "--json").data["next"][0]["command"]
+        == f"failwell resume bb-waiting --store {state}"
+    )
 
 
 def test_a_failure_of_a_known_kind_can_be_looked_up(ask: Said, state: Path) -> None:
