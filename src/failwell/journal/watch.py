@@ -38,18 +38,19 @@ class Watch:
     def __enter__(self) -> Self:
         if not hasattr(socket, "AF_UNIX"):
             return self
-        with suppress(OSError, StoreUnavailable, StoreFull, reason="without a socket the follower polls"):
+        receiver: socket.socket | None = None
+        try:
             make_private(self._folder)
             receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             receiver.settimeout(0.0)
-            try:
-                with socket_address(self._folder, self._name) as path:
-                    receiver.bind(path)
-                    (self._folder / self._name).chmod(0o600)
-            except OSError:
-                receiver.close()
-                raise
+            with socket_address(self._folder, self._name) as path:
+                receiver.bind(path)
+                (self._folder / self._name).chmod(0o600)
             self._socket = receiver
+        except (OSError, StoreUnavailable, StoreFull):
+            # Without a socket the follower polls.
+            if receiver is not None:
+                receiver.close()
         return self
 
     def __exit__(self, *_: object) -> None:
