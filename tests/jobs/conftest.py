@@ -1,7 +1,6 @@
 """Every test of workers leaves the process as it found it: no child, no thread, no descriptor more."""
 
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -10,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from failwell.processes.tree import descendants
+from tests.jobs.children import children, remember_children
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind() -> Iterator[None]:
     # What the session has loaded by now stays; a full collection would visit all of it after each test.
     gc.freeze()
-    processes, threads, files = set(descendants(os.getpid())), set(threading.enumerate()), _descriptors()
+    remember_children()
+    threads, files = set(threading.enumerate()), _descriptors()
 
     yield
 
     gc.collect()
-    assert set(descendants(os.getpid())) <= processes
+    assert children() == []
     assert {thread for thread in threading.enumerate() if thread.is_alive()} <= threads
     assert _descriptors() <= files
 

@@ -1,7 +1,6 @@
 """Configurations: checked on the host, every bad field named, applied without a restart."""
 
 import asyncio
-import os
 import re
 import warnings
 from pathlib import Path
@@ -18,7 +17,7 @@ from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_language import unknown_keys
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.jobs.worker.worker import Ready, Started, WorkerState
-from failwell.processes.tree import descendants
+from tests.jobs.children import children
 from tests.jobs.workers import a_manifest, a_worker, failure, run, until
 
 WORKERS = str(Path(__file__).with_name("workers.py"))
@@ -247,7 +246,7 @@ def test_a_bad_configuration_starts_nothing_that_stays(declared: bool) -> None:
     )
 
     async def work() -> Any:
-        return await failure(worker.start()), descendants(os.getpid())
+        return await failure(worker.start()), children()
 
     fault, left = run(work())
 
@@ -347,7 +346,7 @@ def test_a_change_of_a_worker_that_was_never_started_is_checked_too(declared: bo
         worker.listen(told.append)
         try:
             fault = await failure(worker.reconfigure({"nope": 1, "colour": "red"}))
-            return fault, dict(worker.config), told, descendants(os.getpid())
+            return fault, dict(worker.config), told, children()
         finally:
             await worker.stop()
 
@@ -402,7 +401,7 @@ def test_who_takes_warnings_for_errors_gets_no_worker_and_no_change() -> None:
                     await failure(worker.start()),
                     await failure(worker.reconfigure({"beam": 5, "y": 1, "z": 2})),
                 ]
-                return faults, dict(worker.config), worker.state, descendants(os.getpid())
+                return faults, dict(worker.config), worker.state, children()
 
     faults, config, state, left = run(work())
 

@@ -14,7 +14,7 @@ from failwell.capability import CapabilityConfigError, CapabilityInputError, Cap
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
 from failwell.jobs.worker.worker import Died, OutputLine, Progress, Ready, Started, WorkerState
-from failwell.processes.tree import descendants
+from tests.jobs.children import children
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 
 
@@ -71,7 +71,7 @@ def test_an_import_that_fails_says_why_within_two_seconds_and_leaves_no_process(
             begun = monotonic()
             fault = await failure(worker.start())
             took = monotonic() - begun
-            return fault, took, worker.state, worker.pid, descendants(os.getpid()), told.of(Started)[0].pid
+            return fault, took, worker.state, worker.pid, children(), told.of(Started)[0].pid
 
     fault, took, state, pid, left, started = run(work())
 
@@ -147,7 +147,7 @@ def test_what_initialize_raises_arrives_as_it_was_raised() -> None:
     async def work() -> Any:
         async with a_worker(config={"raise_input": True}) as (worker, _):
             fault = await failure(worker.start())
-            return fault, descendants(os.getpid()), worker.state
+            return fault, children(), worker.state
 
     fault, left, state = run(work())
 
@@ -204,7 +204,7 @@ def test_an_initialize_that_is_silent_for_too_long_is_ended_with_all_below_it(tm
             begun = monotonic()
             fault = await failure(worker.start())
             took = monotonic() - begun
-            return fault, took, worker.state, descendants(os.getpid()), told.of(Started)[0].pid
+            return fault, took, worker.state, children(), told.of(Started)[0].pid
 
     fault, took, state, left, pid = run(work())
 

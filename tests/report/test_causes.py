@@ -24,7 +24,14 @@ def a_long_chain(length: int) -> BaseException:
 
 
 def calls_made(action: Any) -> int:
-    """How many Python functions `action` enters: a measure of work that no clock disturbs."""
+    """How many Python functions `action` enters: a measure of work that no clock disturbs.
+
+    The environment is read again now and then, in the middle of whatever is counted, so the least of three counts.
+    """
+    return min(_calls_made(action) for _ in range(3))
+
+
+def _calls_made(action: Any) -> int:
     count = [0]
 
     def enter(_frame: Any, event: str, _argument: Any) -> None:
