@@ -265,7 +265,7 @@ DOORS: dict[str, Door] = {
 }
 
 PARTS: Mapping[str, str] = {
-    "delivery.plain": "text for users",
+    "delivery.plain_text": "text for users",
     "integrations.fastapi": "fastapi",
 }
 """Modules that write nothing themselves, each with a door that is built of it."""

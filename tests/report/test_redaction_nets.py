@@ -10,7 +10,6 @@ import failwell
 from failwell.adapters.headers import SAFE_HEADERS
 from failwell.report.redact import (
     MARK,
-    forget_secrets,
     masked_headers,
     redact_text,
     redact_value,
@@ -304,13 +303,6 @@ def test_the_longest_of_overlapping_secrets_is_masked_first() -> None:
     failwell.register_secret("correct-horse-battery")
 
     assert redact_text("correct-horse-battery") == MARK
-
-
-def test_a_forgotten_secret_is_plain_text_again() -> None:
-    failwell.register_secret("correct-horse")
-    forget_secrets()
-
-    assert redact_text("correct-horse") == "correct-horse"
 
 
 def test_a_secret_too_short_to_be_masked_is_refused() -> None:

@@ -78,7 +78,7 @@ def test_its_properties_are_the_records_fields() -> None:
 def test_the_properties_of_every_part_are_its_fields(name: str) -> None:
     part, defined = parts()[name], schema()["$defs"][name]
 
-    assert list(defined["properties"]) == [field.name for field in fields(part.made)]
+    assert list(defined["properties"]) == [field.name for field in fields(part.record_type)]
     assert set(defined.get("required", [])) == set(part.required)
 
 

@@ -97,4 +97,4 @@ def test_together_they_use_every_field_of_a_report_and_of_its_parts() -> None:
         held: list[Any] = [one[name] for one in written if name in one]
         records: list[dict[str, Any]] = list(chain.from_iterable(held)) if part.is_list else held
         used = {key for record in records for key in record}
-        assert used == {field.name for field in fields(part.made)}, name
+        assert used == {field.name for field in fields(part.record_type)}, name

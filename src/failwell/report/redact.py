@@ -70,12 +70,6 @@ def register_secret(value: str) -> None:
     _learn()
 
 
-def forget_secrets() -> None:
-    """Forget every registered value; those in the environment stay known."""
-    _registered.clear()
-    _learn()
-
-
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
     """`text` with its secrets masked, valid as UTF-8, and at most `limit` characters long."""
     refresh()
