@@ -291,7 +291,7 @@ def group_output(group: Group) -> dict[str, Any]:
     in_order: list[Any] = []
     for index, key in enumerate(group.keys):
         result = group.results.get(str(index)) or {}
-        failed = failure_in(result)
+        failed = failure_in(result) if "failure" in result else None
         if failed is not None:
             report = failed.report
             errors[key] = {

@@ -38,7 +38,7 @@ class Task:
     retries: int
     """How often a route ran it again."""
     parked: int
-    """How often it was put aside until a told time; that uses up no attempt."""
+    """How often it waited for a time that the server requested; that uses up no attempt."""
     rerun: int
     """How often this attempt was started again after a crash."""
     started: float
@@ -56,13 +56,50 @@ class Task:
     stored: StoredFailure | None
     """The failure, as a record or as the journal holds it."""
 
-    def __init__(self, **values: Any) -> None:
-        self.retries = self.parked = self.rerun = 0
-        self.approved = False
-        self.reserve = 0.0
-        self.parent = self.index = self.item = self.until = self.gate = self.asked = self.stored = None
-        for name, value in values.items():
-            setattr(self, name, value)
+    def __init__(
+        self,
+        *,
+        path: str,
+        scope: str,
+        node: str,
+        type: str,  # noqa: A002  (the name that events have for it)
+        status: TaskStatus,
+        visit: int,
+        attempt: int,
+        started: float,
+        retries: int = 0,
+        parked: int = 0,
+        rerun: int = 0,
+        parent: str | None = None,
+        index: int | None = None,
+        item: str | None = None,
+        until: float | None = None,
+        gate: str | None = None,
+        asked: dict[str, Any] | None = None,
+        approved: bool = False,
+        reserve: float = 0.0,
+        stored: StoredFailure | None = None,
+    ) -> None:
+        self.path = path
+        self.scope = scope
+        self.node = node
+        self.type = type
+        self.status = status
+        self.visit = visit
+        self.attempt = attempt
+        self.started = started
+        self.retries = retries
+        self.parked = parked
+        self.rerun = rerun
+        self.parent = parent
+        self.index = index
+        self.item = item
+        self.until = until
+        self.gate = gate
+        self.asked = asked
+        self.approved = approved
+        self.reserve = reserve
+        self.stored = stored
 
     @property
     def failure(self) -> Failure | None:

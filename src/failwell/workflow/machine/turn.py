@@ -56,8 +56,10 @@ class Turn:
 
     def record(self, kind: str, data: dict[str, Any]) -> None:
         """Record a fact: in the state now, and in the journal before anyone learns of it."""
-        failure: Failure | None = data.get("failure")
-        stored = data if failure is None else {**data, "failure": failure.to_dict(self._reports)}
+        stored = data
+        if "failure" in data:
+            failure: Failure = data["failure"]
+            stored = {**data, "failure": failure.to_dict(self._reports)}
         self.facts.append((kind, stored))
         apply(self.state, kind, self.at, data)
 
