@@ -127,3 +127,15 @@ def test_a_kind_has_no_policy_to_be_judged_by() -> None:
 
     assert done.code == 2
     assert "about a saved failure" in done.err
+
+
+def test_every_mistake_of_a_policy_is_on_a_line_of_its_own(tmp_path: Path) -> None:
+    rules = "\n".join(
+        f'[[rule]]\nmatch = {{category = "nope{number}"}}\nmax_attempts = 0' for number in range(20)
+    )
+
+    refused = failwell("explain", saved(tmp_path, a_limit()), "--policy", a_policy(tmp_path, rules))
+
+    lines = [line for line in refused.err.splitlines() if "policy.toml:" in line]
+    assert (refused.code, len(lines)) == (2, 40)
+    assert lines[-1].endswith("policy.toml:60:16: `rule[19].max_attempts` must be a whole number at least 1")

@@ -414,3 +414,14 @@ def test_a_damaged_journal_is_told_in_words(tmp_path: Path, capsys: pytest.Captu
     assert said.code == 1
     assert "is damaged, or is no journal" in said.err
     assert "sqlite3" not in said.err
+
+
+def test_a_file_where_the_state_folder_should_be_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.touch()
+
+    assert main(["runs", "list", "--store", str(file)]) == 2
+
+    assert f"the state folder `{file}` is a file" in capsys.readouterr().err

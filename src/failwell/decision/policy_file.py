@@ -68,6 +68,7 @@ def _policy_or_refusal(document: Document) -> Policy:
         message=f"the policy cannot be used: {'; '.join(document.lines)}",
         fields_invalid=list(dict.fromkeys(_LISTED.sub(r"\1", field) for field in document.fields)),
         user_action=UserAction(ActionKind.FIX_CONFIGURATION, "Correct the named keys."),
+        details={"mistakes": document.lines},
     )
 
 

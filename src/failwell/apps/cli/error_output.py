@@ -95,10 +95,11 @@ def _with_mistakes(report: ErrorReport, text: str) -> str:
         return text
     from failwell.delivery.plain_text import one_line
 
-    each = [str(one) for one in cast("list[object]", mistakes)]
-    what = report.message.removesuffix(": " + "; ".join(each))
+    lines = [str(mistake) for mistake in cast("list[object]", mistakes)]
+    # The message names the mistakes too, as far as there is room for them.
+    what = report.message.partition(f": {lines[0]}")[0] if lines else report.message
     _first, _, rest = text.partition("\n")
-    return "\n".join([f"error: {one_line(what)}", *(f"  {one_line(one)}" for one in each), rest])
+    return "\n".join([f"error: {one_line(what)}", *(f"  {one_line(line)}" for line in lines), rest])
 
 
 def with_capability_defect(report: ErrorReport, *, is_shown: bool = False) -> ErrorReport:

@@ -13,10 +13,12 @@ class WorkflowInvalid(Fault, kind="validation.shape_invalid"):
     mistakes: list[Mistake]
 
     def summary(self) -> str:
-        """How many, and where."""
-        errors = [one for one in self.mistakes if one.is_error]
-        many = "one mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
-        return f"`{self.file}` has {many}"
+        """How many, where, and the first."""
+        errors = [mistake for mistake in self.mistakes if mistake.is_error]
+        if len(errors) == 1:
+            return f"`{self.file}` has one mistake: {errors[0].message}"
+        first = f", the first: {errors[0].message}" if errors else ""
+        return f"`{self.file}` has {len(errors)} mistakes{first}"
 
     def own_fields(self) -> dict[str, Any]:
         """The mistakes as JSON, since a report travels."""

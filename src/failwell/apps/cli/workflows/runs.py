@@ -19,6 +19,7 @@ from failwell.apps.cli.records import (
     find_record,
     no_record,
     prune_records,
+    state_folder_of,
 )
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ _COLUMNS = ("id", "status", "workflow", "started", "lasted", "what")
 @contextmanager
 def journal(args: Namespace) -> "Generator[SqliteStore | None]":
     """The journal for reading; `None` if there is none, and none is created."""
-    from failwell.journal.folder import JOURNAL, state_folder
+    from failwell.journal.folder import JOURNAL
 
-    folder = state_folder(args.store)
+    folder = state_folder_of(args)
     if not (folder / JOURNAL).exists():
         yield None
         return
