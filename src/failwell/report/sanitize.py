@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar, cast
 
-from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
@@ -32,7 +31,14 @@ _LONGEST_NUMBER = 2**63
 
 def usable(check: Callable[..., _M], value: object, *more: object) -> _M | None:
     """`check(value, *more)`, or `None` where there is no value or the check raises."""
-    return None if value is None else safe_call(check, None, value, *more)
+    if value is None:
+        return None
+    try:
+        return check(value, *more)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001  (a foreign object may raise anything when it is read)
+        return None
 
 
 def in_utc(at: datetime | None) -> datetime:
