@@ -39,22 +39,22 @@ from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
 from failwell.jobs.worker.worker import Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
 
-Given = JobStore | str | os.PathLike[str] | None
+StoreLocation = JobStore | str | os.PathLike[str] | None
 """A store, the state folder of one, or nothing: the user's own."""
 
 
-def folder_beside(store: Given) -> Path:
+def folder_beside(store: StoreLocation) -> Path:
     """The state folder that a store lies in."""
     if store is not None and not isinstance(store, str | os.PathLike):
         return store.folder.parent
     return state_folder(None if store is None else os.fspath(store))
 
 
-def open_store(given: Given) -> JobStore:
-    """The store that was given, or the one of that folder."""
-    if given is not None and not isinstance(given, str | os.PathLike):
-        return given
-    return open_jobs(given)
+def open_store(store: StoreLocation) -> JobStore:
+    """The store itself, or the one in that folder."""
+    if store is not None and not isinstance(store, str | os.PathLike):
+        return store
+    return open_jobs(store)
 
 
 DRAIN = 5.0
@@ -65,7 +65,7 @@ class Hosting:
 
     def __init__(
         self,
-        given: Given,
+        store: StoreLocation,
         instances: Instances,
         hurry: asyncio.Event,
         *,
@@ -76,12 +76,12 @@ class Hosting:
         drain: float,
     ) -> None:
         """Open the store; no job is run before `begin`."""
-        self._given = given
+        self._location = store
         self._instances = instances
         self._rules = rules
         self._drain = drain
         self._hurry = hurry
-        self.store = open_store(given)
+        self.store = open_store(store)
         self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits)
         self._lines = Lines(self.store.folder)
         self._queue: Queue | None = None
@@ -104,7 +104,7 @@ class Hosting:
         """
         store = self.store
         async with AsyncExitStack() as stack:
-            if store is not self._given:
+            if store is not self._location:
                 stack.callback(store.close)
             stack.push_async_callback(self.book.close)
             stack.enter_context(store.hosting())
