@@ -14,7 +14,7 @@ from failwell.report.redact import (
     redact_text,
     redact_value,
 )
-from failwell.report.secret_shapes import is_telling
+from failwell.report.secret_shapes import names_a_secret
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83v/+abc=\n-----END RSA PRIVATE KEY-----"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -169,7 +169,7 @@ def test_a_private_key_that_breaks_off_is_masked_to_the_end() -> None:
     ],
 )  # fmt: skip
 def test_a_value_under_a_telling_key_is_masked(key: str) -> None:
-    assert is_telling(key)
+    assert names_a_secret(key)
     assert redact_value({key: {"nested": ["hunter2"]}, "n": 1}) == {key: MARK, "n": 1}
 
 
@@ -216,7 +216,7 @@ def test_only_harmless_headers_are_kept_and_their_values_are_masked() -> None:
 
 
 def test_the_list_of_harmless_headers_names_none_that_carries_a_secret() -> None:
-    assert [name for name in SAFE_HEADERS if is_telling(name) or name != name.lower()] == []
+    assert [name for name in SAFE_HEADERS if names_a_secret(name) or name != name.lower()] == []
 
 
 def test_headers_may_come_in_any_mapping_or_none() -> None:

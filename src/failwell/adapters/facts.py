@@ -55,7 +55,7 @@ _MESSAGE_KEYS = (
     "description",
     "quotaId",
 )
-_TELLING = frozenset({*_CODE_KEYS, *_MESSAGE_KEYS})
+_FACT_KEYS = frozenset({*_CODE_KEYS, *_MESSAGE_KEYS})
 _LONGEST = 4_000
 
 
@@ -118,7 +118,7 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
     texts: list[str] = []
     ids: list[str] = []
     for holder in objects_of(body):
-        code_keys, message_keys = _code_and_message_keys(tuple([key for key in holder if key in _TELLING]))
+        code_keys, message_keys = _code_and_message_keys(tuple([key for key in holder if key in _FACT_KEYS]))
         for key in code_keys:
             value = holder[key]
             if type(value) is not str:

@@ -1,7 +1,7 @@
 """Secrets out, sizes bounded: what every text passes before a report may hold it.
 
 Four nets, each on substrings: values known to be secret (registered, or found in the environment
-under a telling name), values under a telling key, the shapes of well-known tokens, and the
+under the name of a secret), values under the key of a secret, the shapes of well-known tokens, and the
 user part and query of URLs. Patterns have no nested repetition and every text is cut to a
 window first, so the cost is linear and bounded whatever comes in.
 """
@@ -26,7 +26,7 @@ _SHORTEST_KNOWN = 6
 _SHORTEST_FROM_ENVIRONMENT = 8
 
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
-_TELLING_VARIABLES = frozenset(
+_SECRET_WORDS = frozenset(
     {
         "KEY", "APIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "SIGNINGKEY", "TOKEN", "SECRET", "PASSWORD",
         "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL", "CREDENTIALS", "COOKIE", "DSN", "SIGNATURE",
@@ -219,7 +219,7 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.report.secret_shapes import is_telling
+    from failwell.report.secret_shapes import names_a_secret
 
     members: dict[str, Any] = {}
     for key, inner in value.items():
@@ -228,7 +228,7 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
             break
         name = _key(key)
         room[0] -= len(name)
-        members[name] = MARK if inner is not None and is_telling(name) else _value(inner, depth + 1, room)
+        members[name] = MARK if inner is not None and names_a_secret(name) else _value(inner, depth + 1, room)
     return members
 
 
@@ -291,7 +291,11 @@ def _secrets_in(name: str, value: str) -> Iterable[str]:
     """What of an environment variable is secret: the password of a URL, or all of it by its name."""
     if "://" in value and (login := re.search(r"://[^/@\s:]*:([^/@\s]+)@", value)):
         yield login.group(1)
-    if len(value) >= _SHORTEST_FROM_ENVIRONMENT and _is_telling_variable(name) and not _is_path(name, value):
+    if (
+        len(value) >= _SHORTEST_FROM_ENVIRONMENT
+        and _names_a_secret_variable(name)
+        and not _is_path(name, value)
+    ):
         yield value
 
 
@@ -302,11 +306,11 @@ def _is_path(name: str, value: str) -> bool:
     return value.startswith(("/", "~", "./")) and not says_secret
 
 
-def _is_telling_variable(name: str) -> bool:
+def _names_a_secret_variable(name: str) -> bool:
     words = name.upper().split("_")
     if len(words) > 1 and words[-1].isdecimal():
         words.pop()
-    return words[-1] in _TELLING_VARIABLES
+    return words[-1] in _SECRET_WORDS
 
 
 def _forms(value: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What secrets look like: the shapes of well-known tokens, telling names, URLs and headers.
+"""What secrets look like: the shapes of well-known tokens, names of secrets, URLs and headers.
 
 Loaded when the first text comes along that one of these nets could catch something in. Repetition is
 possessive and never nested, so the cost of each net is linear in the text.
@@ -8,7 +8,7 @@ import re
 
 from failwell.report.redact import MARK
 
-_TELLING = (
+_NAMES_OF_KEYS = (
     r"(?:x[-_])?(?:goog[-_])?api[-_ ]?key|apikey|(?:shared[-_ ]?)?access[-_ ]?key(?:[-_]?id)?"
     r"|secret[-_]?access[-_]?key"
     r"|(?:account|auth|client|encryption|master|private|secret|service|signing|storage|subscription)[-_ ]?key"
@@ -17,7 +17,7 @@ _TELLING = (
     r"|session[-_]?(?:id|key)|sig|signature|credentials?|jwt|dsn"
     r"|x[-_]amz[-_](?:signature|security[-_]token|credential)"
 )
-_TELLING_KEY = re.compile(rf"(?:.*[-_. ])?(?:{_TELLING})", re.IGNORECASE)
+_SECRET_KEY = re.compile(rf"(?:.*[-_. ])?(?:{_NAMES_OF_KEYS})", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ESCAPED = r"(?<=\\[abfnrtv])"
 """Right after an escape such as `\\n` in a printed text: there a word begins, although a letter stands before it."""
@@ -50,7 +50,7 @@ _SCHEME = re.compile(
     r"(?P<value>[A-Za-z0-9._~+/=-]{8,}+)"
 )
 _PAIR = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|{_ESCAPED})(?i:{_TELLING})"
+    rf"(?:(?<![A-Za-z0-9])|(?<=[a-z0-9])(?=[A-Z])|{_ESCAPED})(?i:{_NAMES_OF_KEYS})"
     # A raw header is a pair of bytes: (b'x-api-key', b'...'). Quotes in quotes are escaped, once per layer.
     r"(?:(?:\\*+[\"']){0,2}[ \t]{0,4}(?:=>|[:=])|\\*+[\"'],(?=[ \t]{0,4}b\\*+[\"']))[ \t]{0,4}(?P<value>"
     r"[bB]?\\++[\"'][^\"'\r\n]++[\"']?"
@@ -70,13 +70,13 @@ _STEMS = ("key", "token", "secret", "pass", "pwd", "auth", "cookie", "sig", "cre
 _LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
 
 
-def is_telling(key: str) -> bool:
+def names_a_secret(key: str) -> bool:
     """Whether a value under this key must be taken for a secret."""
-    return len(key) <= 100 and _TELLING_KEY.fullmatch(_HUMP.sub("_", key)) is not None
+    return len(key) <= 100 and _SECRET_KEY.fullmatch(_HUMP.sub("_", key)) is not None
 
 
 def mask_shapes(text: str) -> str:
-    """`text` with everything masked that looks like a secret or stands under a telling name."""
+    """`text` with everything masked that looks like a secret or stands under the name of a secret."""
     # Each net costs its pattern's walk over the text, so each is cast only where a plain search for
     # a letter or a word says that it could catch something.
     if _LONG_WORD.search(text):

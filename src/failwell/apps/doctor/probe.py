@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-_TELLING = ("error", "exception", "exceptions", "errors", "failure")
+_ERROR_WORDS = ("error", "exception", "exceptions", "errors", "failure")
 _MOST_MODULES = 400
 _DEEPEST = 2
 _DEEPEST_PUBLIC = 3
@@ -54,7 +54,7 @@ def _about_errors(top: str) -> Iterator[str]:
         package, paths, depth = waiting.pop(0)
         for module in pkgutil.iter_modules(paths):
             name = f"{package}.{module.name}"
-            if any(word in module.name.lower() for word in _TELLING) and left:
+            if any(word in module.name.lower() for word in _ERROR_WORDS) and left:
                 left -= 1
                 yield name
             if module.ispkg and depth < _DEEPEST and not module.name.startswith("test"):
@@ -85,8 +85,8 @@ def _classes(top: str) -> list[type[BaseException]]:
 
 def _is_public(name: str) -> bool:
     parts = name.split(".")[1:]
-    telling = any(word in parts[-1].lower() for word in _TELLING)
-    return telling and len(parts) <= _DEEPEST_PUBLIC and not any(part.startswith("_") for part in parts)
+    names_errors = any(word in parts[-1].lower() for word in _ERROR_WORDS)
+    return names_errors and len(parts) <= _DEEPEST_PUBLIC and not any(part.startswith("_") for part in parts)
 
 
 def _is_own(cls: type[BaseException], top: str) -> bool:

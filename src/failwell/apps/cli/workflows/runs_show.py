@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("node", "type", "status", "attempts", "took", "what")
 _MANY = 60
-_TELLING = frozenset({"failed", "handled", "running", "retrying", "waiting", "asking"})
+_NOTABLE = frozenset({"failed", "handled", "running", "retrying", "waiting", "asking"})
 
 
 def add_show_options(parser: ArgumentParser) -> None:
@@ -156,13 +156,13 @@ def _rows(seen: "RunDetails", *, everything: bool) -> tuple[list[tuple[str, ...]
     rows = list(seen.nodes.values())
     left_out = ""
     if len(rows) > _MANY and not everything:
-        telling = [row for row in rows if row.status in _TELLING][:_MANY]
+        notable = [row for row in rows if row.status in _NOTABLE][:_MANY]
         counts = Counter(row.status for row in rows)
         left_out = (
             f"{len(rows)} nodes: {', '.join(f'{count} {status}' for status, count in counts.items())};"
             " `--all` lists every one"
         )
-        rows = telling
+        rows = notable
     return [
         (
             row.path,
