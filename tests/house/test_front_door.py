@@ -195,6 +195,7 @@ BUDGET = SharedBudget(failwell.Budget(attempts=50))
         (lambda: next(iter(UNTYPED.retrying(purse=BUDGET))), "purse", "budget"),
         (lambda: UNTYPED.Chain(ENTRY, purse=BUDGET).call(), "purse", "budget"),
         (lambda: UNTYPED.Chain(ENTRY, luck=lambda: 0.5).call(), "luck", "jitter"),
+        (lambda: import_module("failwell.jobs").Runtime(shelf="folder"), "shelf", "registry"),
     ],
 )
 def test_a_parameter_works_by_its_old_name_and_says_the_new_one(

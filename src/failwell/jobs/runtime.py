@@ -15,6 +15,7 @@ from time import time
 from types import TracebackType
 from typing import Any, Self
 
+from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
 from failwell.jobs.faults import EnteredTwice, NotEntered
 from failwell.jobs.instances import Instances, What
@@ -228,6 +229,7 @@ class Hosting:
 class Runtime:
     """Runs jobs in worker processes of their own. One per state folder and machine at a time."""
 
+    @renamed_parameters(shelf="registry")
     def __init__(
         self,
         store: JobStore | str | os.PathLike[str] | None = None,
