@@ -388,7 +388,7 @@ _host = attrgetter("request.url.host")
 
 
 def provider_of(error: BaseException, otherwise: str) -> str | None:
-    """Who was called: by the request's host; `otherwise` where no request is at hand, so no host differs."""
+    """The provider, from the request's host; `otherwise` if there is no request."""
     host: object = safe_call(_host, None, error)
     if type(host) is str and host:
         return _provider_at(host)

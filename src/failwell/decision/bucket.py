@@ -18,7 +18,7 @@ class Bucket:
 
     def __post_init__(self) -> None:
         if not (0 <= self.tokens <= self.most and self.earned >= 0):
-            raise ValueError("`tokens` lie between 0 and `most`, and `earned` is not negative")
+            raise ValueError("`tokens` must be between 0 and `most`, and `earned` must not be negative")
 
     def take(self) -> "Bucket | None":
         """The bucket after one retry, or `None` when it has run dry."""

@@ -126,7 +126,7 @@ class Instances:
         self._queue = queue
 
     def leave(self) -> None:
-        """Listen to nobody any more."""
+        """Stop listening to the registry and the workers."""
         for leave in self._leave.values():
             leave()
         self._queue = self._on_event = self._results = self._watcher = None
@@ -294,7 +294,7 @@ class Instances:
         self.registry.set_config(name, taken, capability=instance.manifest.name)
 
     def apply_changes(self) -> None:
-        """Let what somebody else changed in the registry hold for whatever is not begun yet."""
+        """Apply changes that another process made to the registry to every call that has not started."""
         if self._watcher is None or not self._watcher.look():
             return
         for instance in list(self.loaded.values()):

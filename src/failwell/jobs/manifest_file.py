@@ -267,7 +267,7 @@ MANIFEST = Shape(
             otherwise="`true`",
         ),
         "config": Key(ConfigSchema(), "the schema of its settings; left out, the code's own is used"),
-        "defaults": Key(Named(Free()), "settings that hold where nobody gave others"),
+        "defaults": Key(Named(Free()), "settings used where a call or an instance sets none"),
         "env": Key(
             Named(Either("a text or a table", text=Made(_TEXT, _plain_variable), mapping=VARIABLE)),
             "a variable that the worker is given; a text is its value",

@@ -112,7 +112,7 @@ class RunProcesses:
 
     def __init__(self, run_folder: Path) -> None:
         self.run_folder = run_folder
-        _bury(run_folder)
+        _end_leftovers(run_folder)
         self._mark = os.urandom(8).hex()
         self.scratch = run_folder / f"{_SCRATCH}{self._mark}-{_host(os.getpid())}"
         self.scratch.mkdir(mode=0o700, parents=True)
@@ -180,11 +180,11 @@ class RunProcesses:
         _remove(self.scratch)
 
 
-def _bury(run_folder: Path) -> None:
-    """End what an earlier host of this run left behind, if its guardian died with it.
+def _end_leftovers(run_folder: Path) -> None:
+    """End processes that an earlier host of this run left running, if its guardian died with it.
 
-    By their mark alone: numbers that were written down before a restart of the machine are others' now.
-    A host that is alive is left in peace; it looks after its own.
+    Processes are found by their mark alone: after a restart of the machine, recorded process ids belong to
+    other processes. Processes of a host that is alive are not touched.
     """
     for old in run_folder.glob(f"{_SCRATCH}*"):
         mark, _, host = old.name.removeprefix(_SCRATCH).partition("-")

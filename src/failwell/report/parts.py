@@ -39,7 +39,7 @@ class Wrong(Exception):
         self.where = where
 
     def inside(self, where: str) -> "Wrong":
-        """The same finding, seen from one level further out."""
+        """The same problem with its path extended by one level."""
         dot = "." if self.where and not self.where.startswith("[") else ""
         return Wrong(self.expected, f"{where}{dot}{self.where}")
 

@@ -87,7 +87,7 @@ def retry(
     """Repeat a function as its failures allow; plain, async, generator and async generator functions.
 
     Without arguments each kind's default applies: six calls for a rate limit, three for a server failure,
-    one for anything that a repeat does not cure. A generator is repeated only before it has yielded anything.
+    one for failures that a retry cannot fix. A generator is repeated only before it has yielded anything.
 
     Args:
         function: The function to repeat, when used without parentheses.

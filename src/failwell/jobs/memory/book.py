@@ -186,7 +186,7 @@ class Book:
         return self._probe.read(), {name: sum(map(resident_mb, own)) for name, own in pids.items()}
 
     async def close(self) -> None:
-        """Let the look that is under way end."""
+        """Wait until the measurement in progress has ended."""
         if self._looking is not None:
             await asyncio.wait([self._looking])
         self._probe.close()

@@ -28,7 +28,7 @@ FREEING = "freeing"
 """What keeps a job from its next attempt while room is made for it."""
 
 
-class Aftermath:
+class AttemptEnd:
     """Acts on what the policy decides."""
 
     def __init__(self, state: QueueState, record: Record, ends: Ends, admission: Admission) -> None:
@@ -165,7 +165,7 @@ HOOK_SECONDS = 10.0
 class Attempts:
     """Runs jobs."""
 
-    def __init__(self, state: QueueState, record: Record, ends: Ends, after: Aftermath) -> None:
+    def __init__(self, state: QueueState, record: Record, ends: Ends, after: AttemptEnd) -> None:
         self._state = state
         self._record = record
         self._ends = ends

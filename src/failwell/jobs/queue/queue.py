@@ -27,7 +27,7 @@ from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.book import Book
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.admission import Admission
-from failwell.jobs.queue.attempts import FREEING, Aftermath, Attempts
+from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
@@ -320,7 +320,7 @@ class Queue:
         self._record = Record(self.state, self.hub, self.look_outside)
         self._ends = Ends(self.state, self._record)
         self._admission = Admission(self.state, self._record, self._ends)
-        after = Aftermath(self.state, self._record, self._ends, self._admission)
+        after = AttemptEnd(self.state, self._record, self._ends, self._admission)
         self.attempts = Attempts(self.state, self._record, self._ends, after)
         self.outside = OutsideJobs(self.state, self._record, self._ends, self.cancel)
         self.intake = Intake(self.state, self._record, self._ends, self.cancel, self.over)

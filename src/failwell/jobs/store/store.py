@@ -172,7 +172,7 @@ class JobStore(Protocol):
     ) -> Forgotten:
         """Delete jobs that are over, with their events and the files of their results.
 
-        It can be done while another process runs jobs, and takes its time so as not to be in its way: call it
+        It can run while another process runs jobs. It works in small steps so as not to block that process: call it
         from a thread where an event loop runs. The latest job stays, so that no number is given twice. An
         idempotency key is forgotten with its job.
 

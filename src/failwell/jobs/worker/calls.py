@@ -148,7 +148,7 @@ class Calls:
                 wake.clear()
                 await wake.wait()
         finally:
-            # Whatever was made and not taken is for nobody.
+            # Items that were produced and not yet read are dropped.
             flight.items = None
             drop(list(items))
             if not flight.answer.done():

@@ -52,7 +52,7 @@ def _halt(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
 
 HALT = Shape(
     "`halt`",
-    {"message": Key(Templated(), "what to tell whoever started the run", required=True)},
+    {"message": Key(Templated(), "the message for the person who started the run", required=True)},
     make=_halt,
     about="End the run here, on purpose.",
 )

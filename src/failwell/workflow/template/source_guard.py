@@ -65,7 +65,7 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
         end = next(n for n in range(index, len(tokens)) if tokens[n][0] == "/" + kind)
         tag = tokens[index + 1 : end]
         _bounded(tag, line)
-        edits += _told_undefined(tag, python_filters)
+        edits += _mark_undefined(tag, python_filters)
         edits += _own_methods(tag)
         if kind == "block" and tag:
             word = str(tag[0][1])
@@ -93,7 +93,7 @@ def guarded_expression(text: str, python_filters: frozenset[str]) -> tuple[str, 
         for token, after in pairwise(tokens)
         if token[0] == "name" and after[:2] in {("op", "."), ("op", "[")}
     )
-    return _edited(text, _told_undefined(tokens, python_filters) + _own_methods(tokens)), dotted
+    return _edited(text, _mark_undefined(tokens, python_filters) + _own_methods(tokens)), dotted
 
 
 def _bounded(tag: list[Token], line: int) -> None:
@@ -111,7 +111,7 @@ def _opens(word: str, tag: list[Token]) -> bool:
     return word in _CLOSED or (word == "set" and all(token[:2] != ("op", "=") for token in tag))
 
 
-def _told_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Edit]:
+def _mark_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Edit]:
     """Python cannot tell undefined from null, so the engine's own `default` marks it beforehand.
 
     The template's `default` is another one, which replaces null as well.
