@@ -379,9 +379,9 @@ def test_thousands_of_old_jobs_go_while_others_are_handed_in(place: Place) -> No
     new: list[str] = []
     longest = 0.0
     with closing(SqliteJobs(place.state)) as store:
+        from failwell.jobs.capability_registry import CapabilityRegistry
         from failwell.jobs.client import QueueClient
         from failwell.jobs.job import JobRequest
-        from failwell.jobs.registry import CapabilityRegistry
 
         desk = QueueClient(store, CapabilityRegistry(place.state))
         while pruning.poll() is None:

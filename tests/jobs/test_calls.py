@@ -14,7 +14,7 @@ from failwell.capability import (
     CapabilityResourceError,
     CapabilityTransientError,
 )
-from failwell.jobs.worker.worker import FileHandle, Measured, OutputLine, Progress, Used
+from failwell.jobs.worker.protocol import FileHandle, Measured, OutputLine, Progress, Used
 from tests.jobs.workers import SAMPLES, a_worker, failure, reported, run
 
 CLASSES: dict[str, type[CapabilityError]] = {

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
+from failwell.jobs.config_schema import config_hash, validate
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.schema import config_hash, validate
 from failwell.jobs.schema_language import unknown_keys
+from failwell.jobs.worker.protocol import Ready, Started, WorkerState
 from failwell.jobs.worker.supervisor import SupervisedWorker
-from failwell.jobs.worker.worker import Ready, Started, WorkerState
 from tests.jobs.children import children
 from tests.jobs.workers import a_manifest, a_worker, failure, run, until
 

@@ -12,7 +12,7 @@ from failwell.apps.cli.main import main
 from failwell.jobs.job import JobState
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.runtime import Runtime, open_store
-from failwell.jobs.worker.worker import FileHandle
+from failwell.jobs.worker.protocol import FileHandle
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until
 

@@ -11,9 +11,9 @@ import pytest
 
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.files.suggestions import not_one_of
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.manifest import Resources, Variable, check_instance, is_brief, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.schema_language import TYPES
 from failwell.jobs.worker.startup import drift
 
@@ -275,7 +275,7 @@ def test_a_file_that_was_broken_by_hand_is_named_and_not_overwritten(tmp_path: P
 
 WRITER = """
 import sys
-from failwell.jobs.registry import CapabilityRegistry
+from failwell.jobs.capability_registry import CapabilityRegistry
 
 registry = CapabilityRegistry(sys.argv[1])
 for number in range(60):

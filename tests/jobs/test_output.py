@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.output import (
+from failwell.jobs.output_lines import (
     MOST_BYTES,
     MOST_LINES,
     Lines,
     read_lines,
     shown,
 )
-from failwell.jobs.worker.worker import OutputLine
+from failwell.jobs.worker.protocol import OutputLine
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, run, until

@@ -9,6 +9,7 @@ import pytest
 import failwell
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest
@@ -21,7 +22,6 @@ from failwell.jobs.platform import (
     place,
     this_machine,
 )
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import open_store
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 

@@ -17,12 +17,12 @@ from failwell.fault.capability import (
     CapabilityNotLoadedError,
 )
 from failwell.jobs import UnknownConfigWarning
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import HostElsewhere, QueueClosed, QueueStopped, UnknownJob
 from failwell.jobs.job import JobRequest, JobState
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.worker import WorkerState
+from failwell.jobs.worker.protocol import WorkerState
 from tests.jobs.queues import a_capability, a_runtime, began, lines, types
 from tests.jobs.samples.queueing import echo
 from tests.jobs.workers import SAMPLES, is_alive, run, until

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from failwell.fault.capability import CapabilityInputError
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import KeyTaken, NotOver
 from failwell.jobs.job import JobRequest, JobState, result_of
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import a_capability, a_runtime, began, lines
 from tests.jobs.workers import SAMPLES, run, until

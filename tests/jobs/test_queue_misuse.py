@@ -10,12 +10,12 @@ import pytest
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityInputError
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop
 from failwell.jobs.job import JobRequest
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime, open_store
-from failwell.jobs.worker.worker import FileHandle
+from failwell.jobs.worker.protocol import FileHandle
 from failwell.report.describe import describe
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, a_manifest, failure, is_alive, run

@@ -231,7 +231,7 @@ def test_old_jobs_can_be_forgotten_and_numbers_are_not_given_again(tmp_path: Pat
 
 def test_a_result_in_a_file_comes_back_from_the_store_as_a_file(tmp_path: Path) -> None:
     from failwell.jobs.store.rows import read_result, result_to_json
-    from failwell.jobs.worker.worker import FileHandle
+    from failwell.jobs.worker.protocol import FileHandle
 
     value = {"image": FileHandle(path="/x", size=3), "rest": [1, {"$other": 2}]}
 

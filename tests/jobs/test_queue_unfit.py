@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from failwell.fault.capability import CapabilityConfigError
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.job import Job, JobRequest, JobState
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.sqlite import SqliteJobs
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, types

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from failwell.capability import CapabilityInputError
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.job import JobRequest
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.request import MOST_BYTES
 from failwell.jobs.runtime import open_store
 from tests.jobs.queues import a_capability, a_runtime

@@ -9,7 +9,7 @@ import pytest
 
 import failwell
 from failwell.jobs.manifest import Manifest, Variable
-from failwell.jobs.worker.worker import OutputLine, Progress
+from failwell.jobs.worker.protocol import OutputLine, Progress
 from failwell.report.redact import MARK
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import SAMPLES, a_worker, failure, run, until

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from failwell.jobs.worker.protocol import OutputLine
 from failwell.jobs.worker.startup import BOOT
-from failwell.jobs.worker.worker import OutputLine
 from failwell.processes.worker import WorkerProcess
 from tests.jobs.workers import a_worker, exists, parent_of, reported, run, until
 

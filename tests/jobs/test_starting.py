@@ -13,7 +13,7 @@ import failwell
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityTimeoutError
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Variable
-from failwell.jobs.worker.worker import Died, OutputLine, Progress, Ready, Started, WorkerState
+from failwell.jobs.worker.protocol import Died, OutputLine, Progress, Ready, Started, WorkerState
 from tests.jobs.children import children
 from tests.jobs.workers import a_worker, failure, is_alive, reported, run
 

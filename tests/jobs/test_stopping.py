@@ -11,8 +11,8 @@ import pytest
 import failwell
 from failwell.capability import CapabilityCancelledError, CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase
+from failwell.jobs.worker.protocol import CancelPhased, Died, Started, WorkerState
 from failwell.jobs.worker.supervisor import SupervisedWorker
-from failwell.jobs.worker.worker import CancelPhased, Died, Started, WorkerState
 from tests.jobs.workers import a_worker, exists, failure, is_alive, run, until
 
 

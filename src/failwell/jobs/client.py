@@ -9,13 +9,13 @@ from dataclasses import replace
 from time import time
 
 from failwell.fault.capability import CapabilityDisabledError
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.faults import HostElsewhere, UnknownJob, check_same
 from failwell.jobs.job import Job, JobId, JobRequest, JobState, new_job_id
 from failwell.jobs.platform import check_platform
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.request import check_request
+from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.rows import job_values, moment
-from failwell.jobs.store.store import JobStore
 from failwell.journal.event import Event
 
 

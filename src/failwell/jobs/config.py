@@ -9,8 +9,8 @@ from typing import Any
 
 from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.frozen import frozen
+from failwell.jobs.config_schema import check_schema, validate
 from failwell.jobs.manifest import Manifest, Schema
-from failwell.jobs.schema import check_schema, validate
 from failwell.jobs.schema_language import UnknownConfigWarning, warn_of, without_unknown
 
 

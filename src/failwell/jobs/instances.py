@@ -6,15 +6,15 @@ from typing import Any, NamedTuple, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
+from failwell.jobs.capability_registry import CapabilityRegistry, RegistryContent
 from failwell.jobs.faults import NotEntered, NotReadable
 from failwell.jobs.manifest import Manifest, check_instance, manifest_of
 from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.registry import CapabilityRegistry, RegistryContent
+from failwell.jobs.worker.protocol import WorkerEvent
 from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker.worker import WorkerEvent
 from failwell.runtime.suppress import suppress
 
 

@@ -16,7 +16,7 @@ from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
 
 Schema = Mapping[str, Any]
-"""A JSON Schema, of the part of that language that `failwell.jobs.schema` understands."""
+"""A JSON Schema, of the part of that language that `failwell.jobs.config_schema` understands."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -35,7 +35,7 @@ class Variable:
 
 @frozen
 class Manifest:
-    """One capability as it was registered. Immutable; see `failwell.jobs.registry` for where they are kept."""
+    """One capability as it was registered. Immutable; see `failwell.jobs.capability_registry` for where they are kept."""
 
     name: str
     """1–64 letters, digits, `_` and `-`."""

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered
 from failwell.jobs.instances import Instances, What
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
@@ -25,19 +26,18 @@ from failwell.jobs.memory.book import NO_LIMITS, Book
 from failwell.jobs.memory.ledger import HEADROOM
 from failwell.jobs.memory.machine import Limits, Probe
 from failwell.jobs.memory.system import SystemProbe
-from failwell.jobs.output import Lines
+from failwell.jobs.output_lines import Lines
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
 from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.queue.snapshot import leave_picture, picture
 from failwell.jobs.queue.state import Rules
-from failwell.jobs.registry import CapabilityRegistry
+from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.rows import read_result
 from failwell.jobs.store.sqlite import open_jobs
-from failwell.jobs.store.store import JobStore
+from failwell.jobs.worker.protocol import Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
-from failwell.jobs.worker.worker import Died, Measured, OutputLine, Ready, WorkerEvent
 from failwell.journal.folder import make_private, state_folder
 
 StoreLocation = JobStore | str | os.PathLike[str] | None

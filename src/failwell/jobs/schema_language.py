@@ -1,6 +1,6 @@
 """The part of JSON Schema that configurations may use: mistakes in a schema, and keys that a schema does not know.
 
-Values are checked by jsonschema-rs, see `failwell.jobs.schema`. A schema that uses more of the language is refused,
+Values are checked by jsonschema-rs, see `failwell.jobs.config_schema`. A schema that uses more of the language is refused,
 because which keys of a configuration are unknown could not be said of it.
 """
 

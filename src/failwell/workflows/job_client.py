@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from failwell.fault.base import Fault
+from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import UnknownJob
 from failwell.jobs.job import Job, JobRequest
-from failwell.jobs.registry import CapabilityRegistry
 from failwell.jobs.store.sqlite import SqliteJobs
 
 if TYPE_CHECKING:

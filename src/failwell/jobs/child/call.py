@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from ...processes.wire import Line
-from .failure import attempt
+from .failure_report import attempt
 
 _signs = [0]
 """How often any call showed progress; the pulse tells it."""

@@ -17,9 +17,9 @@ from typing import Any
 from ...processes.wire import PROTOCOL, Line, encoded
 from . import author
 from .call import Call
-from .failure import attempt, class_names_and_text, describe_failure
+from .captured_output import capture, release
+from .failure_report import attempt, class_names_and_text, describe_failure
 from .host_package import offer
-from .output import capture, release
 from .peaks import peaks
 from .pulse import Pulse
 from .subject import Subject

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from .failure import attempt
+from .failure_report import attempt
 
 
 def ram_peak_mb() -> float:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from . import author
-from .config import made, schema_of, triggers
-from .failure import InvalidCall
+from .config_class import made, schema_of, triggers
+from .failure_report import InvalidCall
 
 HOOKS = (
     "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ...processes.wire import TooLarge, encoded
 from .depth import DEEPEST, is_too_deep
-from .failure import Unsendable
+from .failure_report import Unsendable
 
 _SHOWN_PLACE = 80
 

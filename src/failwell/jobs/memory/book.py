@@ -22,7 +22,7 @@ from failwell.jobs.memory.ledger import (
 from failwell.jobs.memory.machine import Limits, MachineMemory, Probe
 from failwell.jobs.memory.system import Written, since, written
 from failwell.jobs.queue.instance import Instance
-from failwell.jobs.store.store import Profile
+from failwell.jobs.store.job_store import Profile
 from failwell.processes.tree import resident_mb
 
 FORGET = 0.05

@@ -19,7 +19,7 @@ from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.retry import EndStep, Facts, RetryStep, next_step
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import drop, result_to_json
-from failwell.jobs.worker.worker import WorkerState
+from failwell.jobs.worker.protocol import WorkerState
 from failwell.journal.faults import NotRecordable
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
+from failwell.jobs.store.job_store import Values
 from failwell.jobs.store.rows import moment, read_result, request_to_json, result_to_json
-from failwell.jobs.store.store import Values
 from failwell.report.record import ErrorReport
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState, Rules
 from failwell.jobs.request import check_request, is_priority
-from failwell.jobs.store.store import JobStore
-from failwell.jobs.worker.worker import (
+from failwell.jobs.store.job_store import JobStore
+from failwell.jobs.worker.protocol import (
     CancelPhased,
     Died,
     Measured,

@@ -15,7 +15,7 @@ from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.store.store import JobStore
+from failwell.jobs.store.job_store import JobStore
 from failwell.journal.event import to_json
 
 _MOST_WAITING = 50

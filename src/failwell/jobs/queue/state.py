@@ -13,7 +13,7 @@ from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.line import Line, Recent
 from failwell.jobs.queue.retry import DEFAULT
-from failwell.jobs.store.store import JobStore
+from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.worker.death import kept_report
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import time
 from typing import Any, NamedTuple, cast
 
-from failwell.jobs.store.store import Forgotten
+from failwell.jobs.store.job_store import Forgotten
 from failwell.journal.status import ENDED
 
 _FILE = re.compile(r"[0-9a-f]{24}\.bin")

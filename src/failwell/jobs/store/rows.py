@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from failwell.jobs.job import CancelPhase, Job, JobId, JobRequest, JobState
-from failwell.jobs.store.store import Values
-from failwell.jobs.worker.worker import FileHandle
+from failwell.jobs.store.job_store import Values
+from failwell.jobs.worker.protocol import FileHandle
 from failwell.journal.event import to_json
 from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress

@@ -1,4 +1,4 @@
-"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.store.JobStore`.
+"""Jobs in SQLite, in the same file as the journal. See `failwell.jobs.store.job_store.JobStore`.
 
 Keys and event numbers are read once at the start of a transaction and counted on from there, so a
 batch of any size is a handful of statements. Connection, event log and lock are the journal's.
@@ -16,7 +16,8 @@ from typing import Any
 from failwell.fault.base import Fault
 from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job
-from failwell.jobs.output import LINES
+from failwell.jobs.output_lines import LINES
+from failwell.jobs.store.job_store import COLUMNS, Committed, Forgotten, Profile, Values, Wish
 from failwell.jobs.store.prune import (
     FEW,
     RESULTS,
@@ -28,7 +29,6 @@ from failwell.jobs.store.prune import (
     together,
 )
 from failwell.jobs.store.rows import read_job
-from failwell.jobs.store.store import COLUMNS, Committed, Forgotten, Profile, Values, Wish
 from failwell.journal.errors import damaged_fault
 from failwell.journal.event import Event, to_json
 from failwell.journal.folder import JOURNAL

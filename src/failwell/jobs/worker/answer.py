@@ -20,7 +20,7 @@ from failwell.fault.capability import (
     CapabilityTransientError,
 )
 from failwell.fault.json_values import map_texts
-from failwell.jobs.worker.worker import FileHandle
+from failwell.jobs.worker.protocol import FileHandle
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
 from failwell.report.record import ErrorReport, Scene, TracebackPolicy

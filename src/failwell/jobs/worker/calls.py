@@ -10,8 +10,8 @@ from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS
 from failwell.jobs.store.rows import drop
 from failwell.jobs.worker.answer import Reader
-from failwell.jobs.worker.events import notify
 from failwell.jobs.worker.frames import encode
+from failwell.jobs.worker.worker_events import notify
 from failwell.processes.worker import WorkerProcess
 from failwell.report.record import Scene, TracebackPolicy
 

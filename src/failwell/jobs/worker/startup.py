@@ -14,10 +14,10 @@ from typing import Any, TypeVar, cast
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityError
 from failwell.fault.facts import UserAction
+from failwell.jobs.config_schema import config_hash
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform
-from failwell.jobs.schema import config_hash
 from failwell.jobs.worker.answer import raisable, read_report
 from failwell.jobs.worker.death import failed_start
 from failwell.jobs.worker.environment import worker_environment

@@ -21,9 +21,7 @@ from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.calls import Calls
 from failwell.jobs.worker.death import CrashCount, death, described_once, keep_report
 from failwell.jobs.worker.environment import worker_environment
-from failwell.jobs.worker.events import WorkerEvents
-from failwell.jobs.worker.startup import Startup, load_frame, look
-from failwell.jobs.worker.worker import (
+from failwell.jobs.worker.protocol import (
     CancelPhased,
     Died,
     Memory,
@@ -33,6 +31,8 @@ from failwell.jobs.worker.worker import (
     Supervision,
     WorkerState,
 )
+from failwell.jobs.worker.startup import Startup, load_frame, look
+from failwell.jobs.worker.worker_events import WorkerEvents
 from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
 from failwell.report.record import Scene

@@ -11,7 +11,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.registry import CapabilityRegistry
+    from failwell.jobs.capability_registry import CapabilityRegistry
 
 _COLUMNS = ("name", "instance", "enabled", "runs", "needs", "description")
 
@@ -58,7 +58,7 @@ def add_instance(parser: ArgumentParser) -> None:
 @contextmanager
 def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
     """The registered capabilities; the host of the jobs is woken after a change."""
-    from failwell.jobs.registry import CapabilityRegistry
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.journal.folder import state_folder
 
     capabilities = CapabilityRegistry(state_folder(args.store))

@@ -16,8 +16,8 @@ from failwell.apps.cli.records import add_store
 if TYPE_CHECKING:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.fault.facts import UserAction
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.manifest import Manifest
-    from failwell.jobs.registry import CapabilityRegistry
 
 
 def add_check_options(parser: ArgumentParser) -> None:

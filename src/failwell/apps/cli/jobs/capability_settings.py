@@ -13,7 +13,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.jobs.registry import CapabilityRegistry
+    from failwell.jobs.capability_registry import CapabilityRegistry
 
 
 def add_config_options(parser: ArgumentParser) -> None:

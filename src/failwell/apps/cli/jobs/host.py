@@ -57,7 +57,7 @@ async def _host(
 
     from failwell.jobs.memory.book import NO_LIMITS
     from failwell.jobs.runtime import DRAIN, Runtime
-    from failwell.jobs.worker.worker import Supervision
+    from failwell.jobs.worker.protocol import Supervision
 
     stop = asyncio.Event()
     received: list[str] = []

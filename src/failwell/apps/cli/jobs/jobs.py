@@ -24,10 +24,10 @@ from failwell.apps.cli.records import (
 
 if TYPE_CHECKING:
     from failwell.apps.cli.faults import Usage
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client import QueueClient
     from failwell.jobs.job import Job
-    from failwell.jobs.registry import CapabilityRegistry
-    from failwell.jobs.store.store import Forgotten
+    from failwell.jobs.store.job_store import Forgotten
 
 STATUSES = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 _ENDED = ("completed", "failed", "cancelled")
@@ -48,8 +48,8 @@ def job_queue(
     if not create and not (folder / JOURNAL).exists():
         yield None
         return
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.client import QueueClient
-    from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.sqlite import SqliteJobs
 
     registry = CapabilityRegistry(folder)
@@ -149,7 +149,7 @@ def add_prune_options(parser: ArgumentParser) -> None:
 
 def run_prune(args: Namespace) -> int:
     """Delete jobs that have ended."""
-    from failwell.jobs.store.store import Forgotten
+    from failwell.jobs.store.job_store import Forgotten
 
     filters = _prune_filters(args)
     with job_queue(args) as queue:

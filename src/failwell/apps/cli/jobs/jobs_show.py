@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.job import Job
-    from failwell.jobs.output import OutputLine
-    from failwell.jobs.registry import CapabilityRegistry
+    from failwell.jobs.output_lines import OutputLine
     from failwell.journal.event import Event
 
 COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
@@ -66,7 +66,7 @@ def result_json(job: "Job") -> dict[str, Any]:
 
 def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:
     """What a job was given or returned, for a screen: without the secrets of its capability."""
-    from failwell.jobs.output import shown
+    from failwell.jobs.output_lines import shown
 
     return shown(value, capabilities.secrets(capabilities.capability(job.request.instance)))
 
@@ -107,7 +107,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 def run_show(args: Namespace) -> int:
     """One job in full, with what happened to it and what it printed."""
     from failwell.apps.cli.jobs.jobs import find_job, job_queue
-    from failwell.jobs.output import read_lines
+    from failwell.jobs.output_lines import read_lines
 
     with job_queue(args) as queue:
         job = find_job(queue, args.job)
@@ -237,7 +237,7 @@ class OutputFollower:
 
     def new(self, job: str) -> "list[OutputLine]":
         """Lines of a job that are new."""
-        from failwell.jobs.output import read_lines
+        from failwell.jobs.output_lines import read_lines
 
         found = read_lines(self._folder, job, self._last.get(job, 0))
         if found:

@@ -243,8 +243,8 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     """
     from failwell.apps.cli.jobs.host import host
     from failwell.fault.base import Fault
+    from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.jobs.faults import HostElsewhere
-    from failwell.jobs.registry import CapabilityRegistry
     from failwell.jobs.store.rows import result_to_json
     from failwell.report.describe import describe
 

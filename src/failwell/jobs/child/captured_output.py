@@ -12,7 +12,7 @@ from typing import Any
 
 from ...processes.wire import Line
 from .author import current
-from .failure import attempt
+from .failure_report import attempt
 
 _LONGEST = 8000
 

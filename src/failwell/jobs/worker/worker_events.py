@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-from failwell.jobs.worker.worker import (
+from failwell.jobs.worker.protocol import (
     Listener,
     Measured,
     Memory,

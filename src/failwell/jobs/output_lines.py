@@ -21,7 +21,7 @@ from typing import Any, cast
 from failwell.fault.base import Fault
 from failwell.fault.json_values import map_texts
 from failwell.jobs.worker.environment import SHORTEST_SECRET
-from failwell.jobs.worker.worker import OutputLine
+from failwell.jobs.worker.protocol import OutputLine
 from failwell.journal.event import to_json
 from failwell.journal.folder import make_private
 from failwell.report.redact import mask_known, register_secret

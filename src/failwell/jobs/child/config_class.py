@@ -7,7 +7,7 @@ import typing
 from pathlib import Path
 from typing import Any, cast
 
-from .failure import attempt
+from .failure_report import attempt
 
 _BOUNDS = {
     "minimum": "minimum", "maximum": "maximum", "exclusive_minimum": "exclusiveMinimum",

@@ -160,7 +160,7 @@ class CapabilityRegistry:
         return dict(self._instances().get(instance, {}).get("config", {}))
 
     def set_config(self, instance: str, config: Mapping[str, Any], *, capability: str | None = None) -> None:
-        """Keep a configuration. Check it first: see `failwell.jobs.schema.validate`."""
+        """Keep a configuration. Check it first: see `failwell.jobs.config_schema.validate`."""
         self._change(instance, capability or instance, config=dict(config))
 
     def instances(self, name: str) -> list[str]:
