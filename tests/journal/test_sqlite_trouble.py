@@ -287,4 +287,4 @@ def test_a_fault_for_want_of_space_names_what_frees_some(tmp_path: Path) -> None
     fault = sqlite_fault(Full(), tmp_path / "journal.db")
 
     assert isinstance(fault, StoreFull)
-    assert "failwell runs prune" in str(fault.user_action)
+    assert f"`failwell runs prune --store {tmp_path}`" in str(fault.user_action)

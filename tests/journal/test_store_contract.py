@@ -324,7 +324,9 @@ def test_a_run_has_one_writer_at_a_time(store: Store) -> None:
 
     assert refusal.value.kind == "session.locked"
     assert refusal.value.user_action is not None
-    assert "failwell runs tail r1" in refusal.value.user_action.detail
+    folder = getattr(store, "folder", None)
+    store_option = f" --store {folder}" if folder else ""
+    assert f"`failwell runs tail r1{store_option}`" in refusal.value.user_action.detail
     assert inside
     assert not store.is_locked("r1")
     with store.lock("r1"):

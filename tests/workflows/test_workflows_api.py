@@ -131,6 +131,34 @@ def test_a_failed_run_has_a_report_and_is_resumed_under_a_new_id(write: Any, tmp
     assert [run.id for run in workflows.list_runs(store=store, statuses=["failed"])] == ["first"]
 
 
+def test_a_status_that_no_run_can_have_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    for store in (tmp_path / "missing", tmp_path):
+        with pytest.raises(workflows.UnknownStatus) as caught:
+            workflows.list_runs(store=store, statuses=["failed", "bogus"])
+        assert "`bogus`" in str(caught.value)
+        assert "running, waiting, parked, completed, failed, cancelled, interrupted" in str(caught.value)
+        assert failwell("runs", "list", "--status", "bogus", "--store", str(store)).code == 2
+
+
+def test_a_suggested_command_names_the_store_unless_it_is_the_default_one(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "my state"
+    workflows.run(write(FRAGILE), store=store, run_id="r")
+    write(FRAGILE + "\n# changed")
+
+    details: list[str] = []
+    for default in (tmp_path / "other", store):
+        monkeypatch.setenv("FAILWELL_STORE", str(default))
+        with pytest.raises(workflows.FileChanged) as caught:
+            workflows.resume("r", store=store)
+        action = caught.value.user_action
+        details.append(action.detail if action is not None else "")
+
+    assert f"`failwell resume r --accept-changes --store '{store}'`" in details[0]
+    assert "`failwell resume r --accept-changes`" in details[1]
+
+
 def test_the_commands_and_the_functions_see_the_same_runs(write: Any, tmp_path: Path) -> None:
     store = tmp_path / "state"
     path = write(GREET)
@@ -162,9 +190,9 @@ def test_a_gate_is_listed_answered_and_the_run_resumed(write: Any, tmp_path: Pat
 
 def test_a_gate_is_answered_by_a_function(write: Any, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async def approve(gate: str, question: Mapping[str, Any]) -> workflows.Answer:
+        async def approve(gate: str, question: Mapping[str, Any]) -> workflows.GateAnswer:
             assert question["prompt"] == "Go on?"
-            return workflows.Answer(decision="no", by=gate)
+            return workflows.GateAnswer(decision="no", by=gate)
 
         result = await workflows.arun(write(ASKS), store=tmp_path / "state", on_gate=approve)
 
@@ -216,6 +244,16 @@ def test_the_blocking_form_inside_an_event_loop_names_the_other(write: Any) -> N
             workflows.run(write(GREET), {"who": "x"})
 
     asyncio.run(scenario())
+
+
+def test_the_old_names_of_answers_and_mistakes_work_and_name_the_new_ones(write: Any) -> None:
+    workflow = workflows.load(write(GREET))
+
+    for old, new in {"Answer": workflows.GateAnswer, "Problem": workflows.Mistake}.items():
+        with pytest.warns(DeprecationWarning, match=f"use `failwell.workflows.{new.__name__}`"):
+            assert getattr(workflows, old) is new
+    with pytest.warns(DeprecationWarning, match="use `mistakes`"):
+        assert workflow.problems == workflow.mistakes
 
 
 @pytest.mark.parametrize("call", [workflows.get_run, workflows.list_gates, workflows.read_events])

@@ -52,13 +52,15 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
     if primary in _DAMAGED:
         return damaged_fault(path, sqlite_code=code)
     if primary == "SQLITE_FULL" or (primary == "SQLITE_IOERR" and _is_full(path)):
+        from failwell.journal.folder import store_option
+
         return StoreFull(
             message=f"there is no space left for the journal `{path}`",
             details={"sqlite_code": code},
             certainty=Certainty.NOT_SENT,
             user_action=UserAction(
                 ActionKind.FREE_RESOURCES,
-                "free disk space, for instance with `failwell runs prune`,"
+                f"free disk space, for instance with `failwell runs prune{store_option(path.parent)}`,"
                 " or use another folder with `--store DIR`",
             ),
         )

@@ -52,6 +52,16 @@ class BadRunId(Validation, kind="validation.input_invalid"):
         return f"`{self.run[:80]}` is not a run id: use 1 to 64 letters, digits, `_` and `-`"
 
 
+class UnknownStatus(Validation, kind="validation.input_invalid"):
+    """A run cannot have this status."""
+
+    status: str
+    valid: list[str]
+
+    def summary(self) -> str:
+        return f"`{self.status[:80]}` is not a status of a run: use {', '.join(self.valid)}"
+
+
 class Locked(Session, kind="session.locked"):
     """Another process is writing to the run."""
 

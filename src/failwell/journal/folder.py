@@ -33,6 +33,15 @@ def state_folder(path: str | None = None, environ: Mapping[str, str] | None = No
     return parent / "failwell"
 
 
+def store_option(folder: Path, environ: Mapping[str, str] | None = None) -> str:
+    """The ` --store DIR` that a suggested command needs to find this state folder; empty for the default one."""
+    if folder.absolute() == state_folder(environ=environ):
+        return ""
+    from shlex import quote
+
+    return f" --store {quote(str(folder))}"
+
+
 def run_folder(state: Path, run: str) -> Path:
     """The folder of one run. Creates nothing.
 

@@ -18,7 +18,7 @@ from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
 from failwell.journal.errors import os_fault
 from failwell.journal.faults import Locked
-from failwell.journal.folder import make_private
+from failwell.journal.folder import make_private, store_option
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 
@@ -111,17 +111,18 @@ def run_lock(folder: Path, run: str) -> ProcessLock:
     """The lock that a process holds while it writes to a run."""
 
     def refusal(holder: Holder) -> Locked:
-        return run_locked(run, holder)
+        return run_locked(run, holder, store_option(folder.parent.parent))
 
     return ProcessLock(folder, refusal)
 
 
-def run_locked(run: str, holder: Holder) -> Locked:
-    """The fault for a run that another process is writing to."""
+def run_locked(run: str, holder: Holder, store: str = "") -> Locked:
+    """The fault for a run that another process is writing to; `store` is the option of the suggested command."""
+    watch = f"watch it with `failwell runs tail {run}{store}`"
     advice = (
-        f"wait until it ends, or watch it with `failwell runs tail {run}`"
+        f"wait until it ends, or {watch}"
         if holder.pid is None
-        else f"watch it with `failwell runs tail {run}`, or end process {holder.pid} and repeat"
+        else f"{watch}, or end process {holder.pid} and repeat"
     )
     action = UserAction(ActionKind.WAIT_AND_RETRY, advice)
     return Locked(run=run, pid=holder.pid, host=holder.host, since=holder.since, user_action=action)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failwell.journal.event import TERMINAL, Event, Fact
-from failwell.journal.faults import Interrupted, Locked, StreamEnded
+from failwell.journal.faults import Interrupted, Locked, StreamEnded, UnknownStatus
 from failwell.journal.lock import Holder
 
 if TYPE_CHECKING:
@@ -125,6 +125,18 @@ def mark_interrupted(run: "Run", holder_of: Callable[[str], Holder | None]) -> "
     if holder is None:
         return replace(run, status=Status.INTERRUPTED)
     return run if holder.pid in (None, run.pid) else replace(run, pid=holder.pid, host=holder.host)
+
+
+def check_statuses(statuses: Sequence[str]) -> None:
+    """Refuse a filter that no run can match.
+
+    Raises:
+        UnknownStatus: one of them is not a status.
+    """
+    valid = [status.value for status in Status]
+    for status in statuses:
+        if status not in valid:
+            raise UnknownStatus(status=status, valid=valid, fields_invalid=["statuses"])
 
 
 def stored_statuses(statuses: Sequence[str]) -> list[str]:

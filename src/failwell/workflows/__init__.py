@@ -14,12 +14,15 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
+    from failwell.files.mistakes import Mistake as Mistake
     from failwell.journal.event import Event as Event
     from failwell.journal.faults import UnknownRun as UnknownRun
+    from failwell.journal.faults import UnknownStatus as UnknownStatus
     from failwell.journal.store import Run as Run
     from failwell.workflow.run.faults import FileChanged as FileChanged
     from failwell.workflow.run.faults import NothingToResume as NothingToResume
     from failwell.workflow.run.faults import WorkflowInvalid as WorkflowInvalid
+    from failwell.workflow.run.settings import GateAnswer as GateAnswer
     from failwell.workflows.api import RunResult as RunResult
     from failwell.workflows.api import Workflow as Workflow
     from failwell.workflows.api import aresume as aresume
@@ -37,25 +40,24 @@ if TYPE_CHECKING:
     from failwell.workflows.records import list_gates as list_gates
     from failwell.workflows.records import list_runs as list_runs
     from failwell.workflows.records import read_events as read_events
-    from failwell.workflows.types import Answer as Answer
-    from failwell.workflows.types import Problem as Problem
 else:
     from failwell._lazy import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "Answer": "failwell.workflows.types",
             "Event": "failwell.journal.event",
             "FileChanged": "failwell.workflow.run.faults",
             "Gate": "failwell.workflows.gates",
+            "GateAnswer": "failwell.workflow.run.settings",
             "GateRefused": "failwell.workflows.gates",
+            "Mistake": "failwell.files.mistakes",
             "NotRunning": "failwell.workflows.gates",
             "NothingToResume": "failwell.workflow.run.faults",
-            "Problem": "failwell.workflows.types",
             "Run": "failwell.journal.store",
             "RunResult": "failwell.workflows.api",
             "UnknownRun": "failwell.journal.faults",
+            "UnknownStatus": "failwell.journal.faults",
             "Workflow": "failwell.workflows.api",
             "WorkflowInvalid": "failwell.workflow.run.faults",
             "answer_gate": "failwell.workflows.records",
@@ -70,5 +72,9 @@ else:
             "resume": "failwell.workflows.api",
             "run": "failwell.workflows.api",
             "validate": "failwell.workflows.api",
+        },
+        moved={
+            "Answer": "failwell.workflows.GateAnswer",
+            "Problem": "failwell.workflows.Mistake",
         },
     )

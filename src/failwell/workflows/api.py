@@ -36,8 +36,16 @@ class Workflow:
     inputs: Mapping[str, bool]
     """Input → whether it must be given."""
     allow_outside: bool = False
-    problems: tuple["Mistake", ...] = field(default=())
+    mistakes: tuple["Mistake", ...] = field(default=())
     """Warnings; a file with errors is not loaded."""
+
+    @property
+    def problems(self) -> "tuple[Mistake, ...]":
+        """The old name of `mistakes`."""
+        from warnings import warn
+
+        warn("`Workflow.problems` is deprecated: use `mistakes` instead", DeprecationWarning, stacklevel=2)
+        return self.mistakes
 
     def validate(self) -> "list[Mistake]":
         """Check the file as it is now; every error and warning."""
@@ -96,7 +104,7 @@ def load(path: str | Path, *, allow_outside: bool = False) -> Workflow:
         nodes={name: node.type for name, node in plan.nodes.items()},
         inputs={name: spec.required for name, spec in plan.inputs.items()},
         allow_outside=allow_outside,
-        problems=checked.mistakes,
+        mistakes=checked.mistakes,
     )
 
 
@@ -137,7 +145,7 @@ async def arun(
         run_id: An id for the run (default: a new one).
         metadata: Notes recorded with the run.
         on_event: Called with each recorded event.
-        on_gate: Answers gates: called with the gate and its question; returns an `Answer`, or `None` to let the run wait.
+        on_gate: Answers gates: called with the gate and its question; returns a `GateAnswer`, or `None` to let the run wait.
         wait: Whether to wait for answers and distant times instead of returning with `waiting`.
         allow_outside: Whether the file may include files outside its project.
         durability: `full` writes every record to the disk before anything follows from it.

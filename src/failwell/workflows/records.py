@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.journal.folder import JOURNAL, state_folder
+from failwell.journal.status import check_statuses
 from failwell.journal.store import Run
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def list_runs(
         workflow: The name of a workflow.
         since: Only runs that started since then.
         limit: The most runs to return.
+
+    Raises:
+        UnknownStatus: one of `statuses` is not a status; the message lists those there are.
     """
+    check_statuses(statuses)
     with _open_journal(store) as journal:
         if journal is None:
             return []

@@ -81,7 +81,7 @@ async def resume(
         checked, plan = _usable(state.file, settings, validated=sources)
         changed = differences(sources, checked.files)
         if changed and not accept_changes:
-            raise refused_changes(run, changed)
+            raise refused_changes(run, changed, settings)
         plans = checked.plans
         _open_all(state, plans, settings)
         check_places(run, state, plans)

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
+from failwell.journal.folder import store_option
 from failwell.journal.store import Store
 from failwell.workflow.machine.fold import fold
 from failwell.workflow.machine.state import State
 from failwell.workflow.plan import END, Plan
 from failwell.workflow.run.faults import FileChanged
+from failwell.workflow.run.settings import Settings
 
 
 def restored(store: Store, run: str) -> State:
@@ -64,13 +66,14 @@ def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -
     return lines
 
 
-def refused_changes(run: str, changed: list[str]) -> FileChanged:
+def refused_changes(run: str, changed: list[str], settings: Settings) -> FileChanged:
     """The refusal to resume with files that have changed."""
+    command = f"failwell resume {run} --accept-changes{store_option(settings.folder, settings.environ)}"
     return FileChanged(
         run=run,
         changed=changed,
         user_action=UserAction(
             ActionKind.CHANGE_INPUT,
-            f"put the files back, or run `failwell resume {run} --accept-changes` to resume with the new ones",
+            f"put the files back, or run `{command}` to resume with the new ones",
         ),
     )
