@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from failwell.decision.budget import Budget as Budget
     from failwell.decision.budget import Spent as Spent
     from failwell.decision.match import Match as Match
+    from failwell.decision.policy import Lost as Lost
     from failwell.decision.policy import Policy as Policy
     from failwell.decision.policy import Rule as Rule
     from failwell.decision.policy import Schedule as Schedule
@@ -73,6 +74,7 @@ else:
             "GiveUp": "failwell.decision.verdict",
             "Guard": "failwell.runtime.call_guard",
             "GuardState": "failwell.runtime.call_guard",
+            "Lost": "failwell.decision.policy",
             "Match": "failwell.decision.match",
             "Operation": "failwell.runtime.operation",
             "OperationEnded": "failwell.runtime.loop",

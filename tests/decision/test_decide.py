@@ -5,7 +5,7 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.match import Match
-from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule, Tries, decide, reason
+from failwell.decision.policy import SCHEDULES, Lost, Policy, Rule, Schedule, Tries, decide, reason
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, say
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
@@ -95,6 +95,55 @@ def test_what_somebody_has_seen_is_not_repeated_whatever_it_is() -> None:
     decision = decide(Policy(), a_report(), after(visible=True, may_fall_back=True))
 
     assert isinstance(decision, GiveUp)
+
+
+def test_cancelled_work_is_given_up_whatever_failed() -> None:
+    crashed, stopped = a_report(kind="worker.crashed"), a_report(kind="cancel.job")
+
+    assert decide(Policy(), crashed, Tries(1, cancelled=True)) == GiveUp(
+        why="it was cancelled", cancelled=True
+    )
+    assert decide(Policy(), stopped, Tries(1)) == GiveUp(why="it was cancelled", cancelled=True)
+
+
+def test_an_attempt_lost_through_no_fault_of_the_work_is_repeated_and_not_charged() -> None:
+    never = Policy(rules=(Rule(match=Match(), retryable=False),))
+    lost = Lost("its worker was replaced")
+
+    for kind in ("worker.crashed", "cancel.job"):
+        decision = decide(never, a_report(kind=kind), Tries(1, lost=lost))
+        assert decision == Retry(after=0.0, why="its worker was replaced", charged=False)
+    waiting = a_report(kind="worker.crashed", not_before=told(30.0))
+    assert decide(never, waiting, Tries(1, lost=lost, elapsed=10.0)) == Retry(
+        after=20.0, why=lost.why, charged=False
+    )
+
+
+def test_a_lost_attempt_is_not_repeated_for_ever_nor_after_a_cancel_a_result_or_a_deadline() -> None:
+    never = Policy(rules=(Rule(match=Match(), retryable=False),))
+    report = a_report(kind="worker.crashed")
+    lost, spent = Lost("its worker was replaced"), Lost("its worker was replaced", before=20)
+    late = ((Budget(seconds=1.0), Spent(seconds=1.1)),)
+
+    for tries in (
+        Tries(1, lost=spent),
+        Tries(1, lost=lost, cancelled=True),
+        Tries(1, lost=lost, visible=True),
+        Tries(1, lost=lost, budgets=late),
+    ):
+        assert isinstance(decide(never, report, tries), GiveUp)
+
+
+def test_work_may_allow_itself_another_number_of_attempts() -> None:
+    report = a_report(kind="worker.crashed")
+    once = Rule(match=Match(), schedule=Schedule(max_attempts=1, backoff=Backoff(curve="fixed", first=7.0)))
+
+    assert decide(Policy(), report, Tries(4, max_attempts=5)) == Retry(after=8.0, why="after a back-off")
+    assert decide(Policy(), report, Tries(5, max_attempts=5)) == GiveUp(why="all 5 attempts are spent")
+    assert decide(Policy(), report, Tries(1, max_attempts=1)) == GiveUp(why="it is tried once only")
+    assert decide(Policy(rules=(once,)), report, Tries(2, max_attempts=3)) == Retry(
+        after=7.0, why="after a back-off"
+    )
 
 
 def test_a_veto_of_whoever_raised_it_is_kept() -> None:

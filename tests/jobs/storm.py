@@ -25,8 +25,7 @@ from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
-from failwell.jobs.queue.retry import DEFAULT
-from failwell.jobs.queue.state import Rules
+from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.supervisor import Supervision
 from failwell.processes.tree import descendants

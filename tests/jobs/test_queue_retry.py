@@ -9,11 +9,11 @@ import pytest
 
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
-from failwell.decision.policy import Policy, Rule, Schedule
+from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
+from failwell.decision.verdict import GiveUp
 from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
-from failwell.jobs.queue.retry import DEFAULT, EndStep, Facts, RetryStep, next_step
-from failwell.jobs.queue.state import Rules
+from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.report.describe import describe
 from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
 from tests.jobs.workers import run, until
@@ -173,49 +173,34 @@ def test_a_cancel_during_the_second_attempt_reaches_the_new_process(tmp_path: Pa
     run(work())
 
 
-def a_fault(kind: str, **fields: object) -> Fault:
-    return Fault(kind=kind, message="it broke", **fields)
-
-
 def test_a_jobs_own_number_of_attempts_allows_nothing_that_the_policy_never_repeats() -> None:
-    report = describe(a_fault("worker.timeout"))
+    report = describe(Fault(kind="worker.timeout", message="it broke"))
 
-    step = next_step(DEFAULT, report, Facts(attempt=1, charged=1, most=3), 0.5)
-
-    assert isinstance(step, EndStep)
+    assert isinstance(decide(DEFAULT, report, Tries(attempts=1, max_attempts=3)), GiveUp)
 
 
-def test_who_lost_its_worker_to_a_neighbour_is_repeated_without_being_charged() -> None:
-    report = describe(a_fault("worker.crashed", details={"reason": "replaced"}))
+def test_a_job_that_loses_its_worker_to_another_job_is_repeated_and_not_charged(tmp_path: Path) -> None:
+    async def work() -> None:
+        deaf, beside = tmp_path / "deaf", tmp_path / "beside"
+        two = a_capability(concurrency=2)
+        async with a_runtime(tmp_path, two, rules=Rules(policy=OFF)) as jobs:
+            first = await jobs.submit("worker", {"path": str(deaf)}, action="deaf")
+            other = await jobs.submit("worker", {"path": str(beside), "value": "done"}, action="until")
+            await began(deaf)
+            await began(beside)
+            forget_it_began(beside)
+            jobs.cancel(first.id, grace=0.05)
+            await began(beside)
+            beside.touch()
+            ended = await jobs.wait(other.id, timeout=20)
 
-    step = next_step(OFF, report, Facts(attempt=1, charged=1), 0.5)
+            assert (await jobs.wait(first.id)).state is JobState.CANCELLED
+            assert (ended.state, ended.result, ended.attempt) == (JobState.COMPLETED, "done", 2)
+            assert ended.charged == 1
+            (event,) = [one for one in jobs.store.events(job=other.id) if one.type == "retrying"]
+            assert event.data["why"] == "its worker was replaced"
 
-    assert step == RetryStep(0.0, is_charged=False, why="its worker was replaced")
-
-
-def test_a_neighbour_that_always_kills_does_not_keep_a_job_for_ever() -> None:
-    report = describe(a_fault("worker.crashed", details={"reason": "replaced"}))
-
-    step = next_step(OFF, report, Facts(attempt=30, charged=1), 0.5)
-
-    assert isinstance(step, EndStep)
-
-
-def test_a_wait_of_more_than_a_minute_is_parked_and_costs_no_attempt() -> None:
-    from failwell.fault.facts import NotBefore
-
-    report = describe(a_fault("worker.transient", not_before=NotBefore(after=600.0)))
-
-    step = next_step(DEFAULT, report, Facts(attempt=1, charged=1), 0.5)
-
-    assert isinstance(step, RetryStep)
-    assert (step.after, step.is_parked, step.is_charged) == (600.0, True, False)
-
-
-def test_no_attempt_is_made_that_would_come_after_the_deadline() -> None:
-    report = describe(a_fault("worker.crashed"))
-
-    assert isinstance(next_step(DEFAULT, report, Facts(attempt=1, charged=1, left=0.01), 0.5), EndStep)
+    run(work())
 
 
 def test_memory_that_a_limit_refuses_is_a_shortage_and_is_tried_twice(tmp_path: Path) -> None:

@@ -101,6 +101,16 @@ class Policy:
         return read_policy_file(content, path)
 
 
+class Lost(NamedTuple):
+    """An attempt that ended through no fault of the work, such as one whose worker was stopped for another."""
+
+    why: str
+    before: int = 0
+    """Attempts of the same work that were lost before."""
+    most: int = 20
+    """Lost attempts that are repeated without being charged; after them the failure counts as any other."""
+
+
 class Tries(NamedTuple):
     """What a loop knows when it asks: how often it called, what was spent, what it is able to do."""
 
@@ -118,6 +128,13 @@ class Tries(NamedTuple):
     """Whether somebody has already seen part of the result; then nothing is repeated."""
     elapsed: float = 0.0
     """Seconds since the failure; they count toward a server-requested delay."""
+    max_attempts: int | None = None
+    """Calls in all that the work itself allows, instead of the schedule's number. It allows nothing that the
+    policy never repeats."""
+    cancelled: bool = False
+    """Whether the work was cancelled, whatever the failure is."""
+    lost: Lost | None = None
+    """Set where the attempt failed through no fault of the work: it is repeated and not charged."""
 
 
 class Reasoned(NamedTuple):
@@ -169,12 +186,17 @@ _MAYBE_DONE = (Certainty.UNKNOWN, Certainty.PARTIAL, Certainty.DONE_BUT_LOST)
 
 
 def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None, jitter: float) -> Decision:
-    category = report.category
-    if category is Category.CANCELLED:
-        return GiveUp(why="it was cancelled")
+    category, lost = report.category, tries.lost
+    # A worker that is stopped for another job may report that its call was cancelled; the work was not.
+    if tries.cancelled or (category is Category.CANCELLED and lost is None):
+        return GiveUp(why="it was cancelled", cancelled=True)
     if tries.visible:
         return GiveUp(why="part of the result has already been seen")
-    schedule = SCHEDULES[default_schedule(report)] if rule is None or rule.schedule is None else rule.schedule
+    if lost is not None and lost.before < lost.most:
+        return _uncharged(tries, report, lost)
+    if tries.max_attempts is not None and tries.max_attempts <= 1:
+        return _elsewhere(tries, report, _spent(ONCE))
+    schedule = _schedule(report, rule, tries.max_attempts)
     allowed = None if rule is None else rule.retryable
     if allowed is False:
         return _elsewhere(tries, report, "the policy does not repeat it")
@@ -193,6 +215,20 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
         return _elsewhere(tries, report, _why_not(report))
     return _again(policy, tries, report, schedule, jitter)
+
+
+def _schedule(report: ErrorReport, rule: Rule | None, max_attempts: int | None) -> Schedule:
+    schedule = None if rule is None else rule.schedule
+    if max_attempts is None:
+        return SCHEDULES[default_schedule(report)] if schedule is None else schedule
+    return Schedule(max_attempts=max_attempts, backoff=(schedule or _SERVER).backoff)
+
+
+def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
+    requested = report.not_before
+    wait = 0.0 if requested is None else max(0.0, requested.after - tries.elapsed)
+    late = _over(tries, wait)
+    return Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late)
 
 
 def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:

@@ -15,6 +15,8 @@ class Retry:
 
     after: float
     why: str
+    charged: bool = True
+    """Whether the failed attempt counts against those that the schedule allows."""
 
 
 @frozen
@@ -55,6 +57,8 @@ class GiveUp:
     """Nothing that this policy allows would help."""
 
     why: str
+    cancelled: bool = False
+    """Whether the work was cancelled rather than failed."""
 
 
 Decision: TypeAlias = Retry | Fallback | Evict | Park | Ask | GiveUp

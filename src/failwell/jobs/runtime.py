@@ -30,9 +30,8 @@ from failwell.jobs.output_lines import Lines
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.queue.snapshot import leave_picture, picture
-from failwell.jobs.queue.state import Rules
+from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.store.rows import read_result
 from failwell.jobs.store.sqlite import open_jobs

@@ -5,6 +5,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, cast
 
+from failwell.decision.budget import Budget, Spent
+from failwell.decision.policy import Lost, Tries, decide
+from failwell.decision.verdict import Evict, GiveUp, Park, Retry
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase, JobState
@@ -16,7 +19,6 @@ from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import Items
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
-from failwell.jobs.queue.retry import EndStep, Facts, RetryStep, next_step
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import drop, result_to_json
 from failwell.jobs.worker.protocol import WorkerState
@@ -50,44 +52,43 @@ class AttemptEnd:
         if never is not None and entry.cancelled is None:
             self._ends.fail(entry, never)
             return
-        facts = Facts(
-            attempt=entry.attempt,
-            charged=entry.charged,
-            most=entry.request.control.get("max_attempts"),
-            was_cancelled=entry.cancelled is not None,
-            left=None if entry.deadline is None else entry.deadline - now,
-            idempotent=entry.request.control.get("idempotent"),
+        decision = decide(
+            self._state.rules.policy,
+            report,
+            attempt_facts(entry, instance, report, now),
+            self._state.jitter(),
         )
-        if (instance.is_being_freed or instance.is_leaving) and entry.cancelled is None:
-            # We stopped its worker, and the capability was asked to stop with it: nobody cancelled the job.
-            step: RetryStep | EndStep = RetryStep(0.0, is_charged=False, why="its worker was stopped")
-        else:
-            step = next_step(self._state.rules.policy, report, facts, self._state.jitter())
-        if isinstance(step, RetryStep) and entry.items is None:
-            self._again(entry, instance, report, step, now)
-        elif isinstance(step, RetryStep) or not step.was_cancelled:
-            self._ends.fail(entry, report)
-        else:
+        if isinstance(decision, Retry | Park | Evict):
+            self._again(entry, instance, report, decision, now)
+        elif isinstance(decision, GiveUp) and decision.cancelled:
             entry.error = report
             self._ends.end(entry, JobState.CANCELLED)
+        else:
+            self._ends.fail(entry, report)
 
     def _again(
-        self, entry: Entry, instance: Instance, report: ErrorReport, step: RetryStep, now: float
+        self,
+        entry: Entry,
+        instance: Instance,
+        report: ErrorReport,
+        decision: Retry | Park | Evict,
+        now: float,
     ) -> None:
         entry.state = JobState.WAITING
         entry.error = report
-        if not step.is_charged:
+        if isinstance(decision, Park) or (isinstance(decision, Retry) and not decision.charged):
             entry.charged -= 1
-        entry.due = now + step.after
+        after = 0.0 if isinstance(decision, Evict) else decision.after
+        entry.due = now + after
         self._record.say(
             entry,
-            "parked" if step.is_parked else "retrying",
-            {"attempt": entry.attempt, "kind": report.kind, "after": round(step.after, 3), "why": step.why},
+            "parked" if isinstance(decision, Park) else "retrying",
+            {"attempt": entry.attempt, "kind": report.kind, "after": round(after, 3), "why": decision.why},
         )
-        if step.frees:
+        if isinstance(decision, Evict):
             self._admission.block(entry, FREEING, "waits until something is freed for its next attempt")
             self._state.spawn(self._free(entry, instance, report))
-        elif step.after <= 0:
+        elif after <= 0:
             self._state.line.add(entry)
         else:
             self._ends.at(entry.due, "due", entry)
@@ -156,6 +157,36 @@ async def _clean(instance: Instance) -> None:
             await instance.worker.restart()
     finally:
         instance.is_being_freed = False
+
+
+_LOST = ("replaced", "stopped", "quarantined")
+"""What a report says of a worker that was ended for another reason than the job."""
+
+
+def attempt_facts(entry: Entry, instance: Instance, report: ErrorReport, now: float) -> Tries:
+    """What `decide` must know of a failed attempt besides its report."""
+    control = entry.request.control
+    lost = None
+    if instance.is_being_freed or instance.is_leaving:
+        # The queue stopped the worker on purpose, which may happen to one job any number of times.
+        lost = Lost("its worker was stopped")
+    elif (reason := report.details.get("reason")) in _LOST:
+        lost = Lost(f"its worker was {reason}", before=entry.attempt - entry.charged)
+    budgets: tuple[tuple[Budget, Spent], ...] = ()
+    if entry.deadline is not None:
+        limit = max(0.0, entry.deadline - entry.submitted)
+        budgets = ((Budget(seconds=limit), Spent(seconds=limit - (entry.deadline - now))),)
+    return Tries(
+        attempts=entry.charged,
+        budgets=budgets,
+        idempotent=control.get("idempotent"),
+        may_evict=True,
+        # The items of a stream are taken as they come.
+        visible=entry.items is not None,
+        max_attempts=control.get("max_attempts"),
+        cancelled=entry.cancelled is not None,
+        lost=lost,
+    )
 
 
 HOOK_SECONDS = 10.0

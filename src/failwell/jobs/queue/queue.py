@@ -12,6 +12,9 @@ from itertools import islice
 from time import time
 from typing import Any
 
+from failwell.decision.match import Match
+from failwell.decision.policy import Lost, Policy, Rule, Tries, decide
+from failwell.decision.verdict import Retry
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.faults import (
@@ -110,6 +113,8 @@ class WorkerListener:
 
 MOST_LOSSES = 5
 """How often the host may die under a job before the job is suspected of killing it."""
+_HOST_DEATHS = Policy(name="host deaths", rules=(Rule(match=Match(), retryable=False),))
+"""A job that has lost its host too often is not tried again, whatever the queue's policy repeats."""
 
 
 class OutsideJobs:
@@ -148,19 +153,19 @@ class OutsideJobs:
             entry.losses += 1
             # It stays on record as an attempt, and does not count against those that the job may fail.
             entry.charged = max(0, entry.charged - 1)
-            if entry.losses >= MOST_LOSSES:
-                self._ends.fail(
-                    entry,
-                    self._state.described(
-                        entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
-                    ),
-                )
+            report = self._state.described(
+                entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
+            )
+            lost = Lost("the host died while it ran", before=entry.losses - 1, most=MOST_LOSSES - 1)
+            decision = decide(_HOST_DEATHS, report, Tries(attempts=entry.charged, lost=lost))
+            if not isinstance(decision, Retry):
+                self._ends.fail(entry, report)
                 return
             entry.state, entry.started = JobState.PENDING, None
             self._record.say(
                 entry,
                 "requeued",
-                {"reason": "the host died while it ran", "attempt": entry.attempt, "losses": entry.losses},
+                {"reason": decision.why, "attempt": entry.attempt, "losses": entry.losses},
             )
         self._ends.expect(entry)
         if entry.state is JobState.WAITING and (entry.due or 0) > self._state.now():

@@ -5,19 +5,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from failwell.decision.policy import Policy
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.jobs.memory.book import Book
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.line import Line, Recent
-from failwell.jobs.queue.retry import DEFAULT
 from failwell.jobs.store.job_store import JobStore
 from failwell.jobs.worker.death import kept_report
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
 from failwell.report.record import ErrorReport, Scene
+
+DEFAULT = Policy(
+    name="jobs",
+    rules=(
+        Rule(
+            match=Match.of("worker.timeout"),
+            retryable=False,
+            name="a job that took too long would take as long again",
+        ),
+    ),
+)
 
 
 @frozen
