@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from failwell.fault.facts import NotBefore
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.job import Job, JobId, JobRequest, JobState
@@ -15,6 +16,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
+from failwell.journal.faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 
@@ -204,3 +206,34 @@ class _Asked(SqliteJobs):
     def unfinished(self, after: int = 0) -> list[Job]:
         self.asked.append(after)
         return super().unfinished(after)
+
+
+class _Refusing(SqliteJobs):
+    """A store that refuses one write and says when the next may succeed."""
+
+    refusals = 0
+    writes = 0
+
+    def commit(self, *args: Any, **options: Any) -> Any:
+        self.writes += 1
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable(message="the store is restarting", not_before=NotBefore(after=0.3))
+        return super().commit(*args, **options)
+
+
+def test_a_refused_write_is_repeated_when_the_store_says_and_not_before(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = _Refusing(tmp_path / "state")
+        _in_the_registry(tmp_path)
+        async with Runtime(store, registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
+            await jobs.call("worker", {"value": 1})
+            store.refusals, store.writes = 1, 0
+            began_at = asyncio.get_running_loop().time()
+            await jobs.submit("worker", {"value": 2})
+
+            assert asyncio.get_running_loop().time() - began_at >= 0.3
+            assert store.writes == 2
+        store.close()
+
+    run(work())

@@ -8,6 +8,11 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from failwell.decision.backoff import Backoff
+from failwell.decision.budget import Budget, Spent
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule, Schedule, Tries, decide
+from failwell.decision.verdict import Decision, Retry
 from failwell.fault.base import Fault
 from failwell.jobs.faults import UnknownJob, check_same
 from failwell.jobs.job import JobRequest, JobState
@@ -18,8 +23,11 @@ from failwell.journal.event import Event
 from failwell.report.describe import describe
 from failwell.report.revive import translate
 
-_PAUSE = 0.02
-"""Seconds until a store that was away is tried again."""
+_WRITES = Schedule(max_attempts=1_000_000, backoff=Backoff(curve="fixed", first=0.02))
+"""A write is repeated as long as `Rules.patience` allows; that is a budget of seconds, not a number of attempts."""
+_STORE = Policy(name="store of the queue", rules=(Rule(match=Match(), schedule=_WRITES),))
+_PROBE = 0.5
+"""Seconds between two attempts to write to a store that has been unavailable for longer than that."""
 
 
 class Record:
@@ -37,7 +45,10 @@ class Record:
         """Whether it has not for so long that nothing more is taken in."""
         self.granted: set[int] = set()
         """The requests of other processes that this turn applies."""
-        self._trouble_since = 0.0
+        self._decision: Decision | None = None
+        """What follows from the latest refusal of the store; `None` while it takes writes."""
+        self._refusals = 0
+        self._refused_since = 0.0
         self._retry: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -54,11 +65,13 @@ class Record:
             self._retry = None
 
     async def finish(self) -> None:
-        """After `close`: try to get the rest written, for as long as a store may be away."""
-        end = self._state.loop.time() + self._state.rules.patience
-        while self.trouble is not None and describe(self.trouble).retryable and self._state.loop.time() < end:
-            await asyncio.sleep(_PAUSE)
+        """After `close`: try to write the rest, with the same patience as during the queue's life."""
+        self._refusals = 0
+        decision = None if self.trouble is None else self._decide(self.trouble)
+        while isinstance(decision, Retry):
+            await asyncio.sleep(decision.after)
             self._state.turn()
+            decision = self._decision
 
     def write(self, starting: list[Entry]) -> bool:
         """Put everything on record; whether that went well."""
@@ -70,14 +83,14 @@ class Record:
         granted = list(self.granted)
         if not rows and not events and not granted:
             # What was learned can wait for the next thing that happens.
-            self.trouble = None
+            self._recovered()
             return True
         try:
             done = self._state.store.commit([entry.values() for entry in rows], events, learned, granted)
         except Exception as error:  # noqa: BLE001  (whatever it was, what could not be recorded must not start)
             self._in_trouble(error if isinstance(error, Fault) else translate(error), starting)
             return False
-        self.trouble, self.is_wedged = None, False
+        self._recovered()
         self.dirty, self._events = {}, []
         self.granted.difference_update(granted)
         self._state.book.learned.clear()
@@ -103,6 +116,10 @@ class Record:
         if done.keys:
             self._see(done.keys.values())
         return True
+
+    def _recovered(self) -> None:
+        self.trouble, self.is_wedged = None, False
+        self._decision, self._refusals = None, 0
 
     def _see(self, keys: Collection[int]) -> None:
         """These keys are ours. A gap before them is somebody else's, whose waking may come too late to find it."""
@@ -154,12 +171,9 @@ class Record:
             entry.never_began()
             self._state.line.add(entry)
         self._events = [one for one in self._events if not (one.type == "started" and one.job in begun)]
-        now = self._state.loop.time()
-        if self.trouble is None:
-            self._trouble_since = now
+        self._decision = decision = self._decide(fault)
         self.trouble = fault
-        report = describe(fault)
-        if not report.retryable or now - self._trouble_since >= self._state.rules.patience:
+        if not isinstance(decision, Retry):
             self.is_wedged = True
             for entry in [one for one in self.dirty.values() if one.key is None]:
                 self._refuse(entry, fault)
@@ -168,7 +182,26 @@ class Record:
                     # It is over whether or not that can be written down now; nobody is kept waiting.
                     self.settle(entry)
         if self._retry is None and not self._is_closed:
-            self._retry = self._state.loop.call_later(0.5 if self.is_wedged else _PAUSE, self._try_again)
+            pause = decision.after if isinstance(decision, Retry) and not self.is_wedged else _PROBE
+            self._retry = self._state.loop.call_later(pause, self._try_again)
+
+    def _decide(self, fault: Fault) -> Decision:
+        """Whether to repeat a refused write. Nothing of it was recorded, so a repeat records nothing twice."""
+        now = self._state.loop.time()
+        if not self._refusals:
+            self._refused_since = now
+        self._refusals += 1
+        budget = Budget(seconds=self._state.rules.patience)
+        return decide(
+            _STORE,
+            describe(fault),
+            Tries(
+                attempts=self._refusals,
+                budgets=((budget, Spent(seconds=now - self._refused_since)),),
+                idempotent=True,
+                may_park=False,
+            ),
+        )
 
     def _try_again(self) -> None:
         self._retry = None
@@ -179,7 +212,7 @@ class Record:
             except Fault as fault:
                 self._in_trouble(fault, [])
                 return
-            self.trouble, self.is_wedged = None, False
+            self._recovered()
         self._state.turn()
 
     def _refuse(self, entry: Entry, fault: Fault) -> None:
