@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.files.item_tree import Item
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 from failwell.files.toml_reader import from_values, read_toml
 
 TEXT = """\
@@ -50,9 +50,9 @@ n = 1
 
 
 def read(text: str) -> Item:
-    problems = Problems()
-    item = read_toml(text, "file.toml", problems)
-    assert item is not None, problems.found
+    log = MistakeLog()
+    item = read_toml(text, "file.toml", log)
+    assert item is not None, log.mistakes
     return item
 
 
@@ -112,22 +112,22 @@ def test_keys_know_where_they_stand() -> None:
     ],
 )
 def test_what_is_no_toml_is_one_mistake_at_its_place(text: str, message: str, line: int) -> None:
-    problems = Problems()
+    log = MistakeLog()
 
-    assert read_toml(text, "file.toml", problems) is None
+    assert read_toml(text, "file.toml", log) is None
 
-    [mistake] = problems.finish({"file.toml": text})
+    [mistake] = log.finish({"file.toml": text})
     assert mistake.message == message
     assert mistake.place is not None
     assert mistake.place.line == line
 
 
 def test_nesting_that_is_too_deep_is_a_mistake_and_no_crash() -> None:
-    problems = Problems()
+    log = MistakeLog()
 
-    item = read_toml(f"a = {'[' * 50_000}{']' * 50_000}", "file.toml", problems)
+    item = read_toml(f"a = {'[' * 50_000}{']' * 50_000}", "file.toml", log)
 
-    assert (item is None) == bool(problems.found)
+    assert (item is None) == bool(log.mistakes)
 
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=5)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from failwell.files.item_tree import Place
-from failwell.files.yaml_reader import DEEPEST
+from failwell.files.yaml_reader import MAX_DEPTH
 from tests.files.reading import read, read_file, the_wrong, wrong
 
 
@@ -64,7 +64,7 @@ def test_an_alias_bomb_is_refused_at_once(width: int) -> None:
 
     mistake = the_wrong("\n".join(lines))
 
-    assert "unfolds to more than 1,000,000 values" in mistake.message
+    assert "expands to more than 1,000,000 values" in mistake.message
     assert time.process_time() - began < 3
 
 
@@ -108,7 +108,7 @@ def test_nesting_without_end_is_refused_at_once(opening: str, pure: bool) -> Non
 
     mistake = the_wrong(opening * 200_000, pure=pure)
 
-    assert f"deeper than {DEEPEST} levels" in mistake.message
+    assert f"deeper than {MAX_DEPTH} levels" in mistake.message
     assert time.process_time() - began < 5
 
 
@@ -191,7 +191,7 @@ def test_bytes_that_are_not_utf_8_are_refused_with_their_offset(
     root, mistakes, _ = read_file(file)
 
     assert root is None
-    assert f"the byte at offset {offset} " in mistakes[0].message
+    assert mistakes[0].message.endswith(f"invalid byte at offset {offset}")
 
 
 def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
@@ -230,14 +230,14 @@ def test_a_tower_of_anchors_is_refused() -> None:
 
     mistake = the_wrong("\n".join(storeys))
 
-    assert f"deeper than {DEEPEST} levels" in mistake.message
+    assert f"deeper than {MAX_DEPTH} levels" in mistake.message
 
 
 @pytest.mark.parametrize("text", ["a: {{ x }}", "a:\n  - {{ x.y }}\n", "when: {{ x }} == 1"])
 def test_a_template_without_quotes_is_told_to_have_them(text: str) -> None:
     mistake = the_wrong(text)
 
-    assert mistake.message == "a template must stand in quotes"
+    assert mistake.message == "a template must be in quotes"
     assert '"{{ … }}"' in mistake.hint
 
 

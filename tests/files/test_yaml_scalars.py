@@ -2,9 +2,9 @@
 
 import pytest
 
-from failwell.files.includes import load_text
-from failwell.files.mistakes import Problems
-from failwell.files.scalars import NotJson, meaning
+from failwell.files.mistakes import MistakeLog
+from failwell.files.scalars import NotJson, scalar_value
+from tests.files.reading import load_text
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from failwell.files.scalars import NotJson, meaning
      "007", "-01", "1.2.3", "1e", ".", "-", "+", "nil", "none", "None", "tRue", "0.5s", "12 apples", "٣"],
 )  # fmt: skip
 def test_what_is_no_json_value_stays_text(text: str) -> None:
-    assert meaning(text) == text
+    assert scalar_value(text) == text
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_what_is_no_json_value_stays_text(text: str) -> None:
      ("1.5", 1.5), (".5", 0.5), ("2.", 2.0), ("1e3", 1000.0), ("-0.0", -0.0), ("9223372036854775807", 2**63 - 1)],
 )  # fmt: skip
 def test_words_and_decimal_numbers_are_values(text: str, value: object) -> None:
-    found = meaning(text)
+    found = scalar_value(text)
 
     assert found == value
     assert type(found) is type(value)
@@ -31,7 +31,7 @@ def test_words_and_decimal_numbers_are_values(text: str, value: object) -> None:
 @pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan", "1e999", "9223372036854775808", "9" * 5000])
 def test_a_number_that_json_cannot_carry_is_refused(text: str) -> None:
     with pytest.raises(NotJson):
-        meaning(text)
+        scalar_value(text)
 
 
 @pytest.mark.parametrize("pure", [False, True])
@@ -39,12 +39,12 @@ def test_both_parsers_read_the_same_values(pure: bool) -> None:
     text = (
         "a: yes\nb: 'true'\nc: 007\nd: [1, 1.5, ~, x]\ne: |\n  two\n  lines\nf: \"q\\n\"\n? g\n: {h: true}\n"
     )
-    problems = Problems()
+    log = MistakeLog()
 
-    root = load_text(text, "x.yaml", problems, {}, pure=pure).root
+    root = load_text(text, "x.yaml", log, {}, pure=pure).root
 
     assert root is not None
-    assert problems.found == []
+    assert log.mistakes == []
     assert root.plain() == {
         "a": "yes", "b": "true", "c": "007", "d": [1, 1.5, None, "x"], "e": "two\nlines\n", "f": "q\n",
         "g": {"h": True},

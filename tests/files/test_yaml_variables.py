@@ -58,7 +58,7 @@ def test_every_unset_variable_is_named_once() -> None:
 def test_a_default_counts_as_written_and_a_value_does_not() -> None:
     root = read("a: ${X:-d}\nb: ${Y}\n", Y="v")
 
-    assert (root.value["a"].veiled, root.value["b"].veiled) == (False, True)
+    assert (root.value["a"].from_env, root.value["b"].from_env) == (False, True)
 
 
 def test_the_value_of_a_variable_is_in_no_message() -> None:

@@ -30,7 +30,7 @@ def test_each_route_is_an_edge_that_says_what_it_is_for() -> None:
             to("build", when="{{ output.again }}"),
             to(),
             on_error("x.y", "x.z", to="build"),
-            on_error(prefixes=["provider."], retry=route_retry(most=2)),
+            on_error(prefixes=["provider."], retry=route_retry(max_retries=2)),
             on_error(categories=[Category.LIMIT], halt="no"),
             on_error(propagate=True),
         )

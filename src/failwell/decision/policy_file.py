@@ -33,8 +33,8 @@ from failwell.fault.facts import UserAction
 from failwell.fault.registry import is_kind
 from failwell.files.documents import Document, read_document, read_values
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Shape
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Converted, Key, ListOf, Shape
 from failwell.files.value_types import INVALID, Choice, Flag, Number, Text
 
 _LARGEST = 1e9
@@ -72,22 +72,22 @@ def _policy_or_refusal(document: Document) -> Policy:
     )
 
 
-def _kind(value: str, item: Item, path: Path, problems: Problems) -> Any:
+def _kind(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
     """A kind, or the beginning of some up to a dot."""
     if is_kind(value) or is_kind(f"{value}x"):
         return value
-    problems.wrong(
+    log.add_at(
         item, path, "`kind` must be a kind or the beginning of kinds", hint="lower-case words joined by dots"
     )
     return INVALID
 
 
-def _axis(axis: type[StrEnum]) -> Many:
-    word = Made(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
-    return Many(word, single=True)
+def _axis(axis: type[StrEnum]) -> ListOf:
+    word = Converted(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
+    return ListOf(word, single=True)
 
 
-def _match(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Match:
+def _match(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Match:
     kinds: tuple[str, ...] = values.get("kind", ())
     return Match(
         kinds=frozenset(kind for kind in kinds if not kind.endswith(".")),
@@ -102,17 +102,19 @@ def _match(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Mat
 MATCH = Shape(
     "`match`",
     {
-        "kind": Key(Many(Made(Text(), _kind), single=True), "kinds; one that ends in a dot is a prefix"),
+        "kind": Key(
+            ListOf(Converted(Text(), _kind), single=True), "kinds; one that ends in a dot is a prefix"
+        ),
         "category": Key(_axis(Category), "what would make the work succeed"),
         "certainty": Key(_axis(Certainty), "whether the work may have happened"),
         "blame": Key(_axis(Blame), "how far the failure reaches"),
-        "status": Key(Many(Number(100, 599, whole=True), single=True), "HTTP statuses"),
+        "status": Key(ListOf(Number(100, 599, integer=True), single=True), "HTTP statuses"),
     },
     make=_match,
 )
 
 
-def _backoff(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Backoff:
+def _backoff(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Backoff:
     return Backoff(**values)
 
 
@@ -128,7 +130,7 @@ BACKOFF = Shape(
 )
 
 
-def _rule(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Rule:
+def _rule(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Rule:
     schedule = None
     if values.keys() & {"schedule", "max_attempts", "backoff"}:
         default = SCHEDULES[values.get("schedule", "server")]
@@ -149,7 +151,7 @@ RULE = Shape(
     {
         "name": Key(Text(), "how the rule is called in explanations"),
         "match": Key(MATCH, "which failures it is for; all of them if left out"),
-        "max_attempts": Key(Number(1, whole=True), "calls, the first one included"),
+        "max_attempts": Key(Number(1, integer=True), "calls, the first one included"),
         "backoff": Key(BACKOFF, "the waits"),
         "schedule": Key(Choice(*sorted(SCHEDULES)), "a named schedule instead of numbers"),
         "retryable": Key(Flag(), "false never repeats; true repeats what its category would not"),
@@ -158,7 +160,7 @@ RULE = Shape(
 )
 
 
-def _budget(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Budget:
+def _budget(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Budget:
     budget = Budget(**values)
     return NO_BUDGET if budget == NO_BUDGET else budget
 
@@ -166,15 +168,15 @@ def _budget(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Bu
 BUDGET = Shape(
     "`budget`",
     {
-        "attempts": Key(Number(0, whole=True), "calls in all"),
+        "attempts": Key(Number(0, integer=True), "calls in all"),
         "seconds": Key(Number(0, _LARGEST), "seconds in all"),
-        "cost": Key(Number(0, whole=True), "cost in all, in micro-cents"),
+        "cost": Key(Number(0, integer=True), "cost in all, in micro-cents"),
     },
     make=_budget,
 )
 
 
-def _policy(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Policy:
+def _policy(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Policy:
     scalars = {key: values[key] for key in ("name", "in_process_limit") if key in values}
     return Policy(rules=values.get("rule", ()), budget=values.get("budget", NO_BUDGET), **scalars)
 
@@ -186,7 +188,7 @@ POLICY = Shape(
         "in_process_limit": Key(Number(0, _LARGEST), "seconds; a longer wait is parked and not slept"),
         "budget": Key(BUDGET, "what all attempts together may use up"),
         "rule": Key(
-            Many(RULE, instead="write `[[rule]]`"), "the rules, in order; the first that fits decides"
+            ListOf(RULE, instead="write `[[rule]]`"), "the rules, in order; the first that fits decides"
         ),
     },
     make=_policy,

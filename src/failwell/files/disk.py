@@ -13,7 +13,7 @@ LARGEST = 2 * 1024 * 1024
 
 @frozen
 class FileText:
-    """A file as it stands on disk."""
+    """The content of a file."""
 
     text: str
     digest: str
@@ -21,7 +21,7 @@ class FileText:
 
 
 class Refused(Exception):
-    """A file was there and cannot be used. `hint` says what to do."""
+    """A file exists and cannot be used. `hint` is the next step."""
 
     def __init__(self, message: str, hint: str, kind: str = "validation.shape_invalid") -> None:
         super().__init__(message)
@@ -34,21 +34,21 @@ def read(path: str, name: str) -> FileText:
     """The text of the file at `path`, called `name` in messages.
 
     Raises:
-        Refused: it is no regular file, too large, or not UTF-8.
-        OSError: the operating system does not give it.
+        Refused: it is not a regular file, too large, or not UTF-8.
+        OSError: it cannot be opened.
     """
-    # A pipe or a device would be waited for, so it is looked at before it is opened.
-    kind = os.stat(path).st_mode  # noqa: PTH116
-    if not stat.S_ISREG(kind):
-        what = "a folder" if stat.S_ISDIR(kind) else "not a regular file"
-        raise Refused(f"`{name}` is {what}", "name a file", "validation.path_wrong_type")
+    # Opening a pipe or a device could block, so its type is checked first.
+    mode = os.stat(path).st_mode  # noqa: PTH116
+    if not stat.S_ISREG(mode):
+        actual = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise Refused(f"`{name}` is {actual}", "name a file", "validation.path_wrong_type")
     with open(path, "rb") as stream:  # noqa: PTH123
         size = os.fstat(stream.fileno()).st_size
         content = b"" if size > LARGEST else stream.read(LARGEST + 1)
     if size > LARGEST or len(content) > LARGEST:
         raise Refused(
             f"`{name}` has {max(size, len(content)):,} bytes; a file may have {LARGEST:,}",
-            "split it: put parts into files of their own and name them with `!file`, or use sub-workflows",
+            "split it into several files with `!file`, or use sub-workflows",
         )
     return FileText(text=decoded(content, name), digest=sha256(content).hexdigest(), size=len(content))
 
@@ -62,16 +62,16 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # The codec counts behind a byte-order mark.
+        # The codec does not count the byte-order mark.
         mark = 3 if content.startswith(b"\xef\xbb\xbf") else 0
         raise Refused(
-            f"`{name}` is not UTF-8: the byte at offset {error.start + mark} does not belong there",
+            f"`{name}` is not UTF-8: invalid byte at offset {error.start + mark}",
             "save the file as UTF-8",
         ) from None
 
 
 def project_of(path: str) -> str:
-    """The folder that includes of the file at `path` must stay in: the nearest one with `.git`, else its own."""
+    """The folder that the includes of a file must lie in: the nearest one with `.git`, else its own."""
     own_folder = os.path.dirname(os.path.realpath(path))  # noqa: PTH120
     folder = own_folder
     while True:
@@ -84,13 +84,13 @@ def project_of(path: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether `path`, its links followed, lies in `folder`."""
+    """Whether `path` lies in `folder` after links are resolved."""
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def unreadable(path: str, error: OSError) -> Validation:
-    """The fault for a workflow file that the operating system does not give."""
+def unreadable_fault(path: str, error: OSError) -> Validation:
+    """The fault for a workflow file that cannot be opened."""
     kind = kind_of(error)
     reason = {
         "validation.path_not_found": "there is no such file",

@@ -1,4 +1,4 @@
-"""One document, TOML or YAML, read by a shape in one step: manifests and policies."""
+"""Reads a TOML or YAML document by a shape: manifests and policies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from failwell.fault.frozen import frozen
 from failwell.files.disk import Refused, decoded
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Mistake, Problems, one_line
+from failwell.files.mistakes import Mistake, MistakeLog, one_line
 from failwell.files.shapes import Shape
 from failwell.files.toml_reader import from_values, read_toml
 from failwell.files.value_types import Invalid
@@ -17,7 +17,7 @@ _YAML = (".yaml", ".yml")
 
 @frozen
 class Document:
-    """A document that was read: its value if it can be used, and every mistake in it."""
+    """A document that was read: its value, and every mistake in it."""
 
     value: Any
     """`None` if there are mistakes."""
@@ -36,35 +36,35 @@ class Document:
 
 def read_document(content: bytes, file: str, shape: Shape) -> Document:
     """The document in `content`: YAML if the name of the file ends so, else TOML."""
-    problems = Problems()
+    log = MistakeLog()
     try:
         text = decoded(content, file)
     except Refused as refused:
-        problems.add(refused.message, None, hint=refused.hint)
-        return Document(value=None, mistakes=problems.finish({}))
+        log.add(refused.message, None, hint=refused.hint)
+        return Document(value=None, mistakes=log.finish({}))
     if file.lower().endswith(_YAML):
-        root = compose(text, file, problems, None, _no_include(problems))
-        if root is None and not problems.found:
+        root = compose(text, file, log, None, _no_include(log))
+        if root is None and not log.mistakes:
             root = from_values({}, file)
     else:
-        root = read_toml(text, file, problems)
-    return _read(root, shape, problems, {file: text})
+        root = read_toml(text, file, log)
+    return _read(root, shape, log, {file: text})
 
 
 def read_values(values: Mapping[str, Any], shape: Shape) -> Document:
-    """The same for values that are at hand, such as a dict of Python; their mistakes have paths and no places."""
-    return _read(from_values(values), shape, Problems(), {})
+    """The same for Python values. Their mistakes have paths and no places."""
+    return _read(from_values(values), shape, MistakeLog(), {})
 
 
-def _read(root: Item | None, shape: Shape, problems: Problems, texts: Mapping[str, str]) -> Document:
-    value = None if root is None else shape.read(root, (), problems)
-    mistakes = problems.finish(texts)
-    is_wrong = problems.errors or isinstance(value, Invalid)
-    return Document(value=None if is_wrong else value, mistakes=mistakes)
+def _read(root: Item | None, shape: Shape, log: MistakeLog, texts: Mapping[str, str]) -> Document:
+    value = None if root is None else shape.read(root, (), log)
+    mistakes = log.finish(texts)
+    is_invalid = log.errors or isinstance(value, Invalid)
+    return Document(value=None if is_invalid else value, mistakes=mistakes)
 
 
-def _no_include(problems: Problems) -> Any:
+def _no_include(log: MistakeLog) -> Any:
     def include(_path: str, tag: Item, path: Path) -> None:
-        problems.wrong(tag, path, "`!file` is for workflow files", hint="write the value here")
+        log.add_at(tag, path, "`!file` is for workflow files", hint="write the value here")
 
     return include

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in texts. The variables come in as an argument; their values stay unquoted."""
+"""Expands `${NAME}` and `${NAME:-default}` in texts. Messages never quote the values."""
 
 import re
 from collections.abc import Mapping
@@ -6,51 +6,51 @@ from collections.abc import Mapping
 from failwell.fault.frozen import frozen
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-DEEPEST = 10
-"""How often a value may name a further variable."""
+MAX_DEPTH = 10
+"""How deep values may refer to further variables."""
 LONGEST = 1 << 20
-"""Characters that one text may grow to."""
+"""Characters of an expanded text."""
 
 
 @frozen
 class Expanded:
-    """A text with its variables put in."""
+    """A text after expansion."""
 
     text: str
-    is_veiled: bool = False
-    """Whether a variable's value is part of it."""
+    from_env: bool = False
+    """Whether it contains the value of a variable."""
     unset: tuple[str, ...] = ()
     """Variables that have neither a value nor a default."""
     problem: str = ""
 
 
 def expand(text: str, environ: Mapping[str, str]) -> Expanded:
-    """`text` with its variables put in; `$${` is the way to write `${` itself."""
+    """`text` with its variables expanded; `$${` is an escaped `${`."""
     unset: list[str] = []
-    veiled = False
+    from_env = False
 
     def value_of(match: re.Match[str]) -> str:
-        nonlocal veiled
+        nonlocal from_env
         escaped, name, default = match.groups()
         if escaped:
-            # A mark that cannot come from a YAML text keeps it from being read again.
+            # A placeholder that no YAML text can contain, so that it is not expanded in the next round.
             return "\0{"
         value = environ.get(name)
         if value is not None:
-            veiled = True
+            from_env = True
             return value.replace("\0", "")
         if default is None:
             unset.append(name)
             return ""
         return default
 
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         text = _REFERENCE.sub(value_of, text)
         if len(text) > LONGEST:
-            return Expanded(text="", is_veiled=veiled, problem="grows beyond a mebibyte with its variables")
+            return Expanded(text="", from_env=from_env, problem="grows beyond a mebibyte with its variables")
         if "${" not in text or not _REFERENCE.search(text):
             text = text.replace("\0{", "${")
-            return Expanded(text=text, is_veiled=veiled, unset=tuple(dict.fromkeys(unset)))
+            return Expanded(text=text, from_env=from_env, unset=tuple(dict.fromkeys(unset)))
     return Expanded(
-        text="", is_veiled=veiled, problem=f"names variables that name each other more than {DEEPEST} deep"
+        text="", from_env=from_env, problem=f"names variables that name each other more than {MAX_DEPTH} deep"
     )

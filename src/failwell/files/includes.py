@@ -8,54 +8,51 @@ from failwell.fault.frozen import frozen
 from failwell.files.disk import FileText, Refused, is_inside, kind_of, project_of, read
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 from failwell.files.yaml_reader import compose
 
-MOST_FILES = 1_000
-MOST_NESTED = 20
-"""Files that include each other in a row."""
-MOST_BYTES = 16 * 1024 * 1024
+MAX_FILES = 1_000
+MAX_NESTED = 20
+"""Levels of includes."""
+MAX_BYTES = 16 * 1024 * 1024
 """Of all files together."""
 _YAML = (".yaml", ".yml", ".json")
 
 
 @frozen
 class Loaded:
-    """What was read; mistakes are in the caller's list."""
+    """A file with its includes. Mistakes are in the log of the caller."""
 
     root: Item | None
     files: Mapping[str, tuple[str, str]]
-    """Path as shown → digest and text as it stands on disk, the root first."""
+    """Path → digest and text as on disk, the root first."""
     digest: str
 
 
 class Loader:
-    """Reads one workflow file; `environ` gives the variables, `project` the folder to stay in."""
+    """Reads one workflow file. Includes must lie in the folder `project`; `environ` has the variables."""
 
     def __init__(
         self,
-        problems: Problems,
+        log: MistakeLog,
         environ: Mapping[str, str],
         *,
         project: str | None = None,
-        held: Mapping[str, str] | None = None,
         pure: bool = False,
     ) -> None:
-        self.problems = problems
+        self.log = log
         self.environ = environ
         self.project = project
-        """`None` lets includes come from anywhere."""
-        self.held = held
-        """Texts by path, as they were recorded; with them nothing is read from disk."""
+        """`None` allows includes from anywhere."""
         self.pure = pure
         self.files: dict[str, tuple[str, str]] = {}
         self.size = 0
         self._reading: list[str] = []
-        """Real paths of the files that are open, to see a circle."""
-        self._made: dict[str, Item] = {}
+        """Real paths of the files that are being read, to detect cycles."""
+        self._trees: dict[str, Item] = {}
 
     def root(self, content: FileText, file: str) -> Loaded:
-        """The tree of the root file, whose text was read already."""
+        """The tree of the root file, whose content has been read."""
         self.files[file] = (content.digest, content.text)
         self._reading.append(os.path.realpath(file))
         tree = self._tree(content.text, file, None)
@@ -63,7 +60,7 @@ class Loader:
         return Loaded(root=tree, files=self.files, digest=self._digest(file))
 
     def _digest(self, root: str) -> str:
-        """One digest for the root and its includes, the same wherever the folder lies."""
+        """One digest for the root and its includes. It does not depend on the location of the folder."""
         root_digest, _ = self.files[root]
         if len(self.files) == 1:
             return root_digest
@@ -75,48 +72,48 @@ class Loader:
         return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _tree(self, text: str, file: str, folder: str | None) -> Item | None:
-        return compose(text, file, self.problems, self.environ, self._include, folder=folder, pure=self.pure)
+        return compose(text, file, self.log, self.environ, self._include, folder=folder, pure=self.pure)
 
     def _include(self, inner_path: str, tag: Item, path: Path) -> Item | None:
-        """What `!file path` stands for, or `None` after a mistake."""
-        shown = os.path.normpath(os.path.join(os.path.dirname(tag.file), inner_path))  # noqa: PTH118, PTH120
-        name = "the file" if tag.veiled else inner_path
-        problem = self._refusal(inner_path, shown, name)
+        """The content of `!file inner_path`, or `None` after a mistake."""
+        file = os.path.normpath(os.path.join(os.path.dirname(tag.file), inner_path))  # noqa: PTH118, PTH120
+        name = "the file" if tag.from_env else inner_path
+        problem = self._refusal(inner_path, file, name)
         if problem is None:
             try:
-                return self._made.get(os.path.realpath(shown)) or self._read(shown, tag, path)
+                return self._trees.get(os.path.realpath(file)) or self._read(file, tag, path)
             except Refused as refused:
                 problem = (refused.message, refused.hint, refused.kind)
             except (OSError, ValueError) as error:
                 kind = kind_of(error) if isinstance(error, OSError) else "validation.path_not_found"
                 words = "may not be read" if kind == "validation.path_denied" else "does not exist"
-                problem = (f"`{name}` {words}", f"paths start from the folder of `{tag.file}`", kind)
+                problem = (f"`{name}` {words}", f"paths are relative to the folder of `{tag.file}`", kind)
         message, hint, kind = problem
-        self.problems.wrong(tag, path, f"`!file`: {message}", hint=hint, kind=kind)
+        self.log.add_at(tag, path, f"`!file`: {message}", hint=hint, kind=kind)
         return None
 
-    def _refusal(self, path: str, shown: str, name: str) -> tuple[str, str, str] | None:
-        """Why a file is not even looked at: message, hint, kind."""
+    def _refusal(self, path: str, file: str, name: str) -> tuple[str, str, str] | None:
+        """Why a file is not read: message, hint, kind."""
         shape = "validation.shape_invalid"
         if not path or "\0" in path:
             return "a path is missing", "write `!file path/to/file`", shape
-        if self.project is not None and not is_inside(shown, self.project):
+        if self.project is not None and not is_inside(file, self.project):
             hint = "keep it in the project, or allow it with --allow-outside"
             return f"`{name}` lies outside the project", hint, "validation.path_denied"
-        if os.path.realpath(shown) in self._reading:
-            return f"`{name}` includes itself", "remove one of the includes in the circle", shape
-        if len(self._reading) > MOST_NESTED:
-            return f"more than {MOST_NESTED} files include each other in a row", "include it higher up", shape
-        if len(self.files) >= MOST_FILES or self.size > MOST_BYTES:
+        if os.path.realpath(file) in self._reading:
+            return f"`{name}` includes itself", "remove one of the includes in the cycle", shape
+        if len(self._reading) > MAX_NESTED:
+            return f"includes are nested more than {MAX_NESTED} deep", "include it in an outer file", shape
+        if len(self.files) >= MAX_FILES or self.size > MAX_BYTES:
             return (
-                f"more than {MOST_FILES:,} files or {MOST_BYTES:,} bytes are included",
+                f"more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes are included",
                 "split the workflow into sub-workflows",
                 shape,
             )
         return None
 
     def _read(self, file: str, tag: Item, path: Path) -> Item | None:
-        content = self._content(file, "the file" if tag.veiled else file)
+        content = read(file, "the file" if tag.from_env else file)
         self.files[file] = (content.digest, content.text)
         self.size += content.size
         folder = os.path.dirname(file) or "."  # noqa: PTH120
@@ -128,24 +125,17 @@ class Loader:
         else:
             tree = self._text(content.text, file, folder, path)
         if tree is not None:
-            self._made[real] = tree
+            self._trees[real] = tree
         return tree
 
-    def _content(self, file: str, name: str) -> FileText:
-        if self.held is None:
-            return read(file, name)
-        if file not in self.held:
-            raise FileNotFoundError(file)
-        return recorded(self.held[file])
-
     def _text(self, text: str, file: str, folder: str, path: Path) -> Item:
-        """A file that is a text, such as a prompt."""
+        """An included text file, such as a prompt."""
         item = Item(text, 0, 0, file, folder)
         if "${" in text:
             expanded = expand(text, self.environ)
-            item.value, item.veiled = expanded.text, expanded.is_veiled
+            item.value, item.from_env = expanded.text, expanded.from_env
             for unset in expanded.unset:
-                self.problems.wrong(
+                self.log.add_at(
                     item,
                     path,
                     f"the environment variable `{unset}` is not set",
@@ -153,15 +143,13 @@ class Loader:
                     hint=f"set it, or write `${{{unset}:-…}}` or `$${{{unset}}}` in `{file}`",
                 )
             if expanded.problem:
-                self.problems.wrong(
-                    item, path, f"the text {expanded.problem}", kind="validation.config_invalid"
-                )
+                self.log.add_at(item, path, f"the text {expanded.problem}", kind="validation.config_invalid")
         return item
 
 
 def load(
     path: str,
-    problems: Problems,
+    log: MistakeLog,
     environ: Mapping[str, str],
     *,
     allow_outside: bool = False,
@@ -171,39 +159,15 @@ def load(
 
     Raises:
         OSError: the root file cannot be opened.
-        Refused: the root file is no regular file.
+        Refused: the root file is not a regular file.
     """
     project = None if allow_outside else project_of(path)
-    loader = Loader(problems, environ, project=project, pure=pure)
+    loader = Loader(log, environ, project=project, pure=pure)
     try:
         content = read(path, path)
     except Refused as refused:
         if refused.kind == "validation.path_wrong_type":
             raise
-        problems.add(refused.message, None, hint=refused.hint)
+        log.add(refused.message, None, hint=refused.hint)
         return Loaded(root=None, files={}, digest="")
     return loader.root(content, path)
-
-
-def load_text(
-    text: str,
-    file: str,
-    problems: Problems,
-    environ: Mapping[str, str],
-    *,
-    allow_outside: bool = False,
-    held: Mapping[str, str] | None = None,
-    pure: bool = False,
-) -> Loaded:
-    """The tree of a workflow that is at hand as text; `file` is where its includes start from.
-
-    With `held`, includes are taken from these texts by path, and nothing is read from disk.
-    """
-    project = None if allow_outside or held is not None else project_of(file)
-    return Loader(problems, environ, project=project, held=held, pure=pure).root(recorded(text), file)
-
-
-def recorded(text: str) -> FileText:
-    """A text as if it had been read from a file."""
-    content = text.encode("utf-8", "surrogatepass")
-    return FileText(text=text.removeprefix("\ufeff"), digest=sha256(content).hexdigest(), size=len(content))

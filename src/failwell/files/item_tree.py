@@ -9,7 +9,7 @@ from failwell.fault.frozen import frozen
 
 @frozen
 class Place:
-    """Where something stands in a file, counted from 1."""
+    """A position in a file, counted from 1."""
 
     file: str
     line: int
@@ -18,13 +18,13 @@ class Place:
 
 @frozen
 class Template:
-    """A text that may hold `{{ }}`. `folder` is where its includes are looked for."""
+    """A text that may contain `{{ }}`. Its includes are looked up in `folder`."""
 
     text: str
     place: Place | None = None
     folder: str | None = None
     is_plain: bool = field(init=False, repr=False)
-    """Whether rendering would give the text itself."""
+    """Whether rendering returns the text unchanged."""
 
     def __post_init__(self) -> None:
         text = self.text
@@ -49,13 +49,13 @@ class Item:
         "column",
         "file",
         "folder",
+        "from_env",
         "height",
         "is_unread",
+        "item_count",
         "keys",
         "line",
         "value",
-        "veiled",
-        "weight",
     )
 
     def __init__(self, value: Any, line: int, column: int, file: str, folder: str | None = None) -> None:
@@ -65,17 +65,17 @@ class Item:
         self.column = column
         self.file = file
         self.folder = folder
-        """Where includes of a template start from, when that is not the folder of the root file."""
+        """The folder for the includes of a template, if it is not that of the root file."""
         self.keys: dict[str, tuple[int, int]] | None = None
         """Line and column of each key of a mapping."""
-        self.veiled = False
+        self.from_env = False
         """Whether the value came from an environment variable and must not be quoted."""
         self.is_unread = False
-        """Whether it stands for an included file that could not be read."""
+        """Whether it is an include of a file that could not be read."""
         self.height = 1
-        """How many levels it has, those behind aliases and in included files counted."""
-        self.weight = 1
-        """How many items it holds, aliases and included files counted as often as they are used."""
+        """Levels of nesting, including aliases and included files."""
+        self.item_count = 1
+        """Items in it; aliases and included files count as often as they are used."""
 
     @property
     def place(self) -> Place:
@@ -83,12 +83,12 @@ class Item:
         return Place(file=self.file, line=self.line + 1, column=self.column + 1)
 
     def key_place(self, key: str) -> Place:
-        """Where a key of this mapping stands."""
+        """The place of a key of this mapping."""
         line, column = self.keys[key] if self.keys and key in self.keys else (self.line, self.column)
         return Place(file=self.file, line=line + 1, column=column + 1)
 
     def plain(self) -> Any:
-        """The value as JSON, places forgotten."""
+        """The value as plain JSON, without places."""
         value = self.value
         if is_map(value):
             return {key: child.plain() for key, child in value.items()}
@@ -109,11 +109,11 @@ class Item:
 
 
 Path = tuple[Any, ...]
-"""A place in the structure: `()` for the root, else `(path of the parent, key or index)`."""
+"""A path in the structure: `()` for the root, else `(path of the parent, key or index)`."""
 
 
-def spelled(path: Path) -> str:
-    """A path as it is shown: `agents[3].routes[1].on_error`."""
+def path_text(path: Path) -> str:
+    """A path as messages show it: `agents[3].routes[1].on_error`."""
     steps: list[str | int] = []
     while path:
         path, step = path

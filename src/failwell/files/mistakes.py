@@ -1,6 +1,6 @@
-"""Mistakes in workflow files: what is wrong, where, and what to write instead.
+"""Mistakes in files: what is wrong, where, and what to write instead.
 
-A mistake never holds a value that came from an environment variable: it speaks of the file as written.
+A mistake never quotes the value of an environment variable, only the text of the file.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from failwell.fault.frozen import frozen
-from failwell.files.item_tree import Item, Path, Place, spelled
+from failwell.files.item_tree import Item, Path, Place, path_text
 
 Severity = Literal["error", "warning"]
 _LONGEST_LINE = 160
@@ -57,30 +57,30 @@ class Mistake:
 def in_order(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     """The mistakes by file and place; those without one come last."""
 
-    def where(mistake: Mistake) -> tuple[bool, str, int, int]:
+    def position(mistake: Mistake) -> tuple[bool, str, int, int]:
         place = mistake.place
         return (True, "", 0, 0) if place is None else (False, place.file, place.line, place.column)
 
-    return tuple(sorted(mistakes, key=where))
+    return tuple(sorted(mistakes, key=position))
 
 
 def render(mistakes: Iterable[Mistake]) -> str:
     """The mistakes as plain text for a terminal, each with its source line and a caret under the place."""
-    return "\n\n".join(_one(mistake) for mistake in mistakes)
+    return "\n\n".join(_render_one(mistake) for mistake in mistakes)
 
 
-def _one(mistake: Mistake) -> str:
+def _render_one(mistake: Mistake) -> str:
     lines = [f"{mistake.severity}: {mistake.message}"]
     gutter = ""
     if mistake.place is not None:
         place = mistake.place
         number = str(place.line)
         gutter = " " * len(number)
-        lines.append(f"{gutter}--> {_spot(place)}")
+        lines.append(f"{gutter}--> {_position(place)}")
         if mistake.line:
-            shown, caret = _window(mistake.line, place.column)
-            lines += [f"{gutter} |", f"{number} | {shown}", f"{gutter} | {caret}"]
-    lines += [f"{gutter} = also: {_spot(place)}" for place in mistake.also]
+            source, caret = _window(mistake.line, place.column)
+            lines += [f"{gutter} |", f"{number} | {source}", f"{gutter} | {caret}"]
+    lines += [f"{gutter} = also: {_position(place)}" for place in mistake.also]
     if mistake.path:
         lines.append(f"{gutter} = at: {mistake.path}")
     if mistake.hint:
@@ -89,31 +89,31 @@ def _one(mistake: Mistake) -> str:
 
 
 def one_line(mistake: Mistake) -> str:
-    """A mistake as one line: its place, or where it has none its path, the message and the hint."""
+    """A mistake as one line: its place (or its path, if it has no place), the message and the hint."""
     message = mistake.message
-    last = mistake.path.rpartition(".")[2].partition("[")[0]
-    if mistake.path != last and message.startswith(f"`{last}` "):
-        message = f"`{mistake.path}` {message.removeprefix(f'`{last}` ')}"
-    elif mistake.place is None and mistake.path and f"`{last}`" not in message:
+    key = mistake.path.rpartition(".")[2].partition("[")[0]
+    if mistake.path != key and message.startswith(f"`{key}` "):
+        message = f"`{mistake.path}` {message.removeprefix(f'`{key}` ')}"
+    elif mistake.place is None and mistake.path and f"`{key}`" not in message:
         message = f"`{mistake.path}`: {message}"
-    where = "" if mistake.place is None else f"{_spot(mistake.place)}: "
-    return f"{where}{message}{f' ({mistake.hint})' if mistake.hint else ''}"
+    position = "" if mistake.place is None else f"{_position(mistake.place)}: "
+    return f"{position}{message}{f' ({mistake.hint})' if mistake.hint else ''}"
 
 
-def _spot(place: Place) -> str:
+def _position(place: Place) -> str:
     return f"{place.file}:{place.line}:{place.column}"
 
 
 def _window(line: str, column: int) -> tuple[str, str]:
-    """As much of a source line as can be shown around a column, and the line for the caret."""
-    shown = "".join(char if char.isprintable() else " " for char in line)
+    """The part of a source line around a column, and the line with the caret below it."""
+    source = "".join(char if char.isprintable() else " " for char in line)
     start = 0
     if column > _LONGEST_LINE:
         start = column - _LONGEST_LINE // 2
-    cut = shown[start : start + _LONGEST_LINE]
-    before = "…" if start else ""
-    after = "…" if len(shown) > start + _LONGEST_LINE else ""
-    return f"{before}{cut}{after}", f"{' ' * (column - 1 - start + len(before))}^"
+    prefix = "…" if start else ""
+    suffix = "…" if len(source) > start + _LONGEST_LINE else ""
+    caret = f"{' ' * (column - 1 - start + len(prefix))}^"
+    return f"{prefix}{source[start : start + _LONGEST_LINE]}{suffix}", caret
 
 
 def to_json(mistakes: Iterable[Mistake]) -> list[dict[str, Any]]:
@@ -149,8 +149,8 @@ def to_markdown(mistakes: Iterable[Mistake]) -> str:
 
 
 def _item(mistake: Mistake) -> str:
-    where = f" ({_code(_spot(mistake.place))})" if mistake.place else ""
-    lines = [f"- **{mistake.severity}**{where}: {mistake.message}"]
+    position = f" ({_code(_position(mistake.place))})" if mistake.place else ""
+    lines = [f"- **{mistake.severity}**{position}: {mistake.message}"]
     if mistake.path:
         lines.append(f"  - at {_code(mistake.path)}")
     if mistake.line.strip():
@@ -174,24 +174,24 @@ def _code(text: str) -> str:
 
 # ---------------------------------------------------------------- collecting
 
-MOST = 200
-"""Mistakes that are kept; a file with more is not read by anybody to the end."""
+MAX_MISTAKES = 200
+"""Mistakes that are kept. Further ones are only counted."""
 _LONGEST = 1000
 """Characters of a source line that are kept."""
 _BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """What YAML counts as the end of a line."""
 
 
-class Problems:
-    """Mistakes in the order they are found."""
+class MistakeLog:
+    """Collects the mistakes of a file while it is read."""
 
     def __init__(self) -> None:
-        self.found: list[Mistake] = []
+        self.mistakes: list[Mistake] = []
         self.left_out = 0
         self.errors = 0
-        """Every error that was added, those that are left out or repeated included."""
-        self.unsure: set[str] = set()
-        """What cannot be known about the file because of its mistakes, as topics that the shapes name."""
+        """How many errors were added, including repeated ones and those above the limit."""
+        self.unknown_topics: set[str] = set()
+        """Topics, named by the shapes, that are not known in full because of a mistake."""
         self._seen: set[tuple[Place | str, str]] = set()
 
     def add(
@@ -206,20 +206,20 @@ class Problems:
         also: tuple[Place, ...] = (),
         missing: str = "",
     ) -> None:
-        """Keep one mistake, once: a part that is used twice through an alias is wrong only once."""
+        """Add a mistake. The same mistake at the same place, reached through two aliases, is added once."""
         self.errors += severity == "error"
-        inner_path = path if isinstance(path, str) else spelled(path)
+        inner_path = path if isinstance(path, str) else path_text(path)
         if place is not None and not place.file:
-            # Values that came from no file are told apart by their path.
+            # Values that do not come from a file are identified by their path.
             place = None
         key = (place or inner_path, message)
         if key in self._seen:
             return
-        if len(self.found) >= MOST:
+        if len(self.mistakes) >= MAX_MISTAKES:
             self.left_out += 1
             return
         self._seen.add(key)
-        self.found.append(
+        self.mistakes.append(
             Mistake(
                 message=message,
                 place=place,
@@ -232,12 +232,12 @@ class Problems:
             )
         )
 
-    def wrong(self, item: Item, path: Path, message: str, **options: Any) -> None:
-        """Keep a mistake about a value; one that stands for a file that could not be read has its mistake already."""
+    def add_at(self, item: Item, path: Path, message: str, **options: Any) -> None:
+        """Add a mistake about a value. An included file that could not be read has been reported already."""
         if item.is_unread:
             self.errors += 1
             return
-        if len(self.found) >= MOST:
+        if len(self.mistakes) >= MAX_MISTAKES:
             self.left_out += 1
             self.errors += 1
             return
@@ -246,29 +246,29 @@ class Problems:
     @property
     def is_full(self) -> bool:
         """Whether further mistakes would only be counted."""
-        return len(self.found) >= MOST
+        return len(self.mistakes) >= MAX_MISTAKES
 
     def finish(self, texts: Mapping[str, str]) -> tuple[Mistake, ...]:
-        """All of them in order, with their source lines."""
-        files = {mistake.place.file for mistake in self.found if mistake.place}
-        split = {file: _BREAKS.split(texts[file]) for file in files if file in texts}
-        done = [_with_line(mistake, split) for mistake in in_order(self.found)]
+        """All mistakes in order, with their source lines."""
+        files = {mistake.place.file for mistake in self.mistakes if mistake.place}
+        lines = {file: _BREAKS.split(texts[file]) for file in files if file in texts}
+        ordered = [_with_line(mistake, lines) for mistake in in_order(self.mistakes)]
         if self.left_out:
             remark = f"{self.left_out} further mistakes are not shown; correct these first"
-            done.append(Mistake(message=remark))
-        return tuple(done)
+            ordered.append(Mistake(message=remark))
+        return tuple(ordered)
 
 
 def _near(line: str, column: int) -> str:
-    """The source line if the place in it can be shown; a file may be one line of mebibytes."""
+    """The beginning of a source line, or nothing if the column lies behind it. A line may have megabytes."""
     return line[: _LONGEST + 200] if column <= _LONGEST else ""
 
 
-def _with_line(mistake: Mistake, split: Mapping[str, list[str]]) -> Mistake:
+def _with_line(mistake: Mistake, lines_of: Mapping[str, list[str]]) -> Mistake:
     from failwell.report.redact import redact_text
 
     place = mistake.place
-    lines = [] if place is None else split.get(place.file, [])
+    lines = [] if place is None else lines_of.get(place.file, [])
     if place is None or not 0 < place.line <= len(lines):
         return mistake
     return Mistake(
@@ -278,7 +278,7 @@ def _with_line(mistake: Mistake, split: Mapping[str, list[str]]) -> Mistake:
         path=mistake.path,
         hint=mistake.hint,
         severity=mistake.severity,
-        # A key that was written into the file in clear is not repeated on a screen or in a log.
+        # A secret that is written in the file must not reach a screen or a log.
         line=redact_text(_near(lines[place.line - 1], place.column))[:_LONGEST],
         also=mistake.also,
         missing=mistake.missing,

@@ -1,7 +1,7 @@
-"""What an unquoted scalar means: YAML 1.2's core schema, with decimal numbers only.
+"""The value of an unquoted YAML scalar: the core schema of YAML 1.2, with decimal numbers only.
 
 `yes`, `no`, `on`, `off`, dates, `0x1f`, `0o17`, `1:30`, `1_000` and `007` are text. Numbers that JSON
-cannot carry are refused, because everything read here is written as JSON sooner or later.
+cannot represent are refused, because every value is stored as JSON later.
 """
 
 import re
@@ -19,10 +19,10 @@ _INFINITY = float("inf")
 
 
 class NotJson(ValueError):
-    """A number that JSON cannot carry."""
+    """A number that JSON cannot represent."""
 
 
-def meaning(text: str) -> str | int | float | bool | None:
+def scalar_value(text: str) -> str | int | float | bool | None:
     """The value that an unquoted `text` stands for.
 
     Raises:
@@ -35,8 +35,8 @@ def meaning(text: str) -> str | int | float | bool | None:
     if text[0].isalpha():
         return text
     if _WHOLE.fullmatch(text):
-        if len(text) <= 20 and -_LARGEST <= (whole := int(text)) < _LARGEST:
-            return whole
+        if len(text) <= 20 and -_LARGEST <= (integer := int(text)) < _LARGEST:
+            return integer
         raise NotJson("is larger than 64 bits can hold")
     if _FRACTION.fullmatch(text):
         fraction = float(text)
@@ -44,5 +44,5 @@ def meaning(text: str) -> str | int | float | bool | None:
             raise NotJson("is too large for a number")
         return fraction
     if _NO_NUMBER.fullmatch(text):
-        raise NotJson("is not a number that JSON can carry")
+        raise NotJson("is not a number that JSON can represent")
     return text

@@ -1,7 +1,7 @@
-"""Values that hold others: lists, mappings, alternatives, and closed mappings with known keys.
+"""Types of values that contain others: lists, mappings, alternatives, and mappings with a fixed set of keys.
 
-A value with a mistake in it is a `Invalid` that keeps the part that could be read, so that the rest of a file can
-be checked in the same pass. What cannot be known because of a mistake is noted in `Problems.unsure`.
+A value with a mistake is read as `Invalid`, which keeps the valid part, so that one pass checks the whole file.
+`MistakeLog.unknown_topics` lists what is not known because of a mistake.
 """
 
 import re
@@ -9,209 +9,213 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from failwell.files.item_tree import Item, Path, is_list, is_map
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 from failwell.files.suggestions import nearest
-from failwell.files.value_types import INVALID, Invalid, Schema, Type, name_of, shown, sort_of
+from failwell.files.value_types import INVALID, Invalid, Schema, Type, name_of, quotable, type_name
 
 
-def readable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without mistakes; of one with a mistake, the part that could be read."""
+def readable_part(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The valid values, and the valid part of invalid ones."""
     return {
-        key: value.rest if isinstance(value, Invalid) else value
+        key: value.partial if isinstance(value, Invalid) else value
         for key, value in values.items()
-        if not isinstance(value, Invalid) or value.rest is not None
+        if not isinstance(value, Invalid) or value.partial is not None
     }
 
 
-class Many:
-    """A list; with `single`, one value without a list is accepted, too."""
+class ListOf:
+    """A list. `single` also accepts one value without a list."""
 
     def __init__(
         self,
-        each: Type,
+        item_type: Type,
         *,
-        least: int = 0,
+        min_items: int = 0,
         single: bool = False,
         distinct: bool = False,
         hint: str = "",
         instead: str = "write `[…]`, or `- …`",
     ) -> None:
-        self.each = each
-        self.least = least
+        self.item_type = item_type
+        self.min_items = min_items
         self.single = single
         self.distinct = distinct
         self.hint = hint
         self.instead = instead
-        """What to do when there is no list at all."""
+        """The hint for a value that is not a list."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if not is_list(value):
             if self.single:
-                entry = self.each.read(item, path, problems)
+                entry = self.item_type.read(item, path, log)
                 return INVALID if isinstance(entry, Invalid) else (entry,)
-            problems.wrong(
-                item, path, f"{name_of(path)} must be a list, not {sort_of(value)}", hint=self.instead
+            log.add_at(
+                item, path, f"{name_of(path)} must be a list, not {type_name(value)}", hint=self.instead
             )
             return INVALID
-        if len(value) < self.least:
-            few = "must not be empty" if self.least == 1 else f"must have at least {self.least} entries"
-            problems.wrong(item, path, f"{name_of(path)} {few}", hint=self.hint)
+        if len(value) < self.min_items:
+            rule = (
+                "must not be empty" if self.min_items == 1 else f"must have at least {self.min_items} entries"
+            )
+            log.add_at(item, path, f"{name_of(path)} {rule}", hint=self.hint)
             return INVALID
-        read = self.each.read
-        values = [read(child, (path, index), problems) for index, child in enumerate(value)]
+        read_item = self.item_type.read
+        values = [read_item(child, (path, index), log) for index, child in enumerate(value)]
         if self.distinct:
-            self._distinct(value, values, path, problems)
+            self._distinct(value, values, path, log)
         for entry in values:
             if type(entry) is Invalid:
-                return Invalid(tuple(_rests(values)))
+                return Invalid(tuple(_readable_items(values)))
         return tuple(values)
 
-    def _distinct(self, items: list[Item], values: list[Any], path: Path, problems: Problems) -> None:
-        first: dict[Any, Item] = {}
+    def _distinct(self, items: list[Item], values: list[Any], path: Path, log: MistakeLog) -> None:
+        originals: dict[Any, Item] = {}
         for index, (child, value) in enumerate(zip(items, values, strict=True)):
             if isinstance(value, Invalid):
                 continue
-            if value in first:
-                quoted = f"`{shown(child)}` " if shown(child) else "an entry "
-                problems.wrong(
+            if value in originals:
+                quoted = f"`{quotable(child)}` " if quotable(child) else "an entry "
+                log.add_at(
                     child,
                     (path, index),
                     f"{quoted}is listed twice in {name_of(path)}",
                     hint="keep one of them",
-                    also=(first[value].place,),
+                    also=(originals[value].place,),
                 )
-            first.setdefault(value, child)
+            originals.setdefault(value, child)
 
     def schema(self) -> Schema:
-        each = self.each.schema()
-        schema: Schema = {"type": "array", "items": each}
-        if self.least:
-            schema["minItems"] = self.least
+        item_schema = self.item_type.schema()
+        schema: Schema = {"type": "array", "items": item_schema}
+        if self.min_items:
+            schema["minItems"] = self.min_items
         if self.distinct:
             schema["uniqueItems"] = True
-        return {"anyOf": [each, schema]} if self.single else schema
+        return {"anyOf": [item_schema, schema]} if self.single else schema
 
 
-class Named:
+class MapOf:
     """A mapping from names to values of one type."""
 
-    def __init__(self, each: Type, *, key: str | None = None, must: str = "", least: int = 0) -> None:
-        self.each = each
+    def __init__(
+        self, value_type: Type, *, key: str | None = None, must: str = "", min_items: int = 0
+    ) -> None:
+        self.value_type = value_type
         self.key = None if key is None else re.compile(key)
         self.must = must
-        self.least = least
+        self.min_items = min_items
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if not is_map(value):
-            problems.wrong(
+            log.add_at(
                 item,
                 path,
-                f"{name_of(path)} must be a mapping, not {sort_of(value)}",
+                f"{name_of(path)} must be a mapping, not {type_name(value)}",
                 hint="write `name: value`",
             )
             return INVALID
-        if len(value) < self.least:
-            problems.wrong(item, path, f"{name_of(path)} must not be empty")
+        if len(value) < self.min_items:
+            log.add_at(item, path, f"{name_of(path)} must not be empty")
             return Invalid({})
         values: dict[str, Any] = {}
         for key, child in value.items():
             if self.key is not None and self.key.fullmatch(key) is None:
-                problems.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (path, key))
+                log.add(f"the name `{key[:100]}` must be {self.must}", item.key_place(key), (path, key))
                 values[key] = INVALID
             else:
-                values[key] = self.each.read(child, (path, key), problems)
+                values[key] = self.value_type.read(child, (path, key), log)
         for entry in values.values():
             if type(entry) is Invalid:
-                return Invalid(readable(values))
+                return Invalid(readable_part(values))
         return values
 
     def schema(self) -> Schema:
-        schema: Schema = {"type": "object", "additionalProperties": self.each.schema()}
+        schema: Schema = {"type": "object", "additionalProperties": self.value_type.schema()}
         if self.key is not None:
             schema["propertyNames"] = {"pattern": f"^(?:{self.key.pattern})$"}
-        if self.least:
-            schema["minProperties"] = self.least
+        if self.min_items:
+            schema["minProperties"] = self.min_items
         return schema
 
 
-class Either:
-    """One type for texts, another for mappings, and so on, by what the value is."""
+class ByType:
+    """Another type for each JSON type: `text`, `mapping`, `list`, `flag`, `number`."""
 
-    def __init__(self, must: str, **by: Type) -> None:
+    def __init__(self, must: str, **types: Type) -> None:
         self.must = must
-        self.by: Mapping[str, Type] = by
+        self.types: Mapping[str, Type] = types
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         kind = _KINDS.get(cast("Any", type(item.value)), "nothing")
-        value_type = self.by.get(kind)
+        value_type = self.types.get(kind)
         if value_type is None:
-            problems.wrong(item, path, f"{name_of(path)} must be {self.must}, not {sort_of(item.value)}")
+            log.add_at(item, path, f"{name_of(path)} must be {self.must}, not {type_name(item.value)}")
             return INVALID
-        return value_type.read(item, path, problems)
+        return value_type.read(item, path, log)
 
     def schema(self) -> Schema:
-        return {"anyOf": [each.schema() for each in self.by.values()]}
+        return {"anyOf": [value_type.schema() for value_type in self.types.values()]}
 
 
 _KINDS = {str: "text", dict: "mapping", list: "list", bool: "flag", int: "number", float: "number"}
 
 
-class Made:
-    """A type whose value is turned into something else by `make(value, item, at, on)`, once it has no mistake."""
+class Converted:
+    """A type whose valid values are converted by `make(value, item, path, log)`."""
 
-    def __init__(self, of: Type, make: Callable[[Any, Item, Path, Problems], Any]) -> None:
+    def __init__(self, of: Type, make: Callable[[Any, Item, Path, MistakeLog], Any]) -> None:
         self.of = of
         self.make = make
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        value = self.of.read(item, path, problems)
-        return value if isinstance(value, Invalid) else self.make(value, item, path, problems)
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        value = self.of.read(item, path, log)
+        return value if isinstance(value, Invalid) else self.make(value, item, path, log)
 
     def schema(self) -> Schema:
         return self.of.schema()
 
 
-NAMED: dict[str, Callable[[], Type]] = {}
-"""Types that the schema says once, under `$defs`."""
+DEFINITIONS: dict[str, Callable[[], Type]] = {}
+"""Types that the JSON Schema defines once, under `$defs`."""
 
 
 class Ref:
-    """A type that the schema names: it holds itself, or is used in many places."""
+    """A reference to a type by name, because it is recursive or used in many places."""
 
     def __init__(self, name: str, find: Callable[[], Type]) -> None:
         self.name = name
         self.find = find
-        NAMED[name] = find
+        DEFINITIONS[name] = find
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        return self.find().read(item, path, problems)
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        return self.find().read(item, path, log)
 
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.name}"}
 
 
-def _rests(values: Iterable[Any]) -> Iterable[Any]:
+def _readable_items(values: Iterable[Any]) -> Iterable[Any]:
     for value in values:
         if not isinstance(value, Invalid):
             yield value
-        elif value.rest is not None:
-            yield value.rest
+        elif value.partial is not None:
+            yield value.partial
 
 
 # ---------------------------------------------------------------- closed mappings
 
 Values = dict[str, Any]
-Make = Callable[[Values, Item, Path, Problems], Any]
+Make = Callable[[Values, Item, Path, MistakeLog], Any]
 Rescue = Callable[[Values, Item, Path], Any]
 
 
 class Key:
-    """One key of a shape. With `null`, a written `null` is a value; else it is as if left out.
+    """One key of a shape.
 
-    `topics` names what is not known about the file as a whole when the key cannot be read. `otherwise` says on
-    the reference page what holds when the key is left out.
+    With `null`, an explicit `null` is a value; otherwise it counts as missing. `topics` names what is not known
+    about the whole file if the key cannot be read. `otherwise` is the default on the reference page.
     """
 
     __slots__ = ("about", "is_required", "null", "otherwise", "topics", "type")
@@ -235,10 +239,11 @@ class Key:
 
 
 class Shape:
-    """A mapping with known keys. `one_of` lists keys of which exactly one must be there; `at_most` of which one may.
+    """A mapping with a fixed set of keys.
 
-    `check` looks at the values together, wrong ones included. `make` turns values without mistakes into something
-    else, and `rescue` does the same with those that could be read when others could not.
+    Exactly one of the keys in `one_of` is required, and each group in `at_most` allows one of its keys.
+    `check` sees all values, invalid ones included. `make` converts values without mistakes; `rescue` converts the
+    valid ones if there are others.
     """
 
     def __init__(
@@ -248,14 +253,14 @@ class Shape:
         *,
         make: Make | None = None,
         rescue: Rescue | None = None,
-        check: Callable[[Values, Item, Path, Problems], None] | None = None,
+        check: Callable[[Values, Item, Path, MistakeLog], None] | None = None,
         one_of: tuple[str, ...] = (),
         at_most: tuple[tuple[str, ...], ...] = (),
         about: str = "",
-        elsewhere: Mapping[str, str] | None = None,
+        key_hints: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
-        """What the block is called in messages, such as `a route`."""
+        """The name of the block in messages, such as `a route`."""
         self.keys = dict(keys)
         self.make = make
         self.rescue = rescue
@@ -263,91 +268,88 @@ class Shape:
         self.one_of = one_of
         self.at_most = at_most
         self.about = about
-        self.elsewhere = elsewhere or {}
-        """Keys that are known in other shapes, and the hint that is given for them here."""
+        self.key_hints = key_hints or {}
+        """Hints for keys that do not belong here, such as those of other shapes."""
         self.required = tuple(key for key, spec in self.keys.items() if spec.is_required)
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        """What `make` makes of the values, or the values themselves."""
-        values = self.values(item, path, problems)
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        """The result of `make`, or the values if there is no `make`."""
+        values = self.values(item, path, log)
         if type(values) is Invalid:
             return values
         if self.check is not None:
-            self.check(values, item, path, problems)
+            self.check(values, item, path, log)
         for value in values.values():
             if type(value) is Invalid:
                 break
         else:
-            return values if self.make is None else self.make(values, item, path, problems)
+            return values if self.make is None else self.make(values, item, path, log)
         if self.make is None:
-            return Invalid(readable(values))
-        return INVALID if self.rescue is None else Invalid(self.rescue(readable(values), item, path))
+            return Invalid(readable_part(values))
+        return INVALID if self.rescue is None else Invalid(self.rescue(readable_part(values), item, path))
 
-    def values(self, item: Item, path: Path, problems: Problems) -> Any:
-        """The values by key, those with mistakes as `Invalid`; a `Invalid` if there is no mapping at all."""
+    def values(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        """The values by key, with `Invalid` for those with mistakes; `INVALID` if it is not a mapping."""
         if not is_map(item.value):
-            problems.wrong(
-                item, path, f"{name_of(path)} must be a mapping ({self.name}), not {sort_of(item.value)}",
+            log.add_at(
+                item, path, f"{name_of(path)} must be a mapping ({self.name}), not {type_name(item.value)}",
                 hint=f"its keys are {', '.join(list(self.keys)[:8])}",
             )  # fmt: skip
-            self._doubt(self.keys, problems)
+            self._mark_unknown(self.keys, log)
             return INVALID
         values: Values = {}
-        known = self.keys
         for key, child in item.value.items():
-            spec = known.get(key)
+            spec = self.keys.get(key)
             if spec is None:
-                self._unknown(key, item, path, problems)
+                self._report_unknown_key(key, item, path, log)
             elif child.value is not None or spec.null:
-                value = values[key] = spec.type.read(child, (path, key), problems)
-                if type(value) is Invalid and value.rest is None:
-                    problems.unsure.update(spec.topics)
+                value = values[key] = spec.type.read(child, (path, key), log)
+                if type(value) is Invalid and value.partial is None:
+                    log.unknown_topics.update(spec.topics)
         for key in self.required:
             if key not in values:
-                problems.wrong(item, path, f"{self.name} needs `{key}`", hint=known[key].about, missing=key)
+                log.add_at(item, path, f"{self.name} needs `{key}`", hint=self.keys[key].about, missing=key)
                 values[key] = INVALID
-                self._doubt((key,), problems)
+                self._mark_unknown((key,), log)
         if self.one_of:
-            self._exactly_one(values, item, path, problems)
+            self._require_one(values, item, path, log)
         for group in self.at_most:
-            self._together([key for key in group if key in values], item, path, problems)
+            self._check_exclusive([key for key in group if key in values], item, path, log)
         return values
 
-    def _doubt(self, keys: Iterable[str], problems: Problems) -> None:
+    def _mark_unknown(self, keys: Iterable[str], log: MistakeLog) -> None:
         for key in keys:
-            problems.unsure.update(self.keys[key].topics)
+            log.unknown_topics.update(self.keys[key].topics)
 
-    def _unknown(self, key: str, item: Item, path: Path, problems: Problems) -> None:
-        hint = self.elsewhere.get(key)
+    def _report_unknown_key(self, key: str, item: Item, path: Path, log: MistakeLog) -> None:
+        hint = self.key_hints.get(key)
         near = ""
-        if hint is None and not problems.is_full:
+        if hint is None and not log.is_full:
             near = nearest(key, self.keys)
             hint = f"did you mean `{near}`?" if near else f"its keys are {', '.join(sorted(self.keys))}"
-        self._doubt((near,) if near else self.keys, problems)
-        problems.add(
-            f"{self.name} has no key `{key[:100]}`", item.key_place(key), (path, key), hint=hint or ""
-        )
+        self._mark_unknown((near,) if near else self.keys, log)
+        log.add(f"{self.name} has no key `{key[:100]}`", item.key_place(key), (path, key), hint=hint or "")
 
-    def _exactly_one(self, values: Values, item: Item, path: Path, problems: Problems) -> None:
-        present = [key for key in self.one_of if key in values]
-        if not present:
+    def _require_one(self, values: Values, item: Item, path: Path, log: MistakeLog) -> None:
+        keys = [key for key in self.one_of if key in values]
+        if not keys:
             words = ", ".join(f"`{key}`" for key in self.one_of)
-            problems.wrong(item, path, f"{self.name} needs exactly one of {words}", hint="add one of them")
+            log.add_at(item, path, f"{self.name} needs exactly one of {words}", hint="add one of them")
             values[self.one_of[0]] = INVALID
-            self._doubt(self.one_of, problems)
-        self._together(present, item, path, problems)
+            self._mark_unknown(self.one_of, log)
+        self._check_exclusive(keys, item, path, log)
 
-    def _together(self, present: list[str], item: Item, path: Path, problems: Problems) -> None:
-        if len(present) > 1:
-            words = " and ".join(f"`{key}`" for key in present)
-            problems.add(
+    def _check_exclusive(self, keys: list[str], item: Item, path: Path, log: MistakeLog) -> None:
+        if len(keys) > 1:
+            words = " and ".join(f"`{key}`" for key in keys)
+            log.add(
                 f"{self.name} cannot have {words} together",
-                item.key_place(present[1]),
-                (path, present[1]),
+                item.key_place(keys[1]),
+                (path, keys[1]),
                 hint="keep one of them",
-                also=(item.key_place(present[0]),),
+                also=(item.key_place(keys[0]),),
             )
-            self._doubt(present, problems)
+            self._mark_unknown(keys, log)
 
     def schema(self) -> Schema:
         """The shape as JSON Schema."""
@@ -366,10 +368,10 @@ class Shape:
     def _pairs(self) -> list[tuple[str, str]]:
         groups = [*self.at_most, *([self.one_of] if self.one_of else [])]
         return [
-            (first, second)
+            (key, other)
             for group in groups
-            for place, first in enumerate(group)
-            for second in group[place + 1 :]
+            for index, key in enumerate(group)
+            for other in group[index + 1 :]
         ]
 
     def properties(self) -> Schema:

@@ -1,47 +1,46 @@
-"""The word that was probably meant: suggestions for names, keys and values that are not known."""
+"""Suggestions for names, keys and values that do not exist."""
 
 from collections.abc import Collection, Iterable
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is spelled most like `word`, or nothing."""
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """The valid word that is spelled most like `word`, or an empty text."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:60], list(known), n=1, cutoff=0.6)
-    return near[0] if near else ""
+    matches = get_close_matches(word[:60], list(valid), n=1, cutoff=0.6)
+    return matches[0] if matches else ""
 
 
 class Near:
-    """Finds the name that was probably meant.
+    """Finds the valid name that is spelled most like a wrong one.
 
-    It stops after a while: searching for every mistake of a file that is full of them would take time
-    that grows with its square.
+    The number of searches is limited: in a file full of mistakes their cost would grow quadratically.
     """
 
-    def __init__(self, most: int = 40) -> None:
-        self._left = most
-        self._known: dict[tuple[str, str], str | None] = {}
+    def __init__(self, limit: int = 40) -> None:
+        self._searches_left = limit
+        self._results: dict[tuple[str, str], str | None] = {}
 
-    def __call__(self, name: str, valid: Collection[str], what: str) -> str | None:
-        """The one of `valid` that is spelled most like `name`; `what` says which names `valid` holds."""
-        key = (name, what)
-        if key not in self._known:
-            if self._left <= 0:
+    def __call__(self, name: str, valid: Collection[str], scope: str) -> str | None:
+        """The name in `valid` that is spelled most like `name`; `scope` identifies `valid` in the cache."""
+        key = (name, scope)
+        if key not in self._results:
+            if self._searches_left <= 0:
                 return None
-            self._left -= 1
+            self._searches_left -= 1
             from difflib import get_close_matches
 
-            # Names of another length are never close, and leaving them out is most of the work.
-            likely = [
+            # Comparing only names of a similar length saves most of the time.
+            candidates = [
                 candidate for candidate in valid if abs(len(candidate) - len(name)) <= max(2, len(name) // 2)
             ]
-            matches = get_close_matches(name, likely[:2000], n=1, cutoff=0.6)
-            self._known[key] = matches[0] if matches else None
-        return self._known[key]
+            matches = get_close_matches(name, candidates[:2000], n=1, cutoff=0.6)
+            self._results[key] = matches[0] if matches else None
+        return self._results[key]
 
 
 def choices(near: str | None, valid: Collection[str], otherwise: str) -> str:
-    """The hint for a name that does not exist: the near one, else the few there are, else `otherwise`."""
+    """The hint for an unknown name: the similar one, else all valid ones if they are few, else `otherwise`."""
     if near is not None:
         return f"did you mean `{near}`?"
     if 0 < len(valid) <= 8:
@@ -49,15 +48,17 @@ def choices(near: str | None, valid: Collection[str], otherwise: str) -> str:
     return otherwise
 
 
-def unknown_word(word: str, known: Iterable[str], words: str = "is not known") -> str:
-    """What is wrong with a word that is none of those that are known, with the one that was probably meant."""
-    near = nearest(word, known)
+def unknown_word(word: str, valid: Iterable[str], words: str = "is not known") -> str:
+    """The message for an unknown word, with the similar valid one."""
+    near = nearest(word, valid)
     return f"{words}; did you mean `{near}`?" if near else words
 
 
-def not_one_of(value: object, known: Iterable[str]) -> str:
-    """What is wrong with a value that must be one of several words."""
-    names = list(known)
+def not_one_of(value: object, valid: Iterable[str]) -> str:
+    """The message for a value that is not one of the valid words."""
+    names = list(valid)
     near = nearest(value, names) if isinstance(value, str) else ""
-    meant = f"; did you mean `{near}`?" if near else ""
-    return f"must be {', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`, not {value!r}{meant}"
+    suggestion = f"; did you mean `{near}`?" if near else ""
+    return (
+        f"must be {', '.join(f'`{name}`' for name in names[:-1])} or `{names[-1]}`, not {value!r}{suggestion}"
+    )

@@ -1,20 +1,20 @@
-"""Values that may hold templates: a text with `{{ … }}` is kept as a `Template` with its place."""
+"""Types of values that may contain templates. A text with `{{ … }}` is read as a `Template` with its place."""
 
 from typing import Any, cast
 
 from failwell.files.item_tree import Item, Path, Place, Template, is_list, is_map
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 from failwell.files.value_types import (
     INVALID,
+    AnyJson,
     Choice,
     Duration,
-    Free,
     Invalid,
     Schema,
     Type,
     name_of,
-    quotes,
-    sort_of,
+    quote_hint,
+    type_name,
 )
 
 
@@ -40,69 +40,69 @@ def templates_in(item: Item) -> Any:
 
 
 class Templated:
-    """A text that may hold `{{ }}`; read as a `Template`."""
+    """A text that may contain `{{ }}`, read as a `Template`."""
 
-    def __init__(self, *, empty: bool = False) -> None:
-        self.empty = empty
+    def __init__(self, *, allow_empty: bool = False) -> None:
+        self.allow_empty = allow_empty
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
-        if type(value) is str and (value or self.empty):
+        if type(value) is str and (value or self.allow_empty):
             return template_of(item)
         if value == "":
-            problems.wrong(item, path, f"{name_of(path)} must not be empty")
+            log.add_at(item, path, f"{name_of(path)} must not be empty")
         else:
-            problems.wrong(
-                item, path, f"{name_of(path)} must be text, not {sort_of(value)}", hint=quotes(value)
+            log.add_at(
+                item, path, f"{name_of(path)} must be text, not {type_name(value)}", hint=quote_hint(value)
             )
         return INVALID
 
     def schema(self) -> Schema:
-        return {"type": "string"} if self.empty else {"type": "string", "minLength": 1}
+        return {"type": "string"} if self.allow_empty else {"type": "string", "minLength": 1}
 
 
 class TemplatedChoice(Choice):
-    """One of a closed set of words, or a template that gives one of them."""
+    """One of a fixed set of words, or a template that renders to one of them."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if type(value) is str and ("{{" in value or "{%" in value):
             return template_of(item)
-        return super().read(item, path, problems)
+        return super().read(item, path, log)
 
     def schema(self) -> Schema:
         words, variable = super().schema()["anyOf"]
         return {"anyOf": [words, {"type": "string", "pattern": r"\{\{|\{%"}, variable]}
 
 
-class TemplatedJson(Free):
+class TemplatedJson(AnyJson):
     """Any JSON value; its texts are templates."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        del path, problems  # every value is allowed
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        del path, log  # every value is allowed
         return templates_in(item)
 
 
 class TemplatedDuration(Duration):
-    """A duration, or a template that gives one when the step starts."""
+    """A duration, or a template that renders to one when the step starts."""
 
     further_patterns = (r"\{\{",)
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         if type(item.value) is str and "{{" in item.value:
             return template_of(item)
-        return super().read(item, path, problems)
+        return super().read(item, path, log)
 
 
 class Verbatim:
-    """A block that is checked and then kept as it is written; with `templated`, its texts are templates."""
+    """A block that is checked and kept as it is written. With `templated`, its texts are templates."""
 
     def __init__(self, of: Type, *, templated: bool = False) -> None:
         self.of = of
         self.templated = templated
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        value = self.of.read(item, path, problems)
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        value = self.of.read(item, path, log)
         return INVALID if isinstance(value, Invalid) else self._keep(value, item)
 
     def _keep(self, value: Any, item: Item) -> Any:

@@ -1,7 +1,7 @@
-"""TOML text → a tree in which every key and value knows its place.
+"""TOML text → a tree in which every key and value has its place.
 
-The standard library's parser gives the values and no places, so the text is scanned a second time for where
-each key and value stands. The scan runs on texts that the parser accepted and checks nothing itself.
+The parser of the standard library returns values without places, so the text is scanned a second time for the
+positions. The scan only runs on texts that the parser accepted, and does not validate.
 """
 
 import re
@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from typing import Any, cast
 
 from failwell.files.item_tree import Item, Place
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 
 _Steps = tuple[str | int, ...]
 
@@ -24,8 +24,8 @@ _SCALAR = re.compile(r"[^,\]}\n#]+")
 _PLACE = re.compile(r"\s*\(at line (\d+), column (\d+)\)$")
 
 
-def read_toml(text: str, file: str, problems: Problems) -> Item | None:
-    """The tree of one document, or `None` when it cannot be read."""
+def read_toml(text: str, file: str, log: MistakeLog) -> Item | None:
+    """The tree of one document, or `None` if it cannot be read."""
     from tomllib import TOMLDecodeError, loads
 
     try:
@@ -35,15 +35,15 @@ def read_toml(text: str, file: str, problems: Problems) -> Item | None:
         line, column = (match[1], match[2]) if match else (text.count("\n") + 1, 1)
         place = Place(file=file, line=int(line), column=int(column))
         reason = _PLACE.sub("", str(error))[:200]
-        problems.add(f"the file is not TOML: {reason}", place, hint="correct it at that place")
+        log.add(f"the file is not TOML: {reason}", place, hint="correct it at that place")
         return None
     except RecursionError:
-        problems.add("the file is not TOML: nesting is too deep", None, hint="flatten it")
+        log.add("the file is not TOML: nesting is too deep", None, hint="flatten it")
         return None
     try:
         return _Tree(text, file).item(values, ())
     except RecursionError:
-        # The values are good; only the places of such a file are given up.
+        # The values are valid; only their places are lost.
         return from_values(values)
 
 
@@ -62,7 +62,7 @@ def from_values(values: object, file: str = "") -> Item:
 
 
 class _Tree:
-    """The places of one text, and the items that are made with them."""
+    """The places in one text, and the items built from them."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -76,7 +76,7 @@ class _Tree:
         self.scan()
 
     def item(self, value: Any, steps: _Steps) -> Item:
-        """One value with its place; a table that only its inner tables mention stands where its key does."""
+        """One value with its place. A table that is only mentioned by inner tables has the place of its key."""
         offset = self.values.get(steps, self.keys.get(steps, 0))
         line, column = self.place(offset)
         item = Item(value, line, column, self.file)
@@ -99,7 +99,7 @@ class _Tree:
         return line, offset - self.lines[line]
 
     def scan(self) -> None:
-        """Note where everything in the text stands."""
+        """Record the place of every key and value."""
         table: _Steps = ()
         while True:
             self.skip()
@@ -128,7 +128,7 @@ class _Tree:
         return (*steps, self.sizes[steps] - 1) if steps in self.sizes else steps
 
     def skip(self) -> None:
-        """Go on to the next thing that is neither blank nor a comment."""
+        """Skip white space and comments."""
         match = _BLANK.match(self.text, self.at)
         self.at = self.at if match is None else match.end()
 
@@ -142,7 +142,7 @@ class _Tree:
         self.value(steps)
 
     def dotted(self) -> list[tuple[int, str]]:
-        """The parts of a key, each with its place; it ends at an equals sign or a bracket."""
+        """The parts of a dotted key, each with its place, up to an equals sign or a bracket."""
         parts: list[tuple[int, str]] = []
         while True:
             self.skip()
@@ -180,7 +180,7 @@ class _Tree:
             self.at = self.at + 1 if match is None else match.end()
 
     def more(self, closing: str) -> bool:
-        """Whether another entry follows before `closing`, which is passed over."""
+        """Whether another entry follows before `closing`. Skips `closing` otherwise."""
         self.skip()
         while self.at < len(self.text) and self.text[self.at] == ",":
             self.at += 1

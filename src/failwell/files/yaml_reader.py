@@ -1,7 +1,7 @@
-"""YAML events → a tree of items. Bounded in depth and size, so no file can make it slow.
+"""YAML events → a tree of items. Depth and size are limited, so that no file can make it slow.
 
-Events are taken one by one from libyaml where it is there, else from PyYAML's own parser; composing is
-done here, because the composers of both recurse and keep no places of keys.
+The events come from libyaml if it is installed, else from PyYAML's own parser. The tree is composed here,
+because the composers of both recurse and do not record the places of keys.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,13 +9,13 @@ from typing import Any, NoReturn, cast
 
 from failwell.files.env_variables import expand
 from failwell.files.item_tree import Item, Path, Place, is_list, is_map
-from failwell.files.mistakes import Problems
-from failwell.files.scalars import NotJson, meaning
+from failwell.files.mistakes import MistakeLog
+from failwell.files.scalars import NotJson, scalar_value
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of nesting in one file."""
-HEAVIEST = 1_000_000
-"""Items in the whole tree, those behind aliases counted every time."""
+MAX_ITEMS = 1_000_000
+"""Items in the whole tree; aliases count every time they are used."""
 
 _FLATTEN = "flatten it, or split the file"
 
@@ -23,34 +23,32 @@ Include = Callable[[str, Item, Path], Item | None]
 
 
 class _Stop(Exception):
-    """Nothing more can be read from this file; the reason is already on the list."""
+    """Reading this file ends here; the mistake is already in the log."""
 
 
 def compose(
     text: str,
     file: str,
-    problems: Problems,
+    log: MistakeLog,
     environ: Mapping[str, str] | None,
     include: Include,
     *,
     folder: str | None = None,
     pure: bool = False,
 ) -> Item | None:
-    """The tree of one document, or `None` when it cannot be read.
+    """The tree of one document, or `None` if it cannot be read.
 
-    Without `environ`, `${…}` is text like any other; `pure` keeps libyaml out.
+    Without `environ`, `${…}` is plain text. `pure` uses PyYAML's parser instead of libyaml.
     """
     import yaml
 
-    composer = _Composer(file, problems, environ, include, folder)
+    composer = _Composer(file, log, environ, include, folder)
     try:
         return composer.run(_events(text, pure=pure))
     except yaml.YAMLError as error:
         composer.syntax(error, text)
     except UnicodeEncodeError as error:
-        problems.add(
-            f"the text has a lone surrogate at character {error.start}", None, hint="save it as UTF-8"
-        )
+        log.add(f"the text has a lone surrogate at character {error.start}", None, hint="save it as UTF-8")
     except _Stop:
         pass
     return None
@@ -62,7 +60,7 @@ def _events(text: str, *, pure: bool) -> Any:
     if not pure and yaml.__with_libyaml__:
         from yaml import cyaml
 
-        # The stubs do not know the parser that the loaders of this module are made of.
+        # The stubs do not declare `CParser`.
         fast: Any = cyaml
         return fast.CParser(text)
     from yaml.parser import Parser
@@ -79,32 +77,32 @@ def _events(text: str, *, pure: bool) -> Any:
 
 
 class _Composer:
-    """The state while one file is read: open containers, anchors, the key that waits for its value."""
+    """The state while one file is read: open containers, anchors, pending keys."""
 
     def __init__(
         self,
         file: str,
-        problems: Problems,
+        log: MistakeLog,
         environ: Mapping[str, str] | None,
         include: Include,
         folder: str | None,
     ) -> None:
         self.file = file
-        self.problems = problems
+        self.log = log
         self.environ = environ
         self.include = include
         self.folder = folder
         self.open: list[Item] = []
         self.keys: list[str | None] = []
-        """For each open container the key that waits for a value; `None` in a list."""
+        """For each open container its pending key; `None` in a list."""
         self.anchors: dict[str, Item] = {}
         self.unfinished: set[int] = set()
         """Anchored containers that are still open."""
         self.root: Item | None = None
 
-    # The loop is one function with local names because a large file has some hundred thousand events.
+    # One function with local variables, because a large file has some hundred thousand events.
     def run(self, parser: Any) -> Item | None:  # noqa: C901, PLR0915
-        """The root of the document that `parser` gives the events of."""
+        """The root of the document whose events `parser` returns."""
         from yaml.events import (
             AliasEvent,
             DocumentStartEvent,
@@ -118,7 +116,7 @@ class _Composer:
 
         next_event = parser.get_event
         file, folder = self.file, self.folder
-        opened, keys = self.open, self.keys
+        stack, keys = self.open, self.keys
         documents = 0
         holder: Any = None
         in_map = False
@@ -136,7 +134,7 @@ class _Composer:
                     value: Any = text
                     if event.implicit[0]:
                         try:
-                            value = meaning(text)
+                            value = scalar_value(text)
                         except NotJson as problem:
                             value = self.not_json(problem, mark, key)
                     item = Item(value, mark.line, mark.column, file, folder)
@@ -154,19 +152,19 @@ class _Composer:
                 if event.anchor is not None:
                     self.anchors[event.anchor] = item
                     self.unfinished.add(id(item))
-                if len(opened) >= DEEPEST:
+                if len(stack) >= MAX_DEPTH:
                     self.stop(
-                        mark, f"nesting is deeper than {DEEPEST} levels", "flatten it, or split the file"
+                        mark, f"nesting is deeper than {MAX_DEPTH} levels", "flatten it, or split the file"
                     )
-                opened.append(item)
+                stack.append(item)
                 keys.append(key)
                 holder, in_map, key = item.value, kind is MappingStartEvent, None
                 continue
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
-                item = opened.pop()
+                item = stack.pop()
                 key = keys.pop()
                 self.unfinished.discard(id(item))
-                holder = opened[-1].value if opened else None
+                holder = stack[-1].value if stack else None
                 in_map = is_map(holder)
             elif kind is AliasEvent:
                 mark = event.start_mark
@@ -190,35 +188,35 @@ class _Composer:
             elif in_map:
                 holder[key] = item
                 key = None
-                self.weigh(opened[-1], item)
+                self.count(stack[-1], item)
             else:
                 holder.append(item)
-                self.weigh(opened[-1], item)
+                self.count(stack[-1], item)
 
-    def weigh(self, parent: Item, child: Item) -> None:
-        """Count a child into its parent."""
-        parent.weight += child.weight
+    def count(self, parent: Item, child: Item) -> None:
+        """Add the size and height of a child to its parent."""
+        parent.item_count += child.item_count
         if child.height >= parent.height:
             parent.height = child.height + 1
-            if parent.height > DEEPEST:
-                self.refuse(child, f"nesting is deeper than {DEEPEST} levels", _FLATTEN)
-        if parent.weight > HEAVIEST:
+            if parent.height > MAX_DEPTH:
+                self.refuse(child, f"nesting is deeper than {MAX_DEPTH} levels", _FLATTEN)
+        if parent.item_count > MAX_ITEMS:
             hint = "use fewer aliases and included files, or split the workflow"
-            self.refuse(child, f"the file unfolds to more than {HEAVIEST:,} values", hint)
+            self.refuse(child, f"the file expands to more than {MAX_ITEMS:,} values", hint)
 
     def refuse(self, item: Item, message: str, hint: str) -> NoReturn:
-        """Give up on the file because of one value in it."""
-        self.problems.add(message, item.place, self.path(None), hint=hint)
+        """Stop reading the file because of one value in it."""
+        self.log.add(message, item.place, self.path(None), hint=hint)
         raise _Stop
 
     def key(self, event: Any, mark: Any) -> str:
-        """The key of a mapping, after a look at how it is written."""
+        """The key of a mapping, checked."""
         text: str = event.value
         holder = self.open[-1]
         if event.tag is not None:
             self.tagged(event.tag, mark, text)
         if text == "<<" and event.implicit[0]:
-            self.problems.add(
+            self.log.add(
                 "merge keys (`<<`) are not supported",
                 self.place(mark),
                 self.path(text),
@@ -227,24 +225,22 @@ class _Composer:
         keys = holder.keys
         assert keys is not None
         if text in keys:
-            first = holder.key_place(text)
-            self.problems.add(
+            original = holder.key_place(text)
+            self.log.add(
                 f"the key `{text[:100]}` is written twice in one mapping",
                 self.place(mark),
                 self.path(text),
-                hint=f"keep one of them; the first is in line {first.line}",
-                also=(first,),
+                hint=f"keep one of them; the first is in line {original.line}",
+                also=(original,),
             )
         keys[text] = (mark.line, mark.column)
         return text
 
     def no_key(self, mark: Any) -> NoReturn:
-        """Give up on a container that stands where a key should."""
+        """Stop at a list or mapping in the place of a key."""
         holder = self.open[-1]
         if (holder.line, holder.column + 1) == (mark.line, mark.column):
-            self.stop(
-                mark, "a template must stand in quotes", 'write `"{{ … }}"`; bare braces begin a mapping'
-            )
+            self.stop(mark, "a template must be in quotes", 'write `"{{ … }}"`; bare braces begin a mapping')
         self.stop(mark, "a key must be a plain text", "write the value under a named key")
 
     def scalar(self, event: Any, mark: Any, key: str | None) -> Item:
@@ -254,20 +250,20 @@ class _Composer:
         item = Item(text, mark.line, mark.column, self.file, self.folder)
         path = self.path(key)
         if "\0" in text:
-            self.problems.wrong(item, path, "the text holds a NUL character", hint="remove the `\\0` from it")
+            self.log.add_at(item, path, "the text holds a NUL character", hint="remove the `\\0` from it")
         if expanded is not None:
             item.value = expanded.text
-            item.veiled = expanded.is_veiled
+            item.from_env = expanded.from_env
             self.variables(expanded.unset, expanded.problem, item, path)
         elif event.implicit[0]:
             try:
-                item.value = meaning(text)
+                item.value = scalar_value(text)
             except NotJson as problem:
                 item.value = self.not_json(problem, mark, key)
         if event.tag == "!file":
-            errors = self.problems.errors
+            errors = self.log.errors
             included = self.include(str(item.value), item, path)
-            item.is_unread = included is None and self.problems.errors > errors
+            item.is_unread = included is None and self.log.errors > errors
             item = included or item
         elif event.tag is not None:
             self.tagged(event.tag, mark, key)
@@ -276,9 +272,9 @@ class _Composer:
         return item
 
     def variables(self, unset: tuple[str, ...], problem: str, item: Item, path: Path) -> None:
-        """Mistakes in the use of variables."""
+        """Report mistakes in the use of variables."""
         for name in unset:
-            self.problems.wrong(
+            self.log.add_at(
                 item,
                 path,
                 f"the environment variable `{name}` is not set",
@@ -286,10 +282,10 @@ class _Composer:
                 hint=f"set it, give it a default with `${{{name}:-…}}`, or write `$${{{name}}}` to keep the text",
             )
         if problem:
-            self.problems.wrong(item, path, f"the text {problem}", kind="validation.config_invalid")
+            self.log.add_at(item, path, f"the text {problem}", kind="validation.config_invalid")
 
     def alias(self, event: Any, mark: Any) -> Item:
-        """What an alias stands for."""
+        """The item that an alias refers to."""
         item = self.anchors.get(event.anchor)
         if item is None:
             self.stop(mark, f"there is no anchor `&{event.anchor}` above", "define it before it is used")
@@ -299,17 +295,17 @@ class _Composer:
 
     def tagged(self, tag: str, mark: Any, key: str | None) -> None:
         """Refuse a tag."""
-        shown = tag.replace("tag:yaml.org,2002:", "!!").partition(":")[0]
+        short = tag.replace("tag:yaml.org,2002:", "!!").partition(":")[0]
         if tag == "!file":
-            message, hint = "`!file` stands before a path", "write `!file path/to/file`"
+            message, hint = "`!file` needs a path", "write `!file path/to/file`"
         else:
-            message = f"the tag `{shown[:100]}` is not supported"
+            message = f"the tag `{short[:100]}` is not supported"
             hint = "only `!file` is; put a text in quotes to keep it as text"
-        self.problems.add(message, self.place(mark), self.path(key), hint=hint)
+        self.log.add(message, self.place(mark), self.path(key), hint=hint)
 
     def not_json(self, problem: NotJson, mark: Any, key: str | None) -> None:
         """Refuse a number."""
-        self.problems.add(
+        self.log.add(
             f"the value {problem}",
             self.place(mark),
             self.path(key),
@@ -317,18 +313,18 @@ class _Composer:
         )
 
     def stop(self, mark: Any, message: str, hint: str) -> NoReturn:
-        """Put the last mistake of this file on the list and give up on it."""
-        self.problems.add(message, self.place(mark), self.path(None), hint=hint)
+        """Report a mistake and stop reading the file."""
+        self.log.add(message, self.place(mark), self.path(None), hint=hint)
         raise _Stop
 
     def syntax(self, error: Any, text: str) -> None:
-        """Put an error of the parser on the list."""
+        """Report an error of the parser."""
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         place = None if mark is None else self.place(mark)
         position = getattr(error, "position", None)
         if place is None and isinstance(position, int):
-            before = text[:position]
-            place = Place(file=self.file, line=before.count("\n") + 1, column=position - before.rfind("\n"))
+            head = text[:position]
+            place = Place(file=self.file, line=head.count("\n") + 1, column=position - head.rfind("\n"))
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         hint = "check the indentation, the colons and the quotes in and above this line"
         if place is not None:
@@ -337,14 +333,14 @@ class _Composer:
                 hint = "put a text with `${…}` or `{{ … }}` in quotes"
             if any("\t" in line[: len(line) - len(line.lstrip())] for line in lines[-2:]):
                 hint = "indent with spaces; YAML does not accept tabs there"
-        self.problems.add(f"the file is not YAML: {str(problem)[:200]}", place, self.path(None), hint=hint)
+        self.log.add(f"the file is not YAML: {str(problem)[:200]}", place, self.path(None), hint=hint)
 
     def place(self, mark: Any) -> Place:
         """A mark of the parser as a place."""
         return Place(file=self.file, line=mark.line + 1, column=mark.column + 1)
 
     def path(self, key: str | None) -> Path:
-        """Where the reader is in the structure."""
+        """The path of the current position in the structure."""
         path: Path = ()
         for depth, item in enumerate(self.open):
             inner = self.keys[depth + 1] if depth + 1 < len(self.open) else key

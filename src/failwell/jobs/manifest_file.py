@@ -30,18 +30,18 @@ from failwell.fault.capability import CapabilityConfigError
 from failwell.files.documents import Document, read_document, read_values
 from failwell.files.item_tree import Item, is_map
 from failwell.files.item_tree import Path as ItemPath
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Named, Shape
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape
 from failwell.files.suggestions import not_one_of
-from failwell.files.value_types import INVALID, Flag, Free, Number, Text
+from failwell.files.value_types import INVALID, AnyJson, Flag, Number, Text
 from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
 from failwell.jobs.schema_language import spelled, wrong_in_schema
 
 _INDEX = re.compile(r"\[\d+\]$")
-_TEXT = Text(empty=True)
-_TEXTS = Many(_TEXT)
+_TEXT = Text(allow_empty=True)
+_TEXTS = ListOf(_TEXT)
 
 
 def read_manifest(path: str | os.PathLike[str], directory: str | None = None) -> Manifest:
@@ -119,17 +119,17 @@ def _interpreter(python: str, venv: str, directory: str) -> str:
 # ---------------------------------------------------------------- [env]
 
 
-def _plain_variable(value: str, _item: Item, path: ItemPath, _on: Problems) -> Variable:
+def _plain_variable(value: str, _item: Item, path: ItemPath, _on: MistakeLog) -> Variable:
     return Variable(name=path[1], value=value)
 
 
-def _check_variable(values: dict[str, Any], item: Item, path: ItemPath, problems: Problems) -> None:
+def _check_variable(values: dict[str, Any], item: Item, path: ItemPath, log: MistakeLog) -> None:
     if values.get("secret") is True and "value" in values:
         message = f"`{path[1]}` is a secret and must not be written into the manifest"
-        problems.wrong(item, path, message, hint="keep it with `failwell capabilities secret`")
+        log.add_at(item, path, message, hint="keep it with `failwell capabilities secret`")
 
 
-def _variable(values: dict[str, Any], _item: Item, path: ItemPath, _on: Problems) -> Variable:
+def _variable(values: dict[str, Any], _item: Item, path: ItemPath, _on: MistakeLog) -> Variable:
     return Variable(name=path[1], **values)
 
 
@@ -152,20 +152,20 @@ VARIABLE = Shape(
 # ---------------------------------------------------------------- [resources]
 
 
-def _words(known: Iterable[str]) -> Many:
+def _words(known: Iterable[str]) -> ListOf:
     names = list(dict.fromkeys(known))
 
-    def one_of(value: str, item: Item, path: ItemPath, problems: Problems) -> Any:
+    def one_of(value: str, item: Item, path: ItemPath, log: MistakeLog) -> Any:
         if value in names:
             return value
         (holder, _index) = path
-        problems.wrong(item, holder, f"`{holder[1]}` {not_one_of(value, names)}")
+        log.add_at(item, holder, f"`{holder[1]}` {not_one_of(value, names)}")
         return INVALID
 
-    return Many(Made(_TEXT, one_of))
+    return ListOf(Converted(_TEXT, one_of))
 
 
-def _resources(values: dict[str, Any], _item: Item, _at: ItemPath, _on: Problems) -> Resources:
+def _resources(values: dict[str, Any], _item: Item, _at: ItemPath, _on: MistakeLog) -> Resources:
     return Resources(**values)
 
 
@@ -196,10 +196,10 @@ RESOURCES = Shape(
 class ConfigSchema:
     """A table that is a JSON Schema, of the part of the language that is supported."""
 
-    def read(self, item: Item, path: ItemPath, problems: Problems) -> Any:
+    def read(self, item: Item, path: ItemPath, log: MistakeLog) -> Any:
         schema: Any = item.plain()
         if not is_map(item.value):
-            problems.wrong(item, path, "`config` must be a table", hint="write `[config.properties.NAME]`")
+            log.add_at(item, path, "`config` must be a table", hint="write `[config.properties.NAME]`")
             return INVALID
         mistakes = wrong_in_schema(schema)
         for steps, words in mistakes:
@@ -207,7 +207,7 @@ class ConfigSchema:
             for step in steps:
                 inner = inner.value[step]
             inner_path = spelled(("config", *steps))
-            problems.add(f"`{inner_path}` {words}", inner.place, inner_path)
+            log.add(f"`{inner_path}` {words}", inner.place, inner_path)
         return INVALID if mistakes else schema
 
     def schema(self) -> JsonSchema:
@@ -247,7 +247,7 @@ MANIFEST = Shape(
             otherwise="`[]`",
         ),
         "concurrency": Key(
-            Number(1, whole=True), "how many jobs one process takes at a time", otherwise="`1`"
+            Number(1, integer=True), "how many jobs one process takes at a time", otherwise="`1`"
         ),
         "stall_after": Key(
             Number(above=0),
@@ -267,9 +267,9 @@ MANIFEST = Shape(
             otherwise="`true`",
         ),
         "config": Key(ConfigSchema(), "the schema of its settings; left out, the code's own is used"),
-        "defaults": Key(Named(Free()), "settings used where a call or an instance sets none"),
+        "defaults": Key(MapOf(AnyJson()), "settings used where a call or an instance sets none"),
         "env": Key(
-            Named(Either("a text or a table", text=Made(_TEXT, _plain_variable), mapping=VARIABLE)),
+            MapOf(ByType("a text or a table", text=Converted(_TEXT, _plain_variable), mapping=VARIABLE)),
             "a variable that the worker is given; a text is its value",
         ),
         "resources": Key(RESOURCES, "what it needs of the machine"),

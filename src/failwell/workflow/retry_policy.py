@@ -17,9 +17,9 @@ _CATEGORIES = frozenset(map(str, Category))
 ROUTE_BACKOFF = Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
 
 
-def route_retry(most: int = 3, backoff: Backoff = ROUTE_BACKOFF) -> Policy:
-    """The policy of a route that runs the same node again, at most `most` more times."""
-    schedule = Schedule(max_attempts=most + 1, backoff=backoff)
+def route_retry(max_retries: int = 3, backoff: Backoff = ROUTE_BACKOFF) -> Policy:
+    """The policy of a route that runs the same node again, at most `max_retries` more times."""
+    schedule = Schedule(max_attempts=max_retries + 1, backoff=backoff)
     return Policy(rules=(Rule(match=Match(), schedule=schedule, retryable=True, name="route"),), name="route")
 
 

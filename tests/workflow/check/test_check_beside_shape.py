@@ -11,7 +11,8 @@ import pytest
 from failwell.files.mistakes import Mistake
 from failwell.workflow.check.plan_rules import check
 from failwell.workflow.check.workflow_tree import check_file
-from failwell.workflow.compile.compiler import Compiled, compile_text
+from failwell.workflow.compile.compiler import Compiled
+from tests.workflow.compile.writing import compile_text
 
 BROKEN = """\
 workflow:

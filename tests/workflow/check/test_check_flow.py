@@ -71,7 +71,7 @@ def a_long_plan(count: int) -> Plan:
         a_script(
             f"n{number}",
             on_error("external.a.b", to="last"),
-            on_error(retry=route_retry(most=2)),
+            on_error(retry=route_retry(max_retries=2)),
             on_error(to="last"),
             to(f"n{number + 1}" if number + 1 < count else "last"),
             args=[

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failwell.files.mistakes import render, to_json, to_markdown
-from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.compile.compiler import Compiled
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.test_workflow_schema import OURS, at, places, plain
+from tests.workflow.compile.writing import compile_text
 
 SECRET = "hunter2-canary-value"
 PIECES = [

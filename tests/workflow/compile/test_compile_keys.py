@@ -7,7 +7,7 @@ import pytest
 import failwell
 from failwell.fault.classes import Validation
 from failwell.files.item_tree import Place
-from failwell.workflow.compile import compile_file
+from failwell.workflow.compile.compiler import compile_file
 from tests.workflow.compile.writing import (
     HEAD,
     compiled,
@@ -212,12 +212,6 @@ def test_a_variable_that_is_wrong_is_not_quoted() -> None:
     said = [f"{one.message} {one.hint} {one.line}" for one in (mistake, kind, number, step)]
     assert [text for text in said if "hunter2" in text] == []
     assert "${MODE}" in said[0]
-
-
-def test_places_that_hold_a_variable_are_known() -> None:
-    done = compiled(with_step("{name: work, prompt: '${P}'}"), P="x")
-
-    assert done.veiled == {Place(file="flow.yaml", line=3, column=26)}
 
 
 def test_null_is_as_good_as_nothing() -> None:

@@ -34,7 +34,7 @@ def test_a_route_of_success_keeps_its_condition_and_its_place() -> None:
 
 def test_a_retry_has_its_defaults() -> None:
     assert route("{on_error: true, retry: {}}").retry == route_retry(
-        most=3, backoff=Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
+        max_retries=3, backoff=Backoff(curve="exponential", first=5.0, longest=86_400.0, jitter=0.25)
     )
 
 
@@ -42,7 +42,7 @@ def test_a_retry_says_how_often_and_how_long() -> None:
     found = route("{on_error: true, retry: {max: 10, backoff: linear, initial_seconds: 0.5, jitter: 0}}")
 
     assert found.retry == route_retry(
-        most=10, backoff=Backoff(curve="linear", first=0.5, longest=86_400.0, jitter=0.0)
+        max_retries=10, backoff=Backoff(curve="linear", first=0.5, longest=86_400.0, jitter=0.0)
     )
 
 

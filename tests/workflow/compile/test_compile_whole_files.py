@@ -7,9 +7,9 @@ import time
 import pytest
 
 from failwell.files.mistakes import to_json
-from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.compile.compiler import Compiled
 from failwell.workflow.plan import AgentSpec, NotificationSpec
-from tests.workflow.compile.writing import plan_of
+from tests.workflow.compile.writing import compile_text, plan_of
 
 EVERYTHING = """
 workflow:

@@ -10,10 +10,10 @@ import pytest
 
 from failwell.fault.explanations import explanation
 from failwell.fault.registry import kinds
-from failwell.files.includes import load_text
 from failwell.files.item_tree import is_list, is_map
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 from failwell.workflow.compile.json_schema import workflow_schema
+from tests.files.reading import load_text
 from tests.workflow.compile.test_compile_whole_files import EVERYTHING
 from tests.workflow.compile.writing import HEAD, compiled
 
@@ -39,7 +39,7 @@ for_each: [{name: q, type: for_each, source: a.b.c, as: x, agent: {name: r, type
 
 
 def plain(text: str) -> Any:
-    root = load_text(text, "x.yaml", Problems(), {}).root
+    root = load_text(text, "x.yaml", MistakeLog(), {}).root
     assert root is not None
     return root.plain()
 

@@ -1,5 +1,6 @@
 """Workflow files for tests: a whole one around the part that matters."""
 
+from collections.abc import Mapping
 from textwrap import dedent, indent
 
 from failwell.decision.policy import Tries, decide
@@ -7,9 +8,10 @@ from failwell.decision.verdict import Retry
 from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore
 from failwell.files.mistakes import Mistake
-from failwell.workflow.compile import Compiled, compile_text
+from failwell.workflow.compile.compiler import Compiled, compile_loaded
 from failwell.workflow.failure import Failure
 from failwell.workflow.plan import Node, Plan
+from tests.files.reading import load_text
 
 HEAD = "workflow: {name: demo, entry_point: work}\n"
 
@@ -23,6 +25,19 @@ def with_step(step: str) -> str:
 def with_route(route: str, more: str = "") -> str:
     """A file whose script `work` has the one route `route`, written in flow style."""
     return with_step(f"name: work\ntype: script\ncommand: run\n{more}routes:\n  - {route}\n")
+
+
+def compile_text(
+    text: str,
+    *,
+    file: str = "workflow.yaml",
+    environ: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> Compiled:
+    """Compile a text as if it stood in `file`."""
+    return compile_loaded(
+        lambda log: load_text(text, file, log, environ or {}, allow_outside=allow_outside), file
+    )
 
 
 def compiled(text: str, **environ: str) -> Compiled:

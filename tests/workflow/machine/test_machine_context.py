@@ -106,7 +106,7 @@ def test_a_secret_that_a_step_passes_on_is_a_secret_still(output_type: str) -> N
 @pytest.mark.acceptance("conductor 51")
 @given(st.floats(0.0, 1.0, exclude_max=True), st.sampled_from([0.0, 0.25, 1.0]))
 def test_jitter_keeps_each_wait_within_its_share(draw: float, jitter: float) -> None:
-    again = route_retry(most=3, backoff=Backoff(first=4.0, jitter=jitter))
+    again = route_retry(max_retries=3, backoff=Backoff(first=4.0, jitter=jitter))
     stage = Stage(a_plan(a_script("a", on_error(retry=again))), {"a": ["never"]}, is_careful=False).begin()
     failed = stage._event(stage.started[0], fails(), stage.now)  # pyright: ignore[reportPrivateUsage]
     assert isinstance(failed, Failed)

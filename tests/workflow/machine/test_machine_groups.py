@@ -131,7 +131,7 @@ def test_all_or_nothing_keeps_every_failure_and_routes_the_first() -> None:
 
 @pytest.mark.acceptance("conductor 55")
 def test_a_groups_retry_route_repeats_only_the_item_that_failed() -> None:
-    again = route_retry(most=2, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=2, backoff=Backoff(first=1.0, jitter=0.0))
 
     stage = Stage(fan(on_error(retry=again), to("after")), {"fan[1]": [fails()]}).begin()
 
@@ -141,7 +141,7 @@ def test_a_groups_retry_route_repeats_only_the_item_that_failed() -> None:
 
 
 def test_an_item_that_used_up_its_repeats_counts_as_failed() -> None:
-    again = route_retry(most=2, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=2, backoff=Backoff(first=1.0, jitter=0.0))
     plan = fan(on_error(retry=again), on_error(to="rescue"), failure_mode="fail_fast")
 
     stage = Stage(plan, {"fan[1]": [fails()] * 5}).begin()

@@ -172,7 +172,7 @@ def test_parallel_branches_reserve_what_they_expect_to_spend() -> None:
 
 
 def test_a_told_wait_beyond_the_limit_is_parked_and_uses_no_attempt() -> None:
-    again = route_retry(most=1, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=1, backoff=Backoff(first=1.0, jitter=0.0))
 
     def far(at: float) -> object:
         return fails("external.quota", category="capacity", not_before=NotBefore(after=3600.0), at=moment(at))

@@ -24,7 +24,7 @@ def rich_plan() -> tuple[Plan, Plan]:
         file="child.yaml",
         output={"p": "{{ parse.output.ok }}"},
     )
-    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))
     plan = a_plan(
         a_script("start", to("list")),
         a_set("list", to("fan"), value=[1, 2, 3]),

@@ -99,7 +99,7 @@ def test_an_error_route_to_the_end_says_what_is_put_out() -> None:
 
 @pytest.mark.acceptance("conductor 49")
 def test_a_retry_route_runs_the_node_again_after_growing_waits_and_leaves_by_success() -> None:
-    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))
     plan = a_plan(a_script("a", to("b"), on_error(retry=again)), a_script("b"))
 
     stage = Stage(plan, {"a": [fails(), fails()]}).begin()
@@ -110,7 +110,7 @@ def test_a_retry_route_runs_the_node_again_after_growing_waits_and_leaves_by_suc
 
 @pytest.mark.acceptance("conductor 50")
 def test_a_used_up_retry_gives_way_to_the_next_route() -> None:
-    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))
     routed = a_plan(a_script("a", on_error(retry=again), on_error(to="rescue")), a_script("rescue"))
     bare = a_plan(a_script("a", on_error(retry=again)))
 
@@ -124,7 +124,7 @@ def test_a_used_up_retry_gives_way_to_the_next_route() -> None:
 
 @pytest.mark.acceptance("conductor 52")
 def test_a_second_failure_of_another_kind_is_routed_anew() -> None:
-    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))
     node = a_script("a", on_error("external.x", retry=again), on_error("external.y", to="rescue"))
 
     stage = Stage(a_plan(node, a_script("rescue")), {"a": [fails("external.x"), fails("external.y")]}).begin()
@@ -134,7 +134,7 @@ def test_a_second_failure_of_another_kind_is_routed_anew() -> None:
 
 @pytest.mark.acceptance("conductor 53")
 def test_templates_and_requests_agree_on_the_attempt() -> None:
-    again = route_retry(most=3, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=1.0, jitter=0.0))
     node = a_script(
         "a", on_error(retry=again), args=("{{ failwell.retry_attempt }}", "{{ conductor.retry_attempt }}")
     )
@@ -147,7 +147,7 @@ def test_templates_and_requests_agree_on_the_attempt() -> None:
 
 @pytest.mark.acceptance("conductor 54")
 def test_the_iteration_limit_stops_a_retry() -> None:
-    again = route_retry(most=10, backoff=Backoff(first=1.0, jitter=0.0))
+    again = route_retry(max_retries=10, backoff=Backoff(first=1.0, jitter=0.0))
     plan = a_plan(a_script("a", on_error(retry=again)), limits=Limits(max_iterations=3))
 
     stage = Stage(plan, {"a": [fails()] * 20}).begin()
@@ -245,7 +245,7 @@ def test_cancelling_beats_a_failure_that_races_with_it() -> None:
 
 @pytest.mark.acceptance("relavium 48")
 def test_cancelling_a_wait_before_a_repeat_starts_nothing_more() -> None:
-    again = route_retry(most=3, backoff=Backoff(first=60.0, jitter=0.0))
+    again = route_retry(max_retries=3, backoff=Backoff(first=60.0, jitter=0.0))
 
     stage = Stage(a_plan(a_script("a", on_error(retry=again))), {"a": [fails()]}).later(10.0, cancel).begin()
 

@@ -62,7 +62,7 @@ class CheckContext:
 
     def knows(self, topic: str) -> bool:
         """Whether everything about `topic` could be read; see `step_index`."""
-        return self.partial is None or topic not in self.partial.unsure
+        return self.partial is None or topic not in self.partial.unknown_topics
 
     def is_complete(self, node: Node) -> bool:
         """Whether everything about one step could be read."""

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 
 from failwell.fault.frozen import frozen
 from failwell.files.disk import is_inside, project_of
-from failwell.files.mistakes import Mistake, Problems
+from failwell.files.mistakes import Mistake, MistakeLog
 from failwell.workflow.check.plan_rules import RULES, check
 from failwell.workflow.check.step_rules import BUILT_IN, child_path, executors
-from failwell.workflow.compile import Compiled, compile_file
-from failwell.workflow.compile.compiler import PartialPlan
+from failwell.workflow.compile.compiler import Compiled, PartialPlan, compile_file
 from failwell.workflow.compile.step_index import INPUTS
 from failwell.workflow.findings import error
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
 
-DEEPEST = 10
+MAX_DEPTH = 10
 """How many workflows may lie inside each other below the first."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -51,7 +50,7 @@ class _Tree:
 
     environ: Mapping[str, str]
     project: str | None
-    problems: list[Mistake] = field(default_factory=list[Mistake])
+    mistakes: list[Mistake] = field(default_factory=list[Mistake])
     files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
     partial: dict[str, PartialPlan] = field(default_factory=dict[str, PartialPlan])
@@ -84,20 +83,20 @@ def check_file(
     waiting = [path]
     while waiting:
         waiting += _follow(tree, waiting.pop())
-    tree.problems += _circles(tree, path)
+    tree.mistakes += _circles(tree, path)
     children = dict(tree.plans)
     parts: list[tuple[str, Plan, PartialPlan | None]] = [
         (file, checked, None) for file, checked in tree.plans.items()
     ]
     for file, partial in tree.partial.items():
         parts.append((file, partial.plan, partial))
-        if INPUTS not in partial.unsure:
+        if INPUTS not in partial.unknown_topics:
             children[file] = partial.plan
     rules = RULES if validated is None or _has_changed(tree, validated) else (executors,)
     for file, checked, partial in parts:
         if tree.same.get(_identity(file), file) == file:
             is_root = as_root and file == path
-            tree.problems += check(
+            tree.mistakes += check(
                 checked, as_root=is_root, children=children, available=available, partial=partial, rules=rules
             )
     return Checked(
@@ -116,7 +115,7 @@ def _has_changed(tree: _Tree, validated: Mapping[str, str]) -> bool:
 
 def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
     tree.files.update(compiled.files)
-    tree.problems += compiled.mistakes
+    tree.mistakes += compiled.mistakes
     tree.same[_identity(path)] = path
     if compiled.plan is not None:
         tree.plans[path] = compiled.plan
@@ -139,7 +138,7 @@ def _follow(tree: _Tree, path: str) -> Iterator[str]:
         if problem is not None:
             message, hint = problem
             place = spec.path.place or node.place
-            tree.problems.append(error(place, message, path=f"{node.name}.workflow", hint=hint))
+            tree.mistakes.append(error(place, message, path=f"{node.name}.workflow", hint=hint))
             continue
         first = tree.same.get(_identity(child))
         tree.below.setdefault(path, []).append((first or child, node))
@@ -234,10 +233,10 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
             deeper = depth.get(path, 0) + 1
             if place[child] < place[path] and deeper > depth.get(child, 0):
                 depth[child] = deeper
-                if deeper == DEEPEST + 1:
+                if deeper == MAX_DEPTH + 1:
                     yield error(
                         node.place,
-                        f"`{child}` is workflow number {deeper} inside another; {DEEPEST} is the most",
+                        f"`{child}` is workflow number {deeper} inside another; {MAX_DEPTH} is the most",
                         path=f"{node.name}.workflow",
                         hint="make the nesting flatter",
                     )
@@ -245,17 +244,17 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
 
 def _finished(tree: _Tree) -> tuple[Mistake, ...]:
     """All of it in order, each with its source line, errors kept before warnings when there are too many."""
-    if not tree.problems:
+    if not tree.mistakes:
         return ()
     values = _variables(tree)
-    ordered = sorted(tree.problems, key=lambda mistake: mistake.severity)
+    ordered = sorted(tree.mistakes, key=lambda mistake: mistake.severity)
     texts = [
         tuple(_without_values(text, values) for text in (mistake.message, mistake.path, mistake.hint))
         for mistake in ordered
     ]
-    problems = Problems()
+    log = MistakeLog()
     for mistake, (message, path, hint) in zip(ordered, texts, strict=True):
-        problems.add(
+        log.add(
             message,
             mistake.place,
             path,
@@ -265,7 +264,7 @@ def _finished(tree: _Tree) -> tuple[Mistake, ...]:
             also=mistake.also,
             missing=mistake.missing,
         )
-    return problems.finish({path: text for path, (_, text) in tree.files.items()})
+    return log.finish({path: text for path, (_, text) in tree.files.items()})
 
 
 def _variables(tree: _Tree) -> dict[str, str]:

@@ -1,18 +1,18 @@
 """Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
 
-from failwell.files.shapes import Either, Key, Many, Named, Ref, Shape
+from failwell.files.shapes import ByType, Key, ListOf, MapOf, Ref, Shape
 from failwell.files.template_types import Templated, TemplatedChoice, Verbatim
 from failwell.files.value_types import Choice, Flag, Number, Text
 
 _WORD = Text()
-_TEXT = Text(empty=True)
-_TEXTS = Many(_TEXT)
-_MAP = Named(_TEXT)
+_TEXT = Text(allow_empty=True)
+_TEXTS = ListOf(_TEXT)
+_MAP = MapOf(_TEXT)
 _SECONDS = Number(1)
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _TIERS = ("default", "long_context")
 
-_PLUGIN = Either(
+_PLUGIN = ByType(
     "a name, or a mapping with `name`",
     text=_WORD,
     mapping=Shape(
@@ -26,7 +26,7 @@ _PLUGIN = Either(
     ),
 )
 PLUGIN = Ref("plugin", lambda: _PLUGIN)
-_PLUGIN_SOURCE = Either(
+_PLUGIN_SOURCE = ByType(
     "a source, or a mapping with `source`",
     text=_WORD,
     mapping=Shape(
@@ -40,7 +40,7 @@ _PLUGIN_SOURCE = Either(
 )
 _SCOPES = Choice("workflow", "agent", "item", "none")
 
-_PROVIDER = Either(
+_PROVIDER = ByType(
     "a name, or a mapping",
     text=_WORD,
     mapping=Shape(
@@ -55,10 +55,10 @@ _PROVIDER = Either(
             "auth_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
             "auth_mode": Key(_WORD, "which credentials are used"),
             "auth": Key(_WORD, "how to sign in"),
-            "headers": Key(Named(_TEXT, least=1), "headers of every request"),
+            "headers": Key(MapOf(_TEXT, min_items=1), "headers of every request"),
             "azure": Key(Shape("`azure`", {"api_version": Key(_WORD)}), "options of Azure"),
             "api_version": Key(_WORD, "the version of the interface"),
-            "setting_sources": Key(Many(_WORD), "which settings files are read"),
+            "setting_sources": Key(ListOf(_WORD), "which settings files are read"),
             "runtime_url": Key(_WORD, "a runtime that is already there"),
             "runtime_token": Key(_WORD, "better taken from the environment: `${NAME}`"),
             "hermes_home": Key(_WORD),
@@ -83,7 +83,7 @@ _SERVER = Shape(
         "env": Key(_MAP),
         "url": Key(_WORD, "the address of a remote server"),
         "headers": Key(_MAP),
-        "timeout": Key(Number(0, whole=True), "milliseconds"),
+        "timeout": Key(Number(0, integer=True), "milliseconds"),
         "tools": Key(_TEXTS, 'which tools are offered; `["*"]` is all'),
     },
     at_most=(("command", "url"),),
@@ -93,25 +93,25 @@ _CHECKPOINT = Shape(
     {
         "every_agent": Key(Flag()),
         "every_seconds": Key(Number(1)),
-        "keep_last": Key(Number(1, 100, whole=True)),
+        "keep_last": Key(Number(1, 100, integer=True)),
     },
 )
 _TOOL_OUTPUT = Shape(
     "`tool_output`",
     {
         "enabled": Key(Flag()),
-        "max_chars": Key(Number(1000, whole=True)),
+        "max_chars": Key(Number(1000, integer=True)),
         "spill_to_file": Key(Flag()),
         "spill_dir": Key(_TEXT),
     },
 )
 _INJECTION = Shape(
     "`skill_injection`",
-    {"warn_bytes": Key(Number(0, whole=True)), "max_bytes": Key(Number(0, whole=True))},
+    {"warn_bytes": Key(Number(0, integer=True)), "max_bytes": Key(Number(0, integer=True))},
 )
 _DISCOVERY = Shape(
     "`skill_discovery`",
-    {"sources": Key(Many(Choice("personal", "project"), distinct=True)), "exclude": Key(Many(_WORD))},
+    {"sources": Key(ListOf(Choice("personal", "project"), distinct=True)), "exclude": Key(ListOf(_WORD))},
 )
 
 RUNTIME = Shape(
@@ -119,24 +119,24 @@ RUNTIME = Shape(
     {
         "provider": Key(PROVIDER, "who answers the agents"),
         "default_model": Key(_WORD, "the model of agents that name none"),
-        "mcp_servers": Key(Named(_SERVER), "servers of tools"),
+        "mcp_servers": Key(MapOf(_SERVER), "servers of tools"),
         "temperature": Key(Number(0, 2)),
-        "max_tokens": Key(Number(1, 200_000, whole=True), "of one answer"),
+        "max_tokens": Key(Number(1, 200_000, integer=True), "of one answer"),
         "timeout": Key(_SECONDS, "seconds of one request"),
         "max_session_seconds": Key(_SECONDS, "seconds of one agent's session"),
-        "max_agent_iterations": Key(Number(1, 500, whole=True), "rounds of tool calls"),
+        "max_agent_iterations": Key(Number(1, 500, integer=True), "rounds of tool calls"),
         "idle_timeout_seconds": Key(_SECONDS),
-        "max_idle_recovery_attempts": Key(Number(0, whole=True)),
+        "max_idle_recovery_attempts": Key(Number(0, integer=True)),
         "default_reasoning_effort": Key(Choice(*_EFFORTS)),
         "default_context_tier": Key(Choice(*_TIERS)),
         "checkpoint": Key(_CHECKPOINT, "accepted; every step is recorded anyway"),
         "tool_output": Key(_TOOL_OUTPUT, "how long results of tools may be"),
         "working_dir": Key(_WORD, "where agents work"),
-        "skills": Key(Many(_WORD), "skills of every agent"),
+        "skills": Key(ListOf(_WORD), "skills of every agent"),
         "skill_injection": Key(_INJECTION),
         "skill_discovery": Key(_DISCOVERY),
-        "plugin_sources": Key(Named(_PLUGIN_SOURCE)),
-        "plugins": Key(Many(PLUGIN)),
+        "plugin_sources": Key(MapOf(_PLUGIN_SOURCE)),
+        "plugins": Key(ListOf(PLUGIN)),
     },
     about="Who answers the agents, and with what.",
 )
@@ -146,7 +146,7 @@ COST = Shape(
         "show_per_agent": Key(Flag()),
         "show_summary": Key(Flag()),
         "pricing": Key(
-            Named(
+            MapOf(
                 Shape(
                     "a price",
                     {
@@ -168,7 +168,7 @@ MCP = Shape(
         "mode": Key(Choice("async", "sync", "auto")),
         "read_only": Key(Flag()),
         "destructive": Key(Flag()),
-        "estimated_minutes": Key(Number(1, whole=True)),
+        "estimated_minutes": Key(Number(1, integer=True)),
     },
 )
 
@@ -177,7 +177,7 @@ AGENT: dict[str, Key] = {
     "tools": Key(_TEXTS, "the tools it may call (default: all)"),
     "output_mode": Key(Choice("raw", "envelope")),
     "max_session_seconds": Key(_SECONDS),
-    "max_agent_iterations": Key(Number(1, 500, whole=True)),
+    "max_agent_iterations": Key(Number(1, 500, integer=True)),
     "reasoning": Key(
         Shape("`reasoning`", {"effort": Key(TemplatedChoice(*_EFFORTS), "how hard", required=True)})
     ),
@@ -197,7 +197,7 @@ AGENT: dict[str, Key] = {
             {
                 "criteria": Key(Templated(), "what a good answer is", required=True),
                 "model": Key(Templated()),
-                "max_retries": Key(Number(0, 1, whole=True)),
+                "max_retries": Key(Number(0, 1, integer=True)),
             },
         )
     ),
@@ -205,12 +205,12 @@ AGENT: dict[str, Key] = {
     "sandbox": Key(
         Shape("`sandbox`", {"identifier_scope": Key(_SCOPES), "working_dir": Key(_WORD)}),
     ),
-    "skills": Key(Many(_WORD)),
-    "plugins": Key(Many(PLUGIN)),
+    "skills": Key(ListOf(_WORD)),
+    "plugins": Key(ListOf(PLUGIN)),
     "working_dir": Key(Templated()),
     "settings_dir": Key(_WORD),
     "temperature": Key(Number(0, 2)),
-    "max_tokens": Key(Number(1, 200_000, whole=True), "of one answer"),
+    "max_tokens": Key(Number(1, 200_000, integer=True), "of one answer"),
 }
 """Keys of an agent that are kept in its settings."""
 for _key in AGENT.values():

@@ -1,4 +1,4 @@
-"""`compile_file` and `compile_text`: a workflow file, read as a whole."""
+"""`compile_file`: from a workflow file to its plan and its mistakes."""
 
 import gc
 import os
@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from failwell.fault.frozen import frozen
-from failwell.files.disk import Refused, unreadable
-from failwell.files.includes import Loaded, load, load_text
+from failwell.files.disk import Refused, unreadable_fault
+from failwell.files.includes import Loaded, load
 from failwell.files.item_tree import Item, Place
-from failwell.files.mistakes import Mistake
+from failwell.files.mistakes import Mistake, MistakeLog
 from failwell.files.value_types import Invalid
 from failwell.workflow.compile.file_shape import FILE
-from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowProblems, named_steps
+from failwell.workflow.compile.step_index import FLOW, SECTIONS, WorkflowMistakes, named_steps
 from failwell.workflow.plan import ForEachSpec, Limits, Node, Notifications, Plan, WorkflowSpec
 
 
 @frozen
 class PartialPlan:
-    """What could be read of a file with mistakes in its shape, and what is not known because of them."""
+    """The part of a file with mistakes that could be read, and what is not known because of them."""
 
     plan: Plan
-    unsure: frozenset[str]
-    """`step_index.FLOW`, `NAMES`, `INPUTS`, `KINDS`: what is not known in full."""
+    unknown_topics: frozenset[str]
+    """Which of `step_index.FLOW`, `NAMES`, `INPUTS` and `KINDS` are not known in full."""
     incomplete: frozenset[str]
     """Steps with a mistake in them."""
     unreadable: frozenset[str]
@@ -32,63 +32,43 @@ class PartialPlan:
 
 @frozen
 class Compiled:
-    """A file that was read: its plan if it can be used, and everything that is wrong with it."""
+    """A compiled file: its plan, and every mistake in it."""
 
     plan: Plan | None
+    """`None` if the file has errors."""
     mistakes: tuple[Mistake, ...]
     files: Mapping[str, tuple[str, str]]
-    """Path → digest and text as it stands on disk: the root first, then what it includes."""
-    veiled: frozenset[Place] = frozenset()
-    """Places whose text came from environment variables and must not be quoted."""
+    """Path → digest and text as on disk: the root first, then its includes."""
     partial: PartialPlan | None = None
-    """For a file that has no plan: the part of it that the checks of the whole file can still be made on."""
+    """For a file without a plan: the part that the rules can still check."""
 
 
 def compile_file(
     path: str | os.PathLike[str], *, environ: Mapping[str, str], allow_outside: bool = False
 ) -> Compiled:
-    """The workflow file at `path`; `environ` gives the variables it may name.
+    """Compile the workflow file at `path`; `environ` has the variables that it may use.
 
     Raises:
         Validation: there is no such file, or it may not be read.
     """
     file = os.fspath(path)
 
-    def source(problems: WorkflowProblems) -> Loaded:
+    def load_root(log: MistakeLog) -> Loaded:
         try:
-            return load(file, problems, environ, allow_outside=allow_outside)
+            return load(file, log, environ, allow_outside=allow_outside)
         except OSError as error:
-            raise unreadable(file, error) from None
+            raise unreadable_fault(file, error) from None
         except Refused as refused:
             from failwell.fault.classes import Validation
 
             raise Validation(kind=refused.kind, message=refused.message) from None
 
-    return _compiled(source, file)
-
-
-def compile_text(
-    text: str,
-    *,
-    file: str = "workflow.yaml",
-    environ: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
-    held: Mapping[str, str] | None = None,
-) -> Compiled:
-    """A workflow that is at hand as text; `file` is its name, and where its includes start from.
-
-    With `held` (path → text, such as a run has recorded) includes come from there and not from disk.
-    """
-
-    def source(problems: WorkflowProblems) -> Loaded:
-        return load_text(text, file, problems, environ or {}, allow_outside=allow_outside, held=held)
-
-    return _compiled(source, file)
+    return compile_loaded(load_root, file)
 
 
 @contextmanager
 def without_garbage_collection() -> Generator[None]:
-    """Pause the collector: reading and checking create many objects and no garbage, so it only costs time."""
+    """Pause the garbage collector: compiling creates many objects and hardly any garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -98,59 +78,56 @@ def without_garbage_collection() -> Generator[None]:
             gc.enable()
 
 
-def _compiled(source: Callable[[WorkflowProblems], Loaded], file: str) -> Compiled:
-    problems = WorkflowProblems()
+def compile_loaded(load_root: Callable[[MistakeLog], Loaded], file: str) -> Compiled:
+    """Compile the tree that `load_root` reads; `file` is its path."""
+    log = WorkflowMistakes()
     with without_garbage_collection():
-        # The tree is given up before the collector is let in again, so that it has half as much to look at.
-        plan, files, veiled = _read(source, file, problems)
-    if (plan is None or problems.errors) and not problems.found:
-        # A part that could not be read and was not complained of must never pass for a good file.
-        problems.add(
+        # The tree is freed before the collector runs again, which then has half as much to look at.
+        plan, files = _read(load_root, file, log)
+    if (plan is None or log.errors) and not log.mistakes:
+        # A part that was not read and not reported must never pass as valid.
+        log.add(
             "the file cannot be compiled, and no reason was noted",
             None,
             kind="internal.bug",
             hint="report it",
         )
-    texts = {path: text for path, (_, text) in files.items()}
-    mistakes = problems.finish(texts) if problems.found else ()
-    if plan is None or not problems.errors:
-        return Compiled(plan=plan, mistakes=mistakes, files=files, veiled=veiled)
+    mistakes = log.finish({path: text for path, (_, text) in files.items()}) if log.mistakes else ()
+    if plan is None or not log.errors:
+        return Compiled(plan=plan, mistakes=mistakes, files=files)
     partial = PartialPlan(
         plan=plan,
-        unsure=frozenset(problems.unsure),
-        incomplete=frozenset(problems.incomplete),
-        unreadable=frozenset(problems.unreadable),
+        unknown_topics=frozenset(log.unknown_topics),
+        incomplete=frozenset(log.incomplete),
+        unreadable=frozenset(log.unreadable),
     )
-    return Compiled(plan=None, mistakes=mistakes, files=files, veiled=veiled, partial=partial)
+    return Compiled(plan=None, mistakes=mistakes, files=files, partial=partial)
 
 
 def _read(
-    source: Callable[[WorkflowProblems], Loaded], file: str, problems: WorkflowProblems
-) -> tuple[Plan | None, Mapping[str, tuple[str, str]], frozenset[Place]]:
-    loaded = source(problems)
+    load_root: Callable[[MistakeLog], Loaded], file: str, log: WorkflowMistakes
+) -> tuple[Plan | None, Mapping[str, tuple[str, str]]]:
+    loaded = load_root(log)
     root = loaded.root
     if root is None:
-        if not problems.found:
+        if not log.mistakes:
             start = Place(file=file, line=1, column=1)
-            problems.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
-        return None, loaded.files, frozenset()
-    plan = _plan(loaded, root, file, problems)
-    problems.steps.clear()
-    veiled: list[Place] = []
-    if any("${" in text for _, text in loaded.files.values()):
-        veiled = [item.place for item in root.walk() if item.veiled]
-    return plan, loaded.files, frozenset(veiled)
+            log.add("the file is empty", start, hint="begin with `workflow:` and `agents:`")
+        return None, loaded.files
+    plan = _plan(loaded, root, file, log)
+    log.steps.clear()
+    return plan, loaded.files
 
 
-def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> Plan | None:
+def _plan(loaded: Loaded, root: Item, file: str, log: WorkflowMistakes) -> Plan | None:
     if root.keys is not None:
-        problems.index(root)
-    values = FILE.read(root, (), problems)
+        log.index(root)
+    values = FILE.read(root, (), log)
     if isinstance(values, Invalid):
-        values = values.rest
+        values = values.partial
         if values is None:
             return None
-    nodes = _nodes(values, root, problems)
+    nodes = _nodes(values, root, log)
     head: dict[str, Any] = {"name": "", "entry_point": "", **values.get("workflow", {})}
     context: dict[str, Any] = head.get("context") or {}
     runtime: dict[str, Any] = dict(head.get("runtime") or {})
@@ -181,7 +158,7 @@ def _plan(loaded: Loaded, root: Item, file: str, problems: WorkflowProblems) -> 
 
 
 def _notifications(head: Mapping[str, Any]) -> Notifications | None:
-    """The declared notifications; without a namespace of their own they have the workflow's name."""
+    """The declared notifications. Their default namespace is the name of the workflow."""
     declared: Notifications | None = head.get("notifications")
     if declared is None or declared.namespace:
         return declared
@@ -189,32 +166,32 @@ def _notifications(head: Mapping[str, Any]) -> Notifications | None:
     return Notifications(namespace="_".join(words), correlation=declared.correlation, types=declared.types)
 
 
-def _nodes(values: dict[str, Any], root: Item, problems: WorkflowProblems) -> dict[str, Node]:
-    """Every step and group by name; two of one name are a mistake."""
+def _nodes(values: dict[str, Any], root: Item, log: WorkflowMistakes) -> dict[str, Node]:
+    """Every step and group by name. Two with the same name are a mistake."""
     nodes: dict[str, Node] = {}
-    first: dict[str, Item] = {}
+    originals: dict[str, Item] = {}
     for section, index, _, name in named_steps(root):
-        if name.value in first:
-            quoted = "" if name.veiled else f" `{name.value[:100]}`"
-            where = first[name.value].place
-            problems.unsure.add(FLOW)
-            problems.wrong(
+        if name.value in originals:
+            quoted = "" if name.from_env else f" `{name.value[:100]}`"
+            original = originals[name.value].place
+            log.unknown_topics.add(FLOW)
+            log.add_at(
                 name,
                 ((((), section), index), "name"),
                 f"the name{quoted} is used twice",
-                hint=f"steps and groups share their names; the other one is in line {where.line}",
-                also=(where,),
+                hint=f"steps and groups share their names; the other is in line {original.line}",
+                also=(original,),
             )
-        first.setdefault(name.value, name)
+        originals.setdefault(name.value, name)
     for section in SECTIONS:
         nodes |= {node.name: node for node in values.get(section, ())}
-    if not first and not problems.errors:
-        problems.wrong(root, (), "the workflow has no steps", hint="add them under `agents`")
+    if not originals and not log.errors:
+        log.add_at(root, (), "the workflow has no steps", hint="add them under `agents`")
     return nodes
 
 
 def _children(nodes: Mapping[str, Node], file: str) -> tuple[str, ...]:
-    """Files of sub-workflows whose path is plain."""
+    """Files of sub-workflows whose path has no template."""
     paths: dict[str, None] = {}
     folder = os.path.dirname(file)  # noqa: PTH120
     todo = list(nodes.values())

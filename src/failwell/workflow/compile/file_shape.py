@@ -6,20 +6,20 @@ from typing import Any
 from failwell.fault.axes import Category
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
 from failwell.files.item_tree import Item, Path, Place
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Named, Shape, readable
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape, readable_part
 from failwell.files.template_types import Templated, Verbatim
 from failwell.files.value_types import (
     INVALID,
+    AnyJson,
     Choice,
     Flag,
-    Free,
     Invalid,
     Number,
     Schema,
     Text,
     name_of,
-    sort_of,
+    type_name,
 )
 from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
@@ -33,17 +33,17 @@ from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, N
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
-def _input(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+def _input(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     default = values.get("default")
     if default is not None and not fits(default, values["type"]):
         where = item.value["default"]
-        message = f"`default` must be of type {values['type']}, not {sort_of(default)}"
-        problems.wrong(where, (path, "default"), message, hint="change it, or change the `type`")
-    if values.get("secret") and default is not None and not item.value["default"].veiled:
+        message = f"`default` must be of type {values['type']}, not {type_name(default)}"
+        log.add_at(where, (path, "default"), message, hint="change it, or change the `type`")
+    if values.get("secret") and default is not None and not item.value["default"].from_env:
         where = item.value["default"]
         message = "the default of a secret stands in the file for everybody to read"
         hint = "remove it, or take it from the environment: `${NAME}`"
-        problems.wrong(where, (path, "default"), message, hint=hint, severity="warning")
+        log.add_at(where, (path, "default"), message, hint=hint, severity="warning")
     return Input(
         name=path[1],
         type=values["type"],
@@ -74,8 +74,8 @@ INPUT = Shape(
             topics=(INPUTS,),
         ),
         "required": Key(Flag(), "whether it must be given (default: yes)"),
-        "default": Key(Free(), "its value when it is not given"),
-        "description": Key(Text(empty=True), "what it is for"),
+        "default": Key(AnyJson(), "its value when it is not given"),
+        "description": Key(Text(allow_empty=True), "what it is for"),
         "secret": Key(Flag(), "whether its value is kept out of templates, events and logs"),
     },
     make=_input,
@@ -83,7 +83,7 @@ INPUT = Shape(
 )
 
 
-def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     mode = {"audit": "warn", "enforce": "fail"}.get(values.get("budget_mode", ""))
     limits = {
         key: values[key]
@@ -96,7 +96,7 @@ def _limits(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> An
 LIMITS = Shape(
     "`limits`",
     {
-        "max_iterations": Key(Number(1, 1_000_000, whole=True), "steps of the whole run"),
+        "max_iterations": Key(Number(1, 1_000_000, integer=True), "steps of the whole run"),
         "timeout_seconds": Key(Number(above=0), "seconds of the whole run"),
         "budget_usd": Key(Number(above=0), "what the run may cost"),
         "on_exceed": Key(
@@ -105,7 +105,7 @@ LIMITS = Shape(
         "budget_mode": Key(
             Choice("audit", "enforce"), "audit is `on_exceed: warn`, enforce is `on_exceed: fail`"
         ),
-        "max_parallel": Key(Number(1, 1_000, whole=True), "how many steps run at once in the whole run"),
+        "max_parallel": Key(Number(1, 1_000, integer=True), "how many steps run at once in the whole run"),
         "park_after_seconds": Key(
             Number(0), "a longer requested delay parks the run instead of being waited out"
         ),
@@ -117,16 +117,16 @@ CONTEXT = Shape(
     "`context`",
     {
         "mode": Key(Choice("accumulate", "last_only", "explicit"), "what steps see (default: accumulate)"),
-        "max_tokens": Key(Number(1, whole=True)),
+        "max_tokens": Key(Number(1, integer=True)),
         "trim_strategy": Key(Choice("summarize", "truncate", "drop_oldest")),
     },
 )
 HOOKS = Shape(
     "`hooks`",
     {
-        "on_start": Key(Templated(empty=True), "rendered when the run starts"),
-        "on_complete": Key(Templated(empty=True), "rendered when it has succeeded"),
-        "on_error": Key(Templated(empty=True), "rendered when it has failed"),
+        "on_start": Key(Templated(allow_empty=True), "rendered when the run starts"),
+        "on_complete": Key(Templated(allow_empty=True), "rendered when it has succeeded"),
+        "on_error": Key(Templated(allow_empty=True), "rendered when it has failed"),
     },
 )
 
@@ -134,12 +134,12 @@ HOOKS = Shape(
 _EMPTY = {**object_schema({}), "additionalProperties": False}
 
 
-def _notification_type(values: dict[str, Any], _item: Item, path: Path, _on: Problems) -> Any:
+def _notification_type(values: dict[str, Any], _item: Item, path: Path, _on: MistakeLog) -> Any:
     payload: Mapping[str, Any] = values.get("payload") or _EMPTY
     return NotificationType(name=path[1], version=values["version"], payload=payload)
 
 
-def _notifications(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _notifications(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return Notifications(
         namespace=values.get("namespace", ""),
         correlation=values.get("correlation", ()),
@@ -147,15 +147,15 @@ def _notifications(values: dict[str, Any], _item: Item, _at: Path, _on: Problems
     )
 
 
-_VERSION = Made(
-    Either("a text or a whole number", text=Text(), number=Number(0, whole=True)),
+_VERSION = Converted(
+    ByType("a text or a whole number", text=Text(), number=Number(0, integer=True)),
     lambda value, _item, _at, _on: str(value),
 )
 _TYPE = Shape(
     "a notification type",
     {
         "version": Key(_VERSION, "such as 1", required=True),
-        "description": Key(Text(empty=True), "what it tells"),
+        "description": Key(Text(allow_empty=True), "what it tells"),
         "payload": Key(PAYLOAD, "its fields"),
     },
     make=_notification_type,
@@ -164,8 +164,8 @@ NOTIFICATIONS = Shape(
     "`notifications`",
     {
         "namespace": Key(Text(), "the first part of every schema id (default: the workflow's name)"),
-        "correlation": Key(Many(Text()), "inputs whose values every notification carries"),
-        "types": Key(Named(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
+        "correlation": Key(ListOf(Text()), "inputs whose values every notification carries"),
+        "types": Key(MapOf(_TYPE, key=_NAME, must="a plain word"), "the types by name"),
     },
     make=_notifications,
 )
@@ -174,11 +174,11 @@ WORKFLOW = Shape(
     {
         "name": Key(Text(), "what the workflow is called", required=True),
         "entry_point": Key(Text(), "the step or group that comes first", required=True, topics=(FLOW,)),
-        "description": Key(Text(empty=True), "what it is for"),
-        "version": Key(Text(empty=True), "its version, in quotes"),
+        "description": Key(Text(allow_empty=True), "what it is for"),
+        "version": Key(Text(allow_empty=True), "its version, in quotes"),
         "runtime": Key(Verbatim(RUNTIME), "who answers the agents"),
         "input": Key(
-            Named(INPUT, key=_NAME, must="letters, digits, `_` and `-`"),
+            MapOf(INPUT, key=_NAME, must="letters, digits, `_` and `-`"),
             "its inputs by name",
             topics=(INPUTS,),
         ),
@@ -186,12 +186,12 @@ WORKFLOW = Shape(
         "limits": Key(LIMITS, "what a run may use up"),
         "cost": Key(Verbatim(COST), "prices, and how cost is shown"),
         "hooks": Key(HOOKS, "texts rendered at the start and the end"),
-        "metadata": Key(Named(Free()), "anything; copied into the run's record"),
-        "instructions": Key(Many(Templated(empty=True)), "what every agent is told first"),
+        "metadata": Key(MapOf(AnyJson()), "anything; copied into the run's record"),
+        "instructions": Key(ListOf(Templated(allow_empty=True)), "what every agent is told first"),
         "notifications": Key(NOTIFICATIONS, "the types of notifications"),
         "mcp": Key(Verbatim(MCP), "how the workflow is offered as a tool"),
     },
-    elsewhere={
+    key_hints={
         "agents": "it stands at the top of the file, beside `workflow`",
         "output": "it stands at the top of the file, beside `workflow`",
         "entrypoint": "write `entry_point`",
@@ -200,7 +200,7 @@ WORKFLOW = Shape(
 )
 
 
-def _kind(values: dict[str, Any], item: Item, path: Path, _on: Problems) -> Any:
+def _kind(values: dict[str, Any], item: Item, path: Path, _on: MistakeLog) -> Any:
     return DeclaredKind(
         name=path[1],
         category=Category(values["category"]),
@@ -213,7 +213,7 @@ _KIND = Shape(
     "a kind",
     {
         "category": Key(Choice(*sorted(Category)), "what would make the work succeed", required=True),
-        "summary": Key(Text(empty=True), "what happened, in a sentence"),
+        "summary": Key(Text(allow_empty=True), "what happened, in a sentence"),
     },
     make=_kind,
 )
@@ -222,29 +222,27 @@ _KIND = Shape(
 class Kinds:
     """Name → what an author's own kind means."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         if item.keys is None:
-            problems.wrong(
-                item, path, f"{name_of(path)} must be a mapping, not {sort_of(item.value)}", hint=SPELLING
+            log.add_at(
+                item, path, f"{name_of(path)} must be a mapping, not {type_name(item.value)}", hint=SPELLING
             )
             return INVALID
         kinds: dict[str, Any] = {}
-        errors = problems.errors
+        errors = log.errors
         for name, child in item.value.items():
             inner_path = (path, name)
             if len(name) > LONGEST_KIND or KIND_PATTERN.fullmatch(name) is None:
-                problems.add(f"`{name[:100]}` is not a kind", item.key_place(name), inner_path, hint=SPELLING)
+                log.add(f"`{name[:100]}` is not a kind", item.key_place(name), inner_path, hint=SPELLING)
             elif name.startswith(OWNED_PREFIXES):
                 message = f"the kind `{name}` belongs to the runtime"
-                problems.add(
-                    message, item.key_place(name), inner_path, hint="do not declare it; just route on it"
-                )
+                log.add(message, item.key_place(name), inner_path, hint="do not declare it; just route on it")
             else:
-                kinds[name] = _KIND.read(child, inner_path, problems)
-        if problems.errors == errors:
+                kinds[name] = _KIND.read(child, inner_path, log)
+        if log.errors == errors:
             return kinds
-        problems.unsure.add(KINDS)
-        return Invalid(readable(kinds))
+        log.unknown_topics.add(KINDS)
+        return Invalid(readable_part(kinds))
 
     def schema(self) -> Schema:
         owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
@@ -256,17 +254,17 @@ FILE = Shape(
     "a workflow file",
     {
         "workflow": Key(WORKFLOW, "the workflow as a whole", required=True, topics=(FLOW, INPUTS)),
-        "agents": Key(Many(StepShape()), "the steps", topics=(FLOW, NAMES)),
-        "parallel": Key(Many(PARALLEL), "groups of different steps side by side", topics=(FLOW, NAMES)),
+        "agents": Key(ListOf(StepShape()), "the steps", topics=(FLOW, NAMES)),
+        "parallel": Key(ListOf(PARALLEL), "groups of different steps side by side", topics=(FLOW, NAMES)),
         "for_each": Key(
-            Many(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)
+            ListOf(FOR_EACH), "groups that run one step for each item of a list", topics=(FLOW, NAMES)
         ),
-        "tools": Key(Many(Text()), "tools that agents may call"),
+        "tools": Key(ListOf(Text()), "tools that agents may call"),
         "output": Key(VALUES, "the result: name → value or template"),
         "kinds": Key(Kinds(), "what the author's own kinds mean", topics=(KINDS,)),
     },
     about="A workflow of failwell.",
-    elsewhere={
+    key_hints={
         "name": "it stands under `workflow`",
         "entry_point": "it stands under `workflow`",
         "input": "it stands under `workflow`",

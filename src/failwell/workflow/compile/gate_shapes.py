@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Many, Shape
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Key, ListOf, Shape
 from failwell.files.template_types import Templated
 from failwell.files.value_types import Choice, Duration, Flag, Text
 from failwell.workflow.compile.step_index import FLOW
@@ -15,7 +15,7 @@ REJECTIONS = ("reject", "rejected", "deny", "denied", "no")
 """Values that `on_reject: fail` means unless `reject_values` names others."""
 
 
-def _option(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _option(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return Option(
         label=values["label"],
         value=values["value"],
@@ -44,12 +44,12 @@ OPTION = Shape(
 )
 GATE: dict[str, Key] = {
     "prompt": Key(Templated(), "what the person is asked", required=True),
-    "options": Key(Many(OPTION, least=1), "the answers to choose from", required=True, topics=(FLOW,)),
+    "options": Key(ListOf(OPTION, min_items=1), "the answers to choose from", required=True, topics=(FLOW,)),
     "assignee": Key(Templated(), "who is asked"),
-    "timeout_seconds": Key(Duration(most=None), "how long to wait for the answer"),
+    "timeout_seconds": Key(Duration(maximum=None), "how long to wait for the answer"),
     "timeout_option": Key(Text(), "the value that is chosen when the time is up"),
     "on_reject": Key(Choice("continue", "fail"), "whether a rejection follows its option or fails the step"),
-    "reject_values": Key(Many(Text(), least=1, distinct=True), "the values that are rejections"),
+    "reject_values": Key(ListOf(Text(), min_items=1, distinct=True), "the values that are rejections"),
 }
 
 
@@ -69,7 +69,7 @@ def gate(values: Mapping[str, Any]) -> GateSpec:
     )
 
 
-def check_gate(values: Mapping[str, Any], item: Item, path: Path, problems: Problems) -> None:
+def check_gate(values: Mapping[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
     """Whether the values that a gate names are among its options."""
     option_values = [option.value for option in values["options"]]
     hint = _known(item)
@@ -78,57 +78,53 @@ def check_gate(values: Mapping[str, Any], item: Item, path: Path, problems: Prob
         if value in distinct:
             where = item.value["options"].value[index].value["value"]
             inner_path = (((path, "options"), index), "value")
-            problems.wrong(where, inner_path, "two options have the same value", hint="give each its own")
+            log.add_at(where, inner_path, "two options have the same value", hint="give each its own")
         distinct.add(value)
     if "timeout_option" in values:
         if values["timeout_option"] not in distinct:
             where = item.value["timeout_option"]
-            problems.wrong(
+            log.add_at(
                 where, (path, "timeout_option"), "`timeout_option` is not among the options", hint=hint
             )
         if "timeout_seconds" not in values:
             where = item.value["timeout_option"]
-            problems.wrong(
+            log.add_at(
                 where, (path, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it"
             )
-    _check_rejections(values, distinct, item, path, problems)
+    _check_rejections(values, distinct, item, path, log)
 
 
 def _known(item: Item) -> str:
     """The values of a gate's options, as far as they stand in the file."""
     options = [option.value["value"] for option in item.value["options"].value]
-    return f"the values are {', '.join(one.value if not one.veiled else '…' for one in options)}"
+    return f"the values are {', '.join(one.value if not one.from_env else '…' for one in options)}"
 
 
 def _check_rejections(
-    values: Mapping[str, Any], distinct: set[str], item: Item, path: Path, problems: Problems
+    values: Mapping[str, Any], distinct: set[str], item: Item, path: Path, log: MistakeLog
 ) -> None:
     known_values = _known(item)
     for index, value in enumerate(values.get("reject_values", ())):
         if value not in distinct:
             where = item.value["reject_values"].value[index]
-            problems.wrong(
+            log.add_at(
                 where, ((path, "reject_values"), index), "this is not among the options", hint=known_values
             )
     fails = values.get("on_reject") == "fail"
     if fails and "reject_values" not in values and not distinct & set(REJECTIONS):
         where = item.value["on_reject"]
         hint = f"name them under `reject_values`; {known_values}"
-        problems.wrong(
-            where, (path, "on_reject"), "no option of this gate is known as a rejection", hint=hint
-        )
+        log.add_at(where, (path, "on_reject"), "no option of this gate is known as a rejection", hint=hint)
     if "reject_values" in values and not fails:
         where = item.value["reject_values"]
-        problems.wrong(
-            where, (path, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it"
-        )
+        log.add_at(where, (path, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it")
 
 
-def _question(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+def _question(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     if not values.get("choices") and values.get("allow_free_text") is False:
         where = item.value["allow_free_text"]
         message = "a question without `choices` cannot be answered without free text"
-        problems.wrong(where, (path, "allow_free_text"), message, hint="add `choices`, or allow free text")
+        log.add_at(where, (path, "allow_free_text"), message, hint="add `choices`, or allow free text")
     return values
 
 
@@ -141,10 +137,10 @@ QUESTION = Shape(
     {
         "text": Key(Templated(), "what is asked", required=True),
         "id": Key(Text(), "the name of the answer (default: q1, q2, …)"),
-        "hint": Key(Templated(empty=True), "a line below the question"),
-        "choices": Key(Many(Text()), "answers to choose from"),
+        "hint": Key(Templated(allow_empty=True), "a line below the question"),
+        "choices": Key(ListOf(Text()), "answers to choose from"),
         "allow_free_text": Key(Flag(), "whether another answer may be written (default: yes)"),
-        "default": Key(Text(empty=True), "the answer when it is skipped"),
+        "default": Key(Text(allow_empty=True), "the answer when it is skipped"),
         "required": Key(Flag(), "whether it must be answered (default: no)"),
         "multiline": Key(Flag(), "whether an answer may have several lines (default: yes)"),
     },
@@ -152,8 +148,8 @@ QUESTION = Shape(
     rescue=_rescued_question,
 )
 QUESTIONS: dict[str, Key] = {
-    "prompt": Key(Templated(empty=True), "what the questions are about"),
-    "questions": Key(Many(QUESTION, least=1), "the questions"),
+    "prompt": Key(Templated(allow_empty=True), "what the questions are about"),
+    "questions": Key(ListOf(QUESTION, min_items=1), "the questions"),
     "source": Key(
         Text(
             r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2,}", "a dotted reference, such as `planner.output.questions`"
@@ -194,17 +190,17 @@ def questions(values: Mapping[str, Any]) -> QuestionsSpec:
     )
 
 
-def check_questions(values: Mapping[str, Any], item: Item, path: Path, problems: Problems) -> None:
+def check_questions(values: Mapping[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
     """Whether each answer has a name of its own, and leaving leads somewhere only where one may leave."""
     if "abort_route" in values and not values.get("allow_abort"):
         where = item.value["abort_route"]
-        problems.wrong(where, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
-        problems.unsure.add(FLOW)
+        log.add_at(where, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
+        log.unknown_topics.add(FLOW)
     names: set[str] = set()
     for index, question in enumerate(values.get("questions", ())):
         name = question.get("id") or f"q{index + 1}"
         if name in names:
             where = item.value["questions"].value[index]
             inner_path = ((path, "questions"), index)
-            problems.wrong(where, inner_path, "two questions have the same id", hint="give each its own")
+            log.add_at(where, inner_path, "two questions have the same id", hint="give each its own")
         names.add(name)

@@ -4,26 +4,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Either, Key, Made, Many, Shape, readable
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import ByType, Converted, Key, ListOf, Shape, readable_part
 from failwell.files.suggestions import nearest
 from failwell.files.template_types import Templated
-from failwell.files.value_types import INVALID, Choice, Invalid, Number, Schema, Text, name_of, sort_of
+from failwell.files.value_types import INVALID, Choice, Invalid, Number, Schema, Text, name_of, type_name
 from failwell.workflow.compile.kind_shapes import RAISES
 from failwell.workflow.compile.route_shapes import ROUTES
-from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
+from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
 from failwell.workflow.compile.step_keys import NAME
 from failwell.workflow.compile.steps import StepShape, incomplete, node, rescued, type_of, unreadable
 from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Spec
 
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
 _STEP = StepShape()
-MOST_NESTED = 20
+MAX_NESTED = 20
 """Groups that name each other as bodies."""
 
 _GROUP: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
-    "description": Key(Text(empty=True), "what it is for"),
+    "description": Key(Text(allow_empty=True), "what it is for"),
     "failure_mode": Key(
         Choice("fail_fast", "continue_on_error", "all_or_nothing"),
         "what a failing member means (default: fail_fast)",
@@ -33,7 +33,7 @@ _GROUP: dict[str, Key] = {
 }
 
 
-def _member(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _member(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return Member(name=values["name"], when=values.get("when"))
 
 
@@ -41,9 +41,9 @@ def _rescued_member(values: dict[str, Any], _item: Item, _at: Path) -> Any:
     return Member(name=values["name"], when=values.get("when")) if "name" in values else None
 
 
-MEMBER = Either(
+MEMBER = ByType(
     "a step's name, or a mapping with `name` and `when`",
-    text=Made(Text(), lambda value, _item, _at, _on: Member(name=value)),
+    text=Converted(Text(), lambda value, _item, _at, _on: Member(name=value)),
     mapping=Shape(
         "a member",
         {
@@ -56,12 +56,14 @@ MEMBER = Either(
 )
 
 
-def _members(members: tuple[Member, ...], item: Item, path: Path, problems: Problems) -> Any:
+def _members(members: tuple[Member, ...], item: Item, path: Path, log: MistakeLog) -> Any:
     first: dict[str, Item] = {}
     for index, (child, member) in enumerate(zip(item.value, members, strict=True)):
         if member.name in first:
-            message = f"`{member.name}` is a member twice" if not child.veiled else "a step is a member twice"
-            problems.wrong(child, (path, index), message, hint="keep one", also=(first[member.name].place,))
+            message = (
+                f"`{member.name}` is a member twice" if not child.from_env else "a step is a member twice"
+            )
+            log.add_at(child, (path, index), message, hint="keep one", also=(first[member.name].place,))
         first.setdefault(member.name, child)
     return members
 
@@ -84,22 +86,22 @@ class GroupShape(Shape):
         self.kind = kind
         self.build = build
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
-        errors = problems.errors
-        read = self.values(item, path, problems)
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
+        errors = log.errors
+        read = self.values(item, path, log)
         if isinstance(read, Invalid):
-            problems.unsure.update((FLOW, NAMES))
+            log.unknown_topics.update((FLOW, NAMES))
             return read
         if Invalid not in map(type, read.values()):
-            group = node(self.kind, read, self.build(read), item, path, problems)
-            return group if problems.errors == errors else incomplete(group, problems)
+            group = node(self.kind, read, self.build(read), item, path, log)
+            return group if log.errors == errors else incomplete(group, log)
         if isinstance(read.get("agents"), Invalid):
-            problems.unsure.add(FLOW)
-        values = readable(read)
+            log.unknown_topics.add(FLOW)
+        values = readable_part(read)
         # Without the name of the item or the step, nothing inside of a loop can be checked.
         if self.kind == "for_each" and not {"as", "agent"} <= values.keys():
-            return unreadable(item, problems)
-        return rescued(self.kind, read, self.build, item, path, problems)
+            return unreadable(item, log)
+        return rescued(self.kind, read, self.build, item, path, log)
 
 
 PARALLEL = GroupShape(
@@ -107,8 +109,10 @@ PARALLEL = GroupShape(
     _GROUP
     | {
         "type": Key(Choice("parallel"), "`parallel`"),
-        "agents": Key(Made(Many(MEMBER, least=1), _members), "its members", required=True, topics=(FLOW,)),
-        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once (default: all)"),
+        "agents": Key(
+            Converted(ListOf(MEMBER, min_items=1), _members), "its members", required=True, topics=(FLOW,)
+        ),
+        "max_concurrent": Key(Number(1, 1_000, integer=True), "how many run at once (default: all)"),
     },
     _parallel,
     about="Different steps side by side.",
@@ -118,57 +122,53 @@ PARALLEL = GroupShape(
 class Body:
     """The step of a `for_each`: written in place, or the name of one that stands elsewhere."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if type(value) is str and value:
-            return self._named(item, path, problems)
+            return self._named(item, path, log)
         if item.keys is None:
-            message = f"{name_of(path)} must be a step or the name of one, not {sort_of(value)}"
-            problems.wrong(item, path, message, hint="write the step's keys under it")
+            message = f"{name_of(path)} must be a step or the name of one, not {type_name(value)}"
+            log.add_at(item, path, message, hint="write the step's keys under it")
             return INVALID
-        kind = type_of(item, path, problems, ("parallel", "for_each"))
+        kind = type_of(item, path, log, ("parallel", "for_each"))
         if kind in PEOPLE:
-            return self._people(kind, item.value["type"], (path, "type"), problems)
+            return self._people(kind, item.value["type"], (path, "type"), log)
         if kind == "for_each":
-            return FOR_EACH.read(item, path, problems)
-        return PARALLEL.read(item, path, problems) if kind == "parallel" else _STEP.read(item, path, problems)
+            return FOR_EACH.read(item, path, log)
+        return PARALLEL.read(item, path, log) if kind == "parallel" else _STEP.read(item, path, log)
 
-    def _named(self, item: Item, path: Path, problems: Problems) -> Any:
+    def _named(self, item: Item, path: Path, log: MistakeLog) -> Any:
         """The step of that name, read where it stands."""
-        assert isinstance(problems, WorkflowProblems)
+        assert isinstance(log, WorkflowMistakes)
         name = item.value
-        quoted = "" if item.veiled else f" `{name[:100]}`"
-        if len(problems.within) >= MOST_NESTED:
-            problems.wrong(
-                item, path, f"more than {MOST_NESTED} groups run each other", hint="use a sub-workflow"
-            )
+        quoted = "" if item.from_env else f" `{name[:100]}`"
+        if len(log.within) >= MAX_NESTED:
+            log.add_at(item, path, f"more than {MAX_NESTED} groups run each other", hint="use a sub-workflow")
             return INVALID
-        if name in problems.within:
-            problems.wrong(
-                item, path, f"the group{quoted} runs itself for each item", hint="name another step"
-            )
+        if name in log.within:
+            log.add_at(item, path, f"the group{quoted} runs itself for each item", hint="name another step")
             return INVALID
-        section, step = problems.steps.get(name, ("", item))
+        section, step = log.steps.get(name, ("", item))
         if not section:
-            near = "" if item.veiled else nearest(name, problems.plain_names)
+            near = "" if item.from_env else nearest(name, log.plain_names)
             hint = f"did you mean `{near}`?" if near else "add it under `agents`, or write its keys here"
-            problems.wrong(item, path, f"there is no step{quoted}", hint=hint)
+            log.add_at(item, path, f"there is no step{quoted}", hint=hint)
             return INVALID
-        problems.within.append(name)
+        log.within.append(name)
         try:
             result = {"agents": _STEP, "parallel": PARALLEL, "for_each": FOR_EACH}[section].read(
-                step, path, problems
+                step, path, log
             )
         finally:
-            problems.within.pop()
-        body = result.rest if isinstance(result, Invalid) else result
+            log.within.pop()
+        body = result.partial if isinstance(result, Invalid) else result
         if body is not None and body.type in PEOPLE:
-            return self._people(body.type, item, path, problems)
+            return self._people(body.type, item, path, log)
         return result
 
-    def _people(self, kind: str, item: Item, path: Path, problems: Problems) -> Any:
+    def _people(self, kind: str, item: Item, path: Path, log: MistakeLog) -> Any:
         hint = "ask before or after the group; several people would be asked at once"
-        problems.wrong(item, path, f"a {kind} step cannot run for each item", hint=hint)
+        log.add_at(item, path, f"a {kind} step cannot run for each item", hint=hint)
         return INVALID
 
     def schema(self) -> Schema:
@@ -176,11 +176,11 @@ class Body:
         return {"anyOf": [{"type": "string", "minLength": 1}, *inner]}
 
 
-def _variable(value: str, item: Item, path: Path, problems: Problems) -> Any:
+def _variable(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
     if value.isascii() and value.isidentifier() and value not in _VARIABLES_TAKEN:
         return value
     hint = f"choose a word of letters, digits and `_`, other than {', '.join(_VARIABLES_TAKEN)}"
-    problems.wrong(item, path, "`as` must be a name that templates can use and that is not taken", hint=hint)
+    log.add_at(item, path, "`as` must be a name that templates can use and that is not taken", hint=hint)
     return INVALID
 
 
@@ -208,9 +208,9 @@ FOR_EACH = GroupShape(
             "the list",
             required=True,
         ),
-        "as": Key(Made(Text(), _variable), "how templates name the item", required=True),
+        "as": Key(Converted(Text(), _variable), "how templates name the item", required=True),
         "agent": Key(Body(), "the step that runs for each item, or its name", required=True, topics=(FLOW,)),
-        "max_concurrent": Key(Number(1, 1_000, whole=True), "how many run at once (default: 10)"),
+        "max_concurrent": Key(Number(1, 1_000, integer=True), "how many run at once (default: 10)"),
         "key_by": Key(Text(), "where in an item its key is, such as `file.path`"),
     },
     _for_each,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.files.shapes import NAMED
+from failwell.files.shapes import DEFINITIONS
 from failwell.workflow.compile.file_shape import FILE
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflow.compile.steps import SHAPES
@@ -26,7 +26,7 @@ def workflow_schema() -> dict[str, Any]:
             **{f"step_{kind}": shape.schema() for kind, shape in SHAPES.items()},
             "parallel": PARALLEL.schema(),
             "for_each": FOR_EACH.schema(),
-            **{name: find().schema() for name, find in NAMED.items()},
+            **{name: find().schema() for name, find in DEFINITIONS.items()},
         },
     }
 

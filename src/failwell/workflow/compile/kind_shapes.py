@@ -16,10 +16,10 @@ from failwell.fault.registry import (
     near_kinds,
 )
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Shape
-from failwell.files.value_types import INVALID, Choice, Invalid, Schema, Text, name_of, shown, sort_of
-from failwell.workflow.compile.step_index import WorkflowProblems
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Converted, Key, ListOf, Shape
+from failwell.files.value_types import INVALID, Choice, Invalid, Schema, Text, name_of, quotable, type_name
+from failwell.workflow.compile.step_index import WorkflowMistakes
 
 SPELLING = "a kind is lower-case words joined by dots, such as `external.git.fetch_failed`"
 _ANY = Match()
@@ -33,24 +33,22 @@ class KindName:
         self.own = own
         """Whether only kinds of the author's own are meant, not those of the runtime."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if type(value) is not str:
-            problems.wrong(
-                item, path, f"{name_of(path)} must name kinds, not {sort_of(value)}", hint=SPELLING
-            )
+            log.add_at(item, path, f"{name_of(path)} must name kinds, not {type_name(value)}", hint=SPELLING)
         elif len(value) > LONGEST_KIND or KIND_PATTERN.fullmatch(value) is None:
-            quoted = f"`{shown(item)}`" if shown(item) else "the value"
+            quoted = f"`{quotable(item)}`" if quotable(item) else "the value"
             hint = "write `on_error: true` to catch every kind" if value == "*" else SPELLING
             if value == "*" and self.own:
                 hint = "leave `raises` out if any kind may be raised"
-            problems.wrong(item, path, f"{quoted} in {name_of(path)} is not a kind", hint=hint)
+            log.add_at(item, path, f"{quoted} in {name_of(path)} is not a kind", hint=hint)
         elif self.own and value.startswith(OWNED_PREFIXES):
             prefix = next(prefix for prefix in OWNED_PREFIXES if value.startswith(prefix))
-            problems.wrong(
+            log.add_at(
                 item,
                 path,
-                f"the kind `{shown(item)}` belongs to the runtime (`{prefix}…`)",
+                f"the kind `{quotable(item)}` belongs to the runtime (`{prefix}…`)",
                 hint="do not declare it; just route on it",
             )
         else:
@@ -64,30 +62,28 @@ class KindName:
         return {**_KIND, "not": {"pattern": f"^(?:{owned})\\."}}
 
 
-RAISES = Many(KindName(own=True), least=1, distinct=True, hint="leave it out if any kind may be raised")
+RAISES = ListOf(KindName(own=True), min_items=1, distinct=True, hint="leave it out if any kind may be raised")
 
 
-def _axis(axis: type[StrEnum]) -> Many:
-    word = Made(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
-    return Many(word, least=1, single=True)
+def _axis(axis: type[StrEnum]) -> ListOf:
+    word = Converted(Choice(*sorted(axis)), lambda value, _item, _at, _on: axis(value))
+    return ListOf(word, min_items=1, single=True)
 
 
-def _prefix(value: str, item: Item, path: Path, problems: Problems) -> Any:
-    whole = value if value.endswith(".") else f"{value}."
-    if is_kind(f"{whole}x"):
-        return whole
-    problems.wrong(
+def _prefix(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
+    integer = value if value.endswith(".") else f"{value}."
+    if is_kind(f"{integer}x"):
+        return integer
+    log.add_at(
         item, path, "`prefix` must be the beginning of kinds, up to a dot", hint="such as `external.git.`"
     )
     return INVALID
 
 
-def _selector(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+def _selector(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     if not values:
         if all(entry.value is None for entry in item.value.values()):
-            problems.wrong(
-                item, path, "`on_error` must not be empty", hint="write `true` to catch every kind"
-            )
+            log.add_at(item, path, "`on_error` must not be empty", hint="write `true` to catch every kind")
         return INVALID
     return Match(
         kinds=frozenset(values.get("kind", ())),
@@ -101,40 +97,42 @@ def _selector(values: dict[str, Any], item: Item, path: Path, problems: Problems
 _BY_AXES = Shape(
     "`on_error`",
     {
-        "kind": Key(Many(KindName(), least=1, single=True), "kinds, by equality"),
-        "prefix": Key(Many(Made(Text(), _prefix), least=1, single=True), "beginnings of kinds, up to a dot"),
+        "kind": Key(ListOf(KindName(), min_items=1, single=True), "kinds, by equality"),
+        "prefix": Key(
+            ListOf(Converted(Text(), _prefix), min_items=1, single=True), "beginnings of kinds, up to a dot"
+        ),
         "category": Key(_axis(Category), "what would make the work succeed"),
         "certainty": Key(_axis(Certainty), "whether the work may have happened"),
         "blame": Key(_axis(Blame), "how far the failure reaches"),
     },
     make=_selector,
 )
-_KINDS = Many(KindName(), least=1, distinct=True, hint="write `true` to catch every kind, or name one")
+_KINDS = ListOf(KindName(), min_items=1, distinct=True, hint="write `true` to catch every kind, or name one")
 
 
 class OnError:
     """`true`, a kind, a list of kinds, or a mapping of axes; read as a `Match`."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if value is True:
             return _ANY
         if value is False:
             hint = "omit the field for a route of success; write `true` to catch every kind"
-            problems.wrong(item, path, "`on_error: false` means nothing", hint=hint)
+            log.add_at(item, path, "`on_error: false` means nothing", hint=hint)
         elif value == "":
-            problems.wrong(item, path, "`on_error` must not be empty", hint="name a kind, or write `true`")
+            log.add_at(item, path, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
-            kind = _ONE.read(item, path, problems)
+            kind = _ONE.read(item, path, log)
             return INVALID if isinstance(kind, Invalid) else Match(kinds=frozenset({kind}))
         elif type(item.value) is list:
-            names = _KINDS.read(item, path, problems)
+            names = _KINDS.read(item, path, log)
             return INVALID if isinstance(names, Invalid) else Match(kinds=frozenset(names))
         elif item.keys is not None:
-            return _BY_AXES.read(item, path, problems)
+            return _BY_AXES.read(item, path, log)
         else:
             hint = "name a kind or a list of kinds, or write `true` to catch every kind"
-            problems.wrong(item, path, f"`on_error` cannot be {sort_of(value)}", hint=hint)
+            log.add_at(item, path, f"`on_error` cannot be {type_name(value)}", hint=hint)
         return INVALID
 
     def schema(self) -> Schema:
@@ -156,46 +154,44 @@ _WORDS = ("provider_error", "timeout")
 class RetryOn:
     """One entry of `retry_on`: a kind, a category, or one of two words for groups of kinds."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
         if type(value) is not str:
-            problems.wrong(item, path, f"`retry_on` must name kinds or categories, not {sort_of(value)}")
+            log.add_at(item, path, f"`retry_on` must name kinds or categories, not {type_name(value)}")
         elif value in _WORDS:
             return _group(value)
         elif value in Category.__members__.values():
             if Category(value) in REPEATABLE:
                 return (value,)
-            self._never(item, path, problems, value)
+            self._never(item, path, log, value)
         elif not is_kind(value):
-            quoted = f"`{shown(item)}`" if shown(item) else "the value"
+            quoted = f"`{quotable(item)}`" if quotable(item) else "the value"
             words = ", ".join(sorted(REPEATABLE))
             hint = f"name a kind, one of the categories {words}, or one of {', '.join(_WORDS)}"
-            problems.wrong(item, path, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
+            log.add_at(item, path, f"{quoted} in `retry_on` is neither a kind nor a category", hint=hint)
         else:
             registered = find_kind(value)
-            declared = problems.declared.get(value) if isinstance(problems, WorkflowProblems) else None
+            declared = log.declared.get(value) if isinstance(log, WorkflowMistakes) else None
             category = declared if registered is None else registered.category
             if category is None and is_owned(value):
-                self._no_such(item, path, problems)
+                self._no_such(item, path, log)
             elif category is None or category in REPEATABLE:
                 return (value,)
             else:
-                self._never(item, path, problems, category)
+                self._never(item, path, log, category)
         return INVALID
 
-    def _no_such(self, item: Item, path: Path, problems: Problems) -> None:
-        quoted = f"`{shown(item)}`" if shown(item) else "the entry"
+    def _no_such(self, item: Item, path: Path, log: MistakeLog) -> None:
+        quoted = f"`{quotable(item)}`" if quotable(item) else "the entry"
         near = (
-            ""
-            if item.veiled or problems.is_full
-            else ", ".join(f"`{name}`" for name in near_kinds(item.value))
+            "" if item.from_env or log.is_full else ", ".join(f"`{name}`" for name in near_kinds(item.value))
         )
         hint = f"near it are {near}" if near else "`failwell kinds` lists them"
-        problems.wrong(item, path, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
+        log.add_at(item, path, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
 
-    def _never(self, item: Item, path: Path, problems: Problems, category: str) -> None:
-        quoted = f"`{shown(item)}`" if shown(item) else "the entry"
-        problems.wrong(
+    def _never(self, item: Item, path: Path, log: MistakeLog, category: str) -> None:
+        quoted = f"`{quotable(item)}`" if quotable(item) else "the entry"
+        log.add_at(
             item,
             path,
             f"{quoted} in `retry_on` is never repeated: failures that are {category} need a change first",
@@ -221,9 +217,11 @@ def _group(word: str) -> tuple[str, ...]:
     )
 
 
-def retry_on(groups: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: Problems) -> tuple[str, ...]:
+def retry_on(groups: tuple[tuple[str, ...], ...], _item: Item, _at: Path, _on: MistakeLog) -> tuple[str, ...]:
     """The entries of `retry_on` as one list without repetitions."""
     return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
-RETRY_ON = Made(Many(RetryOn(), least=1, hint="leave it out to repeat whatever can be repeated"), retry_on)
+RETRY_ON = Converted(
+    ListOf(RetryOn(), min_items=1, hint="leave it out to repeat whatever can be repeated"), retry_on
+)

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from failwell.files.item_tree import Item, Path
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
-from failwell.files.value_types import INVALID, Choice, Flag, Free, Number, Text, sort_of
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Converted, Key, ListOf, MapOf, Ref, Shape
+from failwell.files.value_types import INVALID, AnyJson, Choice, Flag, Number, Text, type_name
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object")
 _ONLY = {
@@ -18,12 +18,15 @@ _ONLY = {
 """Keys that belong to some types only."""
 
 
-def _pattern(value: str, item: Item, path: Path, problems: Problems) -> Any:
+def _pattern(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
     try:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        problems.wrong(
-            item, path, "`pattern` is not a regular expression", hint="" if item.veiled else str(error)[:100]
+        log.add_at(
+            item,
+            path,
+            "`pattern` is not a regular expression",
+            hint="" if item.from_env else str(error)[:100],
         )
         return INVALID
     return value
@@ -46,11 +49,11 @@ def fits(value: object, kind: str) -> bool:
             return isinstance(value, Mapping)
 
 
-def _field(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+def _field(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     kind = values["type"]
     for key, kinds in _ONLY.items():
         if key in values and kind not in kinds:
-            problems.add(
+            log.add(
                 f"`{key}` belongs to a field of type {' or '.join(kinds)}, not {kind}",
                 item.key_place(key),
                 (path, key),
@@ -58,20 +61,18 @@ def _field(values: dict[str, Any], item: Item, path: Path, problems: Problems) -
             )
     for low, high in (("minimum", "maximum"), ("minLength", "maxLength")):
         if low in values and high in values and values[low] > values[high]:
-            problems.add(
-                f"`{low}` is larger than `{high}`", item.key_place(low), (path, low), hint="swap them"
-            )
-    _enum(values, kind, item, path, problems)
+            log.add(f"`{low}` is larger than `{high}`", item.key_place(low), (path, low), hint="swap them")
+    _enum(values, kind, item, path, log)
     return values
 
 
-def _enum(values: dict[str, Any], kind: str, item: Item, path: Path, problems: Problems) -> None:
+def _enum(values: dict[str, Any], kind: str, item: Item, path: Path, log: MistakeLog) -> None:
     for index, value in enumerate(values.get("enum", ())):
         if not fits(value, kind):
-            problems.wrong(
+            log.add_at(
                 item.value["enum"].value[index],
                 ((path, "enum"), index),
-                f"`enum` must hold values of type {kind}, not {sort_of(value)}",
+                f"`enum` must hold values of type {kind}, not {type_name(value)}",
                 hint="use `nullable: true` to allow null" if value is None else "",
             )
 
@@ -81,15 +82,15 @@ FIELD = Shape(
     "an output field",
     {
         "type": Key(Choice(*TYPES), "string, number, integer, boolean, array or object", required=True),
-        "description": Key(Text(empty=True), "what the field holds"),
+        "description": Key(Text(allow_empty=True), "what the field holds"),
         "items": Key(_INNER, "the entries of an array"),
-        "properties": Key(Named(_INNER), "the fields of an object"),
-        "enum": Key(Many(Free(), least=1), "the values that are allowed"),
-        "pattern": Key(Made(Text(), _pattern), "a regular expression that must be found in the text"),
+        "properties": Key(MapOf(_INNER), "the fields of an object"),
+        "enum": Key(ListOf(AnyJson(), min_items=1), "the values that are allowed"),
+        "pattern": Key(Converted(Text(), _pattern), "a regular expression that must be found in the text"),
         "minimum": Key(Number(), "the smallest number"),
         "maximum": Key(Number(), "the largest number"),
-        "minLength": Key(Number(0, whole=True), "the fewest characters"),
-        "maxLength": Key(Number(0, whole=True), "the most characters"),
+        "minLength": Key(Number(0, integer=True), "the fewest characters"),
+        "maxLength": Key(Number(0, integer=True), "the most characters"),
         "required": Key(Flag(), "false only for a field inside an object"),
         "nullable": Key(Flag(), "whether null is allowed, too"),
     },
@@ -125,10 +126,10 @@ def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _output(fields: dict[str, Any], item: Item, path: Path, problems: Problems) -> Any:
+def _output(fields: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     for name, field in fields.items():
         if field.get("required") is False:
-            problems.wrong(
+            log.add_at(
                 item.value[name].value["required"],
                 ((path, name), "required"),
                 "a field at the top of `output` cannot be optional",
@@ -137,12 +138,12 @@ def _output(fields: dict[str, Any], item: Item, path: Path, problems: Problems) 
     return object_schema(fields)
 
 
-OUTPUT = Made(Named(_INNER), _output)
+OUTPUT = Converted(MapOf(_INNER), _output)
 
 
-def _exact(fields: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _exact(fields: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return object_schema(fields) | {"additionalProperties": False}
 
 
-PAYLOAD = Made(Named(_INNER), _exact)
+PAYLOAD = Converted(MapOf(_INNER), _exact)
 """The payload of a notification: exactly these fields."""

@@ -5,8 +5,8 @@ from typing import Any
 from failwell.decision.backoff import Backoff
 from failwell.decision.match import Match
 from failwell.files.item_tree import Item, Path, Place
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Key, Made, Many, Named, Ref, Shape
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Converted, Key, ListOf, MapOf, Ref, Shape
 from failwell.files.template_types import Templated, TemplatedJson
 from failwell.files.value_types import INVALID, Choice, Flag, Number, Text
 from failwell.workflow.compile.kind_shapes import RETRY_ON, OnError
@@ -16,13 +16,13 @@ from failwell.workflow.retry_policy import node_retry, route_retry
 
 LONGEST_WAIT = 86_400.0
 CURVES = Choice("fixed", "linear", "exponential")
-VALUES = Named(TemplatedJson())
+VALUES = MapOf(TemplatedJson())
 """Name → a template, or JSON whose texts are templates."""
 
 
-def _again(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _again(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return route_retry(
-        most=values.get("max", 3),
+        max_retries=values.get("max", 3),
         backoff=Backoff(
             curve=values.get("backoff", "exponential"),
             first=float(values.get("initial_seconds", 5)),
@@ -35,18 +35,18 @@ def _again(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any
 AGAIN = Shape(
     "`retry` of a route",
     {
-        "max": Key(Number(1, 10, whole=True), "how many more times (default: 3)"),
+        "max": Key(Number(1, 10, integer=True), "how many more times (default: 3)"),
         "backoff": Key(CURVES, "how the waits grow (default: exponential)"),
         "initial_seconds": Key(Number(0, 300), "the first wait (default: 5 seconds)"),
         "jitter": Key(Number(0, 1), "each wait is spread by this share of itself (default: 0.25)"),
     },
     make=_again,
     about="Run the same step again.",
-    elsewhere={"max_attempts": "a route counts re-runs: write `max`"},
+    key_hints={"max_attempts": "a route counts re-runs: write `max`"},
 )
 
 
-def _halt(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _halt(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return values["message"]
 
 
@@ -58,20 +58,20 @@ HALT = Shape(
 )
 
 
-def _propagate(value: bool, item: Item, path: Path, problems: Problems) -> Any:
+def _propagate(value: bool, item: Item, path: Path, log: MistakeLog) -> Any:
     if value:
         return True
-    problems.wrong(
+    log.add_at(
         item, path, "`propagate: false` means nothing", hint="leave it out, and say what to do instead"
     )
     return INVALID
 
 
-def _check_route(values: dict[str, Any], item: Item, path: Path, problems: Problems) -> None:
+def _check_route(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
     if "on_error" not in values:
         for action in ("retry", "propagate"):
             if action in values:
-                problems.add(
+                log.add(
                     f"`{action}` needs a failure: a route without `on_error` is taken on success",
                     item.key_place(action),
                     (path, action),
@@ -79,7 +79,7 @@ def _check_route(values: dict[str, Any], item: Item, path: Path, problems: Probl
                 )
 
 
-def _route(values: dict[str, Any], item: Item, _at: Path, _on: Problems) -> Route:
+def _route(values: dict[str, Any], item: Item, _at: Path, _on: MistakeLog) -> Route:
     return Route(
         on_error=values.get("on_error"),
         when=values.get("when"),
@@ -100,7 +100,7 @@ def _rescued_route(values: dict[str, Any], item: Item, path: Path) -> Route:
         values.setdefault("on_error", Match())
     if written.get("when") is not None:
         values.setdefault("when", Template(text="true"))
-    return _route(values, item, path, Problems())
+    return _route(values, item, path, MistakeLog())
 
 
 ROUTE = Shape(
@@ -115,7 +115,7 @@ ROUTE = Shape(
         "retry": Key(AGAIN, "run the same step again", topics=(FLOW,)),
         "halt": Key(HALT, "end the run here, on purpose", topics=(FLOW,)),
         "propagate": Key(
-            Made(Flag(), _propagate), "hand the failure to the calling workflow", topics=(FLOW,)
+            Converted(Flag(), _propagate), "hand the failure to the calling workflow", topics=(FLOW,)
         ),
     },
     check=_check_route,
@@ -124,10 +124,10 @@ ROUTE = Shape(
     one_of=("to", "retry", "halt", "propagate"),
     about="One way out of a step. The first whose selector and condition fit is taken.",
 )
-ROUTES = Many(Ref("route", lambda: ROUTE))
+ROUTES = ListOf(Ref("route", lambda: ROUTE))
 
 
-def _retry(values: dict[str, Any], _item: Item, _at: Path, _on: Problems) -> Any:
+def _retry(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return node_retry(
         max_attempts=values.get("max_attempts", 3),
         backoff=Backoff(
@@ -145,17 +145,21 @@ _ELSEWHERE = {
     "initial_seconds": "write `delay_seconds`",
 }
 _RETRY = {
-    "max_attempts": Key(Number(1, 100, whole=True), "calls, the first one included (default: 3)"),
+    "max_attempts": Key(Number(1, 100, integer=True), "calls, the first one included (default: 3)"),
     "backoff": Key(CURVES, "how the waits grow (default: exponential)"),
     "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait (default: 1 second)"),
     "retry_on": Key(RETRY_ON, "kinds or categories (default: whatever can be repeated)"),
 }
-_SHAPE = Shape("`retry`", _RETRY, make=_retry, elsewhere=_ELSEWHERE)
+_SHAPE = Shape("`retry`", _RETRY, make=_retry, key_hints=_ELSEWHERE)
 RETRY = Ref("retry", lambda: _SHAPE)
 RETRY_OF_AGENT = Shape(
     "`retry`",
     _RETRY
-    | {"max_parse_recovery_attempts": Key(Number(0, 10, whole=True), "corrections asked for in the session")},
+    | {
+        "max_parse_recovery_attempts": Key(
+            Number(0, 10, integer=True), "corrections asked for in the session"
+        )
+    },
     make=_retry,
-    elsewhere=_ELSEWHERE,
+    key_hints=_ELSEWHERE,
 )

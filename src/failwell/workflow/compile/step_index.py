@@ -5,7 +5,7 @@ from typing import cast
 
 from failwell.fault.axes import Category
 from failwell.files.item_tree import Item
-from failwell.files.mistakes import Problems
+from failwell.files.mistakes import MistakeLog
 
 _CATEGORIES = frozenset(Category)
 SECTIONS = ("agents", "parallel", "for_each")
@@ -15,7 +15,7 @@ FLOW, NAMES, INPUTS, KINDS = "flow", "step names", "inputs", "kinds"
 """What a mistake of shape may leave unknown: where steps lead, which steps, inputs and kinds there are."""
 
 
-class WorkflowProblems(Problems):
+class WorkflowMistakes(MistakeLog):
     """The mistakes of a file, and where its steps stand, for those that are named elsewhere."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class WorkflowProblems(Problems):
                     self.declared[name] = category.value
         for section, _, entry, name in named_steps(root):
             self.steps.setdefault(name.value, (section, entry))
-            if not name.veiled:
+            if not name.from_env:
                 self.plain_names.append(name.value)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from failwell.files.shapes import Key, Many, Named
+from failwell.files.shapes import Key, ListOf, MapOf
 from failwell.files.template_types import Templated, TemplatedDuration, TemplatedJson
 from failwell.files.value_types import Choice, Duration, Flag, Number, Text
 from failwell.workflow.compile.agent_settings import AGENT
@@ -32,7 +32,7 @@ NAME = Text(
 )
 TAKEN = frozenset({"workflow", "context"})
 """Names that templates see something else under."""
-_TEMPLATES = Many(Templated(empty=True))
+_TEMPLATES = ListOf(Templated(allow_empty=True))
 _REFERENCE = Text(
     r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
 )
@@ -40,14 +40,14 @@ _REFERENCE = Text(
 IDENTITY: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
     "type": Key(Text(), "what sort of step it is (default: an agent)", topics=(FLOW,)),
-    "description": Key(Text(empty=True), "what it is for"),
+    "description": Key(Text(allow_empty=True), "what it is for"),
 }
 _INPUT: dict[str, Key] = {
-    "input": Key(Many(Text()), "what it may see in explicit mode; `?` marks optional ones")
+    "input": Key(ListOf(Text()), "what it may see in explicit mode; `?` marks optional ones")
 }
 _ARGUED: dict[str, Key] = {
     "input": Key(
-        Many(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
+        ListOf(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
     )
 }
 RAISING: dict[str, Key] = {
@@ -69,8 +69,8 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         agent_spec,
         RAISING | {"retry": Key(RETRY_OF_AGENT)} | _OUTPUT | _PAID | _INPUT | AGENT
         | {
-            "prompt": Key(Templated(empty=True), "what the model is asked"),
-            "system_prompt": Key(Templated(empty=True), "what the model is told about its part"),
+            "prompt": Key(Templated(allow_empty=True), "what the model is asked"),
+            "system_prompt": Key(Templated(allow_empty=True), "what the model is told about its part"),
             "model": Key(Templated(), "which model"),
             "timeout_seconds": _TIMEOUT,
         },
@@ -82,15 +82,15 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         | {
             "command": Key(Templated(), "the program; not a shell line", required=True),
             "args": Key(_TEMPLATES, "its arguments, one entry each"),
-            "env": Key(Named(Text(empty=True), key=r"[^=\x00]+", must="a variable's name"), "variables, as written"),
+            "env": Key(MapOf(Text(allow_empty=True), key=r"[^=\x00]+", must="a variable's name"), "variables, as written"),
             "env_from": Key(
-                Named(_REFERENCE, key=r"[^=\x00]+", must="a variable's name"),
+                MapOf(_REFERENCE, key=r"[^=\x00]+", must="a variable's name"),
                 "variables taken from a reference; the way in for secrets",
             ),
             "working_dir": Key(Templated(), "where it runs"),
-            "stdin": Key(Templated(empty=True), "what it reads; an empty text is the end at once"),
+            "stdin": Key(Templated(allow_empty=True), "what it reads; an empty text is the end at once"),
             "timeout": _TIMEOUT,
-            "output_limit": Key(Number(1, 2**31, whole=True), "bytes of each stream that are kept"),
+            "output_limit": Key(Number(1, 2**31, integer=True), "bytes of each stream that are kept"),
         },
         (),
     ),
@@ -148,7 +148,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         RAISING | _RETRIED | _INPUT
         | {
             "duration": Key(TemplatedDuration(), "how long", required=True),
-            "reason": Key(Templated(empty=True), "what is waited for"),
+            "reason": Key(Templated(allow_empty=True), "what is waited for"),
         },
         (),
     ),
@@ -178,7 +178,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         | {
             "workflow": Key(Templated(), "the file, from the folder of this one", required=True),
             "input_mapping": Key(VALUES, "its inputs (default: the parent's own)"),
-            "max_depth": Key(Number(1, 10, whole=True), "how deep workflows may be nested"),
+            "max_depth": Key(Number(1, 10, integer=True), "how deep workflows may be nested"),
         },
         (),
     ),

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failwell.files.item_tree import Item, Path, Place
-from failwell.files.mistakes import Problems
-from failwell.files.shapes import Shape, readable
+from failwell.files.mistakes import MistakeLog
+from failwell.files.shapes import Shape, readable_part
 from failwell.files.suggestions import nearest
-from failwell.files.value_types import INVALID, Invalid, Schema, sort_of
+from failwell.files.value_types import INVALID, Invalid, Schema, type_name
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
-from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowProblems
+from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
 from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, TAKEN
 from failwell.workflow.plan import AgentSpec, Node, Spec
 
@@ -40,7 +40,7 @@ def _shape(kind: str) -> Shape:
         IDENTITY | keys,
         one_of=one_of,
         at_most=(("values", "output_type"),) if kind == "set" else (),
-        elsewhere=_ELSEWHERE | _HINTS.get(kind, {}),
+        key_hints=_ELSEWHERE | _HINTS.get(kind, {}),
     )
 
 
@@ -53,26 +53,26 @@ _CHECKS = {"human_gate": check_gate, "questions": check_questions}
 class StepShape:
     """One entry of `agents`, read as a `Node`."""
 
-    def read(self, item: Item, path: Path, problems: Problems) -> Any:
+    def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         if item.keys is None:
-            problems.wrong(
-                item, path, f"a step must be a mapping, not {sort_of(item.value)}", hint="begin with `name`"
+            log.add_at(
+                item, path, f"a step must be a mapping, not {type_name(item.value)}", hint="begin with `name`"
             )
-            problems.unsure.update((FLOW, NAMES))
+            log.unknown_topics.update((FLOW, NAMES))
             return INVALID
-        errors = problems.errors
-        kind = type_of(item, path, problems)
+        errors = log.errors
+        kind = type_of(item, path, log)
         shape = SHAPES.get(kind)
         if shape is None:
-            return unreadable(item, problems)
-        values = shape.values(item, path, problems)
+            return unreadable(item, log)
+        values = shape.values(item, path, log)
         if Invalid not in map(type, values.values()):
             check = _CHECKS.get(kind)
             if check is not None:
-                check(values, item, path, problems)
-            step = node(kind, values, KEYS[kind][0](values), item, path, problems)
-            return step if problems.errors == errors else incomplete(step, problems)
-        return rescued(kind, values, KEYS[kind][0], item, path, problems)
+                check(values, item, path, log)
+            step = node(kind, values, KEYS[kind][0](values), item, path, log)
+            return step if log.errors == errors else incomplete(step, log)
+        return rescued(kind, values, KEYS[kind][0], item, path, log)
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/step"}
@@ -90,34 +90,34 @@ def rescued(
     build: Callable[[Mapping[str, Any]], Spec],
     item: Item,
     path: Path,
-    problems: Problems,
+    log: MistakeLog,
 ) -> Invalid:
     """The step as far as it could be read, so that its templates and routes are checked in the same pass."""
     name = name_of_step(item)
     if isinstance(values.get("name"), Invalid):
-        problems.unsure.update((FLOW, NAMES))
+        log.unknown_topics.update((FLOW, NAMES))
     if not name:
         return INVALID
-    readable_values = BLANKS | readable(values) | {"name": name}
-    return incomplete(node(kind, readable_values, build(readable_values), item, path, problems), problems)
+    readable_values = BLANKS | readable_part(values) | {"name": name}
+    return incomplete(node(kind, readable_values, build(readable_values), item, path, log), log)
 
 
-def incomplete(step: Node, problems: Problems) -> Invalid:
+def incomplete(step: Node, log: MistakeLog) -> Invalid:
     """A node with a mistake in it."""
-    if isinstance(problems, WorkflowProblems):
-        problems.incomplete.add(step.name)
+    if isinstance(log, WorkflowMistakes):
+        log.incomplete.add(step.name)
     return Invalid(step)
 
 
-def unreadable(item: Item, problems: Problems) -> Invalid:
+def unreadable(item: Item, log: MistakeLog) -> Invalid:
     """A step of which nothing but the name is known."""
-    problems.unsure.add(FLOW)
+    log.unknown_topics.add(FLOW)
     name = name_of_step(item)
     if not name:
-        problems.unsure.add(NAMES)
+        log.unknown_topics.add(NAMES)
         return INVALID
-    if isinstance(problems, WorkflowProblems):
-        problems.unreadable.add(name)
+    if isinstance(log, WorkflowMistakes):
+        log.unreadable.add(name)
     return Invalid(
         Node(
             name=name,
@@ -128,7 +128,7 @@ def unreadable(item: Item, problems: Problems) -> Invalid:
     )
 
 
-def type_of(item: Item, path: Path, problems: Problems, also: tuple[str, ...] = ()) -> str:
+def type_of(item: Item, path: Path, log: MistakeLog, also: tuple[str, ...] = ()) -> str:
     """The type of a step; nothing after a mistake."""
     written: Item | None = item.value.get("type")
     if written is None or written.value is None:
@@ -136,28 +136,28 @@ def type_of(item: Item, path: Path, problems: Problems, also: tuple[str, ...] = 
     kind = written.value
     if type(kind) is str and (kind in KEYS or kind in also):
         return kind
-    if problems.is_full:
-        problems.left_out += 1
+    if log.is_full:
+        log.left_out += 1
         return ""
     if type(kind) is str and kind in ("parallel", "for_each"):
         hint = f"put it under the top-level key `{kind}`"
     else:
-        near = nearest(str(kind), KEYS) if not written.veiled else ""
+        near = nearest(str(kind), KEYS) if not written.from_env else ""
         hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(KEYS)}"
-    quoted = "" if written.veiled else f" `{str(kind)[:60]}`" if type(kind) is str else ""
-    problems.wrong(written, (path, "type"), f"there is no step of type{quoted}", hint=hint)
+    quoted = "" if written.from_env else f" `{str(kind)[:60]}`" if type(kind) is str else ""
+    log.add_at(written, (path, "type"), f"there is no step of type{quoted}", hint=hint)
     return ""
 
 
-def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Path, problems: Problems) -> Any:
+def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Path, log: MistakeLog) -> Any:
     """The node that a step becomes."""
     name = values["name"]
     if name in TAKEN:
         hint = "templates see something else under it; choose another"
-        problems.wrong(item.value["name"], (path, "name"), f"the name `{name}` is taken", hint=hint)
+        log.add_at(item.value["name"], (path, "name"), f"the name `{name}` is taken", hint=hint)
     routes = values.get("routes", ())
     if kind == "human_gate":
-        routes = _gate_routes(routes, item, path, problems)
+        routes = _gate_routes(routes, item, path, log)
     return Node(
         name=name,
         type="tool" if kind == "mcp" else kind,  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
     )
 
 
-def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, problems: Problems) -> tuple[Any, ...]:
+def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, log: MistakeLog) -> tuple[Any, ...]:
     """The error routes of a gate; it leaves by its options, so the others are never taken."""
     error_routes: list[Any] = []
     written = item.value["routes"].value if routes else ()
@@ -184,12 +184,12 @@ def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, problems: Prob
         inner_path = ((path, "routes"), index)
         if route.on_error is None:
             hint = "remove it; the ways out of a gate are the `route`s of its options"
-            problems.wrong(
+            log.add_at(
                 where, inner_path, "a gate never takes a route of success", hint=hint, severity="warning"
             )
             continue
         if route.retry is not None:
-            problems.wrong(
+            log.add_at(
                 where, inner_path, "a gate cannot be retried", hint="route to it again with `to` instead"
             )
         error_routes.append(route)

@@ -36,7 +36,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Draw the workflow. Only its shape must be valid; the other checks are not run."""
     from failwell.apps.cli.workflows.validate import print_problems
-    from failwell.workflow.compile import compile_file
+    from failwell.workflow.compile.compiler import compile_file
     from failwell.workflow.graph.model import graph
 
     compiled = compile_file(args.file, environ=os.environ, allow_outside=args.allow_outside)
