@@ -15,9 +15,9 @@ if __name__ == "__main__":
 
 from failwell.files.mistakes import render, to_json, to_markdown
 from failwell.workflow.check.plan_rules import check
-from failwell.workflow.compile.compiler import compile_text
 from failwell.workflow.envelope import Malformed, read_file
 from fuzz.driver import main
+from tests.workflow.compile.writing import compile_text
 
 GRAIN = """\
 workflow:
