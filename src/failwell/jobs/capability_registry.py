@@ -73,22 +73,22 @@ class CapabilityRegistry:
             CapabilityConfigError: it is not valid.
             CapabilityInputError: one of that name is registered already.
         """
-        made = read_manifest(path)
+        manifest = read_manifest(path)
         text = Path(path).read_text(encoding="utf-8")
         with self._changing():
-            if made.name in self.names() and not replace:
+            if manifest.name in self.names() and not replace:
                 raise CapabilityInputError(
-                    f"capability {made.name!r} is already registered",
+                    f"capability {manifest.name!r} is already registered",
                     fields_invalid=["name"],
                     user_action=UserAction(
                         ActionKind.CHANGE_INPUT,
                         "replace it with `--force` (in Python `replace=True`), or give this one another name",
                     ),
                 )
-            target = self._manifests() / f"{made.name}.toml"
-            _write(target.with_suffix(".origin"), made.directory + "\n")
+            target = self._manifests() / f"{manifest.name}.toml"
+            _write(target.with_suffix(".origin"), manifest.directory + "\n")
             _write(target, text)
-        return made
+        return manifest
 
     def remove(self, name: str) -> None:
         """Forget a capability, its settings and its secrets, whatever state its manifest is in.
@@ -106,9 +106,13 @@ class CapabilityRegistry:
                 except OSError as error:
                     raise os_fault(error, file) from error
             instances = self._instances()
-            kept = {one: held for one, held in instances.items() if held.get("capability") != name}
-            if len(kept) < len(instances):
-                self._keep_instances(kept)
+            remaining = {
+                instance: settings
+                for instance, settings in instances.items()
+                if settings.get("capability") != name
+            }
+            if len(remaining) < len(instances):
+                self._keep_instances(remaining)
             secrets = self._secrets()
             if secrets.pop(name, None) is not None:
                 self._keep_secrets(secrets)
@@ -165,10 +169,12 @@ class CapabilityRegistry:
 
     def instances(self, name: str) -> list[str]:
         """The instances of a capability that something is kept for, and the one that is called like it."""
-        held = [one for one, known in self._instances().items() if known.get("capability") == name]
-        return sorted({name, *held}, key=lambda one: (one != name, one))
+        matching = [
+            instance for instance, settings in self._instances().items() if settings.get("capability") == name
+        ]
+        return sorted({name, *matching}, key=lambda instance: (instance != name, instance))
 
-    def _change(self, instance: str, capability: str, **held: Any) -> dict[str, Any]:
+    def _change(self, instance: str, capability: str, **changes: Any) -> dict[str, Any]:
         """Keep this of an instance; what was kept of it before comes back."""
         check_instance(instance)
         if is_brief(capability, instance):
@@ -177,7 +183,7 @@ class CapabilityRegistry:
         with self._changing():
             instances = self._instances()
             before = instances.get(instance, {})
-            after = {**before, "capability": capability, **held}
+            after = {**before, "capability": capability, **changes}
             if after != before:
                 self._keep_instances({**instances, instance: after})
         return before
@@ -185,8 +191,8 @@ class CapabilityRegistry:
     def _instances(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "instances.json")
 
-    def _keep_instances(self, held: Mapping[str, Any]) -> None:
-        _write(self.folder / "instances.json", dumps(held, indent=2, sort_keys=True) + "\n")
+    def _keep_instances(self, instances: Mapping[str, Any]) -> None:
+        _write(self.folder / "instances.json", dumps(instances, indent=2, sort_keys=True) + "\n")
 
     # -------------------------------------------------------------- secrets
 
@@ -204,52 +210,52 @@ class CapabilityRegistry:
         Raises:
             CapabilityInputError: the manifest declares no such secret.
         """
-        declared = [one.name for one in self.manifest(name).env if one.secret]
+        declared = [entry.name for entry in self.manifest(name).env if entry.secret]
         if variable not in declared:
-            known = ", ".join(f"`{one}`" for one in declared) or "none"
+            names = ", ".join(f"`{entry}`" for entry in declared) or "none"
             raise CapabilityInputError(
-                f"capability {name!r} declares no secret `{variable}`; it has {known}",
+                f"capability {name!r} declares no secret `{variable}`; it has {names}",
                 fields_invalid=[variable],
             )
         with self._changing():
             secrets = self._secrets()
-            own = secrets.setdefault(name, {})
+            values = secrets.setdefault(name, {})
             if value is None:
-                own.pop(variable, None)
+                values.pop(variable, None)
             else:
-                own[variable] = value
+                values[variable] = value
             self._keep_secrets(secrets)
 
     def _secrets(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "secrets.json")
 
-    def _keep_secrets(self, held: Mapping[str, Any]) -> None:
-        _write(self.folder / "secrets.json", dumps(held, indent=2, sort_keys=True) + "\n")
+    def _keep_secrets(self, secrets: Mapping[str, Any]) -> None:
+        _write(self.folder / "secrets.json", dumps(secrets, indent=2, sort_keys=True) + "\n")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
     # Every change makes a new file, so two of them within one tick of the clock differ all the same.
-    return (found.st_mtime_ns, found.st_ino, found.st_size)
+    return (status.st_mtime_ns, status.st_ino, status.st_size)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        held: object = loads(path.read_text(encoding="utf-8"))
+        content: object = loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, JSONDecodeError) as error:
         raise _broken(path, f"cannot be read: {error}") from error
-    if not isinstance(held, dict):
+    if not isinstance(content, dict):
         raise _broken(path, "does not hold an object")
-    known = cast("dict[str, dict[str, Any]]", held)
-    for name, one in known.items():
-        if not isinstance(one, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  (a person may have written it)
+    tables = cast("dict[str, dict[str, Any]]", content)
+    for name, table in tables.items():
+        if not isinstance(table, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  (a person may have written it)
             raise _broken(path, f"does not hold an object for {name!r}")
-    return known
+    return tables
 
 
 def _broken(path: Path, why: str) -> CapabilityConfigError:

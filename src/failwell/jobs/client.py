@@ -41,11 +41,11 @@ class QueueClient:
             raise CapabilityDisabledError(request.instance)
         now = time()
         job = Job(id=JobId(new_job_id()), request=request, state=JobState.PENDING, submitted_at=moment(now))
-        done = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
+        commit = self.store.commit([job_values(job, None)], [Event(0, "submitted", now, {}, job.id)])
         self.store.wake_host()
-        if job.id not in done.twins:
-            return replace(job, key=done.keys[job.id])
-        before = self.find(done.twins[job.id])
+        if job.id not in commit.twins:
+            return replace(job, key=commit.keys[job.id])
+        before = self.find(commit.twins[job.id])
         check_same(before.id, before.request, request)
         return before
 
@@ -61,15 +61,15 @@ class QueueClient:
         Raises:
             UnknownJob: there is none.
         """
-        found = self.store.find(job)
-        if found is None:
+        record = self.store.find(job)
+        if record is None:
             raise UnknownJob(job=job)
-        return found
+        return record
 
     def cancel(self, job: str) -> bool:
         """Have a job stopped: by its host if there is one, else here. `False` where it is over already."""
-        found = self.find(job)
-        if found.state.is_final:
+        record = self.find(job)
+        if record.state.is_final:
             return False
         try:
             with self.store.hosting():
@@ -81,12 +81,12 @@ class QueueClient:
 
     def _cancel_here(self, job: str) -> bool:
         """Nobody runs the jobs, and while we hold the lock nobody can begin to."""
-        found = self.find(job)
-        if found.state.is_final:
+        before = self.find(job)
+        if before.state.is_final:
             return False
         now = time()
-        ended = replace(
-            found,
+        cancelled = replace(
+            before,
             state=JobState.CANCELLED,
             completed_at=moment(now),
             cancel_requested_at=moment(now),
@@ -94,7 +94,7 @@ class QueueClient:
             block_reason=None,
         )
         event = Event(0, JobState.CANCELLED.value, now, {}, job)
-        self.store.commit([job_values(ended, found.state)], [event])
+        self.store.commit([job_values(cancelled, before.state)], [event])
         return True
 
     def follow(

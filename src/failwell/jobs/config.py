@@ -35,13 +35,15 @@ def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Set
         CapabilityConfigError: something is not allowed. Every such field is named.
     """
     check_schema(schema, name=manifest.name)
-    requested, some = dict(config), list[str]()
-    defaults, more = dict(manifest.defaults or {}), list[str]()
+    requested, dropped = dict(config), list[str]()
+    defaults, dropped_defaults = dict(manifest.defaults or {}), list[str]()
     if not manifest.config_strict:
-        requested, some = without_unknown(schema, requested)
-        defaults, more = without_unknown(schema, defaults)
+        requested, dropped = without_unknown(schema, requested)
+        defaults, dropped_defaults = without_unknown(schema, defaults)
     whole = validate(schema, {**defaults, **requested}, name=manifest.name)
-    return Settled(requested=requested, whole=whole, left_out=tuple(some), defaults_left_out=tuple(more))
+    return Settled(
+        requested=requested, whole=whole, left_out=tuple(dropped), defaults_left_out=tuple(dropped_defaults)
+    )
 
 
 class Settings:
@@ -51,20 +53,20 @@ class Settings:
         self._manifest = manifest
         self._reported: tuple[str, ...] = ()
 
-    def settle(self, config: Mapping[str, Any], own: Schema | None) -> Settled:
+    def settle(self, config: Mapping[str, Any], code_schema: Schema | None) -> Settled:
         """`config` by the manifest's schema, or by the capability's `own`.
 
         Raises:
             CapabilityConfigError: something is not allowed. Every such field is named.
         """
-        schema = self._manifest.config if self._manifest.config is not None else own
-        made = settle(self._manifest, schema or {}, config)
+        schema = self._manifest.config if self._manifest.config is not None else code_schema
+        settled = settle(self._manifest, schema or {}, config)
         # The manifest's own mistakes come with every start, and are told once.
-        news = () if made.defaults_left_out == self._reported else made.defaults_left_out
-        if made.left_out or news:
-            self._warn(sorted({*made.left_out, *news}))
-        self._reported = made.defaults_left_out
-        return made
+        new_defaults = () if settled.defaults_left_out == self._reported else settled.defaults_left_out
+        if settled.left_out or new_defaults:
+            self._warn(sorted({*settled.left_out, *new_defaults}))
+        self._reported = settled.defaults_left_out
+        return settled
 
     def _warn(self, keys: list[str]) -> None:
         name = self._manifest.name

@@ -38,9 +38,9 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
     whole = _with_defaults(schema, values)
     mistakes = [(spelled(steps), words) for steps, words in _mistakes(schema, whole, name)]
     if strict:
-        named = {place for place, _ in mistakes}
+        places = {place for place, _ in mistakes}
         mistakes += [
-            (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in named
+            (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in places
         ]
     if mistakes:
         raise invalid_config(
@@ -139,13 +139,13 @@ def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Wrong]
     if not all(branches):
         yield steps, f"fits more than one of its allowed forms: {_shown(value)}"
         return
-    meant = [
+    candidates = [
         branch
         for branch in branches
         if not any(inner.kind.name == "type" and tuple(inner.instance_path) == steps for inner in branch)
     ]
-    if len(meant) == 1:
-        yield from _worded(meant[0], config)
+    if len(candidates) == 1:
+        yield from _worded(candidates[0], config)
     else:
         yield steps, f"fits none of its allowed forms: {_shown(value)}"
 

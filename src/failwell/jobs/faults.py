@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def invalid_config(
-    what: str, wrong: Sequence[tuple[str, str]], *, config_class_name: str = ""
+    what: str, mistakes: Sequence[tuple[str, str]], *, config_class_name: str = ""
 ) -> CapabilityConfigError:
     """The error that says of `what` every field that is wrong, and what is wrong with it."""
-    each = [f"`{place}` {words}" for place, words in wrong]
+    texts = [f"`{place}` {words}" for place, words in mistakes]
     return CapabilityConfigError(
-        f"{what}: {'; '.join(each)}",
-        fields_invalid=sorted({place for place, _ in wrong}),
+        f"{what}: {'; '.join(texts)}",
+        fields_invalid=sorted({place for place, _ in mistakes}),
         config_class_name=config_class_name,
-        details={"mistakes": each},
+        details={"mistakes": texts},
     )
 
 
@@ -89,9 +89,9 @@ class HostElsewhere(Session, kind="session.locked"):
     since: str | None = None
 
     def summary(self) -> str:
-        who = "another process" if self.pid is None else f"process {self.pid}"
-        where = "" if self.host is None else f" on {self.host}"
-        return f"{who}{where} already runs the jobs of this store; submit yours there, or give another `--store DIR`"
+        process = "another process" if self.pid is None else f"process {self.pid}"
+        place = "" if self.host is None else f" on {self.host}"
+        return f"{process}{place} already runs the jobs of this store; submit yours there, or give another `--store DIR`"
 
 
 class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):
@@ -124,22 +124,22 @@ class NotOver(Session, kind="session.illegal_transition"):
 class KeyTaken(CapabilityInputError, kind="validation.input_invalid"):
     """An idempotency key was given twice, for different things."""
 
-    def __init__(self, key: str, job: str, held: "JobRequest", request: "JobRequest") -> None:
+    def __init__(self, key: str, job: str, first: "JobRequest", request: "JobRequest") -> None:
         super().__init__(
-            f"the key `{key}` belongs to job `{job}`, which is `{held.action}` of `{held.instance}`, and"
+            f"the key `{key}` belongs to job `{job}`, which is `{first.action}` of `{first.instance}`, and"
             f" `{request.action}` of `{request.instance}` is something else; give it a key of its own",
             fields_invalid=["key"],
         )
 
 
-def check_same(job: str, held: "JobRequest", request: "JobRequest") -> None:
+def check_same(job: str, first: "JobRequest", request: "JobRequest") -> None:
     """See that two requests with the same key are about the same thing. The arguments of the first one count.
 
     Raises:
         KeyTaken: they are not.
     """
-    if (held.instance, held.action) != (request.instance, request.action):
-        raise KeyTaken(request.key or "", job, held, request)
+    if (first.instance, first.action) != (request.instance, request.action):
+        raise KeyTaken(request.key or "", job, first, request)
 
 
 class QueueStopped(Cancellation, kind="cancel.run"):

@@ -45,28 +45,30 @@ class ConfigWatcher:
         if stamp == self._stamp:
             return False
         try:
-            found = self._registry.kept()
+            content = self._registry.kept()
         except CapabilityConfigError:
             # Somebody is mending it by hand; the next change of the file is the next look.
             self._stamp = stamp
             return False
-        self._before, self._known, self._stamp = self._known, found, stamp
+        self._before, self._known, self._stamp = self._known, content, stamp
         return True
 
     def news(self, instance: str, capability: str, settings: Mapping[str, Any]) -> ConfigChange:
         """What the last look found for an instance that runs with these settings."""
         before, now = self._before.instances.get(instance, {}), self._known.instances.get(instance, {})
-        was_on, is_on = (one.get("enabled", True) is not False for one in (before, now))
+        was_on, is_on = (entry.get("enabled", True) is not False for entry in (before, now))
         old, new = before.get("config", {}), now.get("config", {})
         config = None
         if old != new:
-            left = {key: value for key, value in settings.items() if key in new or key not in old}
-            config = {**left, **{key: value for key, value in new.items() if old.get(key, new) != value}}
-        held, hold = (one.secrets.get(capability, {}) for one in (self._before, self._known))
+            unchanged = {key: value for key, value in settings.items() if key in new or key not in old}
+            config = {**unchanged, **{key: value for key, value in new.items() if old.get(key, new) != value}}
+        old_secrets, new_secrets = (
+            entry.secrets.get(capability, {}) for entry in (self._before, self._known)
+        )
         return ConfigChange(
             is_enabled=is_on if is_on is not was_on else None,
             config=config,
-            secrets=hold if held != hold else None,
+            secrets=new_secrets if old_secrets != new_secrets else None,
         )
 
 
@@ -111,11 +113,11 @@ class Instances:
     def prepare(self, results: str, on_event: EventCallback) -> None:
         """Make the workers of what was registered before, with a folder for what they return."""
         self._results, self._on_event = results, on_event
-        known = [instance for instance in self.loaded.values() if instance.id not in self._found]
+        registered = [instance for instance in self.loaded.values() if instance.id not in self._found]
         self.loaded.clear()
         self._leave.clear()
         self._found.clear()
-        for instance in known:
+        for instance in registered:
             manifest = instance.manifest
             secrets = self.registry.secrets(manifest.name)
             self._add(self._make(manifest, instance.id, instance.requested_config, secrets, check=False))
@@ -159,8 +161,8 @@ class Instances:
                 f"an instance `{name}` is registered already; give this one another id",
                 fields_invalid=["instance"],
             )
-        kept = self.registry.config(name)
-        new = self._make(manifest, name, {**kept, **(config or {})}, self.registry.secrets(manifest.name))
+        stored = self.registry.config(name)
+        new = self._make(manifest, name, {**stored, **(config or {})}, self.registry.secrets(manifest.name))
         self._manifests.setdefault(manifest.name, manifest)
         self._unloaded.discard(name)
         self._add(new)
@@ -289,27 +291,27 @@ class Instances:
         """See `Runtime.configure`."""
         _check_config(config)
         instance = self.get(name)
-        taken = await instance.worker.reconfigure(config)
-        instance.configure(taken)
-        self.registry.set_config(name, taken, capability=instance.manifest.name)
+        applied = await instance.worker.reconfigure(config)
+        instance.configure(applied)
+        self.registry.set_config(name, applied, capability=instance.manifest.name)
 
     def apply_changes(self) -> None:
         """Apply changes that another process made to the registry to every call that has not started."""
         if self._watcher is None or not self._watcher.look():
             return
         for instance in list(self.loaded.values()):
-            news = self._watcher.news(instance.id, instance.manifest.name, instance.requested_config)
-            if news != NO_CHANGE:
-                self.queue.state.spawn(self._take(instance, news))
+            change = self._watcher.news(instance.id, instance.manifest.name, instance.requested_config)
+            if change != NO_CHANGE:
+                self.queue.state.spawn(self._take(instance, change))
 
-    async def _take(self, instance: Instance, news: ConfigChange) -> None:
-        if news.is_enabled is not None:
-            await (self.enable if news.is_enabled else self.disable)(instance.id)
-        if news.config is not None and news.config != instance.requested_config:
+    async def _take(self, instance: Instance, change: ConfigChange) -> None:
+        if change.is_enabled is not None:
+            await (self.enable if change.is_enabled else self.disable)(instance.id)
+        if change.config is not None and change.config != instance.requested_config:
             with suppress(Fault, reason="whoever set it was told what is wrong with it; it goes on as it is"):
-                instance.configure(await instance.worker.reconfigure(news.config))
-        if news.secrets is not None:
-            await renew(instance, news.secrets)
+                instance.configure(await instance.worker.reconfigure(change.config))
+        if change.secrets is not None:
+            await renew(instance, change.secrets)
         self.queue.look_outside()
 
 

@@ -114,13 +114,13 @@ def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
         spec = getattr(loaded, "__spec__", None)
         module = path.stem if spec is None else spec.name
     place = path.parents[module.count(".") + (path.stem == "__init__")]
-    marked: dict[str, str] = getattr(what, "__failwell__", {})
-    known: dict[str, Any] = {
-        "name": marked.get("name") or name.rpartition(".")[2].lower(),
-        "version": marked.get("version", ""),
+    marks: dict[str, str] = getattr(what, "__failwell__", {})
+    defaults: dict[str, Any] = {
+        "name": marks.get("name") or name.rpartition(".")[2].lower(),
+        "version": marks.get("version", ""),
         "path": (str(place),),
     }
-    return Manifest(object=f"{module}:{name}", **{**known, **fields})
+    return Manifest(object=f"{module}:{name}", **{**defaults, **fields})
 
 
 def __getattr__(name: str) -> Any:

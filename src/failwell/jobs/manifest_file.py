@@ -56,15 +56,15 @@ def read_manifest(path: str | os.PathLike[str], directory: str | None = None) ->
     except FileNotFoundError as error:
         raise _unreadable(f"there is no manifest {file}", "give the path of a TOML file") from error
     except OSError as error:
-        words = (error.strerror or str(error)).lower()
-        raise _unreadable(f"the manifest {file} cannot be read: {words}", "let this user read it") from error
+        reason = (error.strerror or str(error)).lower()
+        raise _unreadable(f"the manifest {file} cannot be read: {reason}", "let this user read it") from error
     document = read_document(content, str(file), MANIFEST)
     if document.mistakes and not document.fields:
         mistake = document.mistakes[0]
         message = mistake.message.replace("the file is not", f"the manifest {file} is not")
         place = mistake.place
-        where = "" if place is None else f" (line {place.line}, column {place.column})"
-        raise _unreadable(f"{message}{where}", mistake.hint)
+        position = "" if place is None else f" (line {place.line}, column {place.column})"
+        raise _unreadable(f"{message}{position}", mistake.hint)
     return _manifest_or_refusal(document, directory or str(file.resolve().parent), str(file))
 
 
@@ -77,11 +77,11 @@ def parse_manifest(values: Mapping[str, Any], directory: str = ".", *, shown: st
     return _manifest_or_refusal(read_values(values, MANIFEST), directory, shown)
 
 
-def _unreadable(message: str, cure: str) -> CapabilityConfigError:
+def _unreadable(message: str, advice: str) -> CapabilityConfigError:
     from failwell.fault.axes import ActionKind
     from failwell.fault.facts import UserAction
 
-    return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, cure))
+    return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, advice))
 
 
 def _manifest_or_refusal(document: Document, directory: str, shown: str) -> Manifest:
@@ -152,8 +152,8 @@ VARIABLE = Shape(
 # ---------------------------------------------------------------- [resources]
 
 
-def _words(known: Iterable[str]) -> ListOf:
-    names = list(dict.fromkeys(known))
+def _words(words: Iterable[str]) -> ListOf:
+    names = list(dict.fromkeys(words))
 
     def one_of(value: str, item: Item, path: ItemPath, log: MistakeLog) -> Any:
         if value in names:

@@ -102,7 +102,7 @@ class _Tail:
         # A job that is tried again, or whose host was started again, goes on where it was.
         before = _read(file, 0)
         self._held: deque[OutputLine] = deque(before, MOST_LINES)
-        self._bytes = sum(len(one.text) + _OVERHEAD for one in before)
+        self._bytes = sum(len(line.text) + _OVERHEAD for line in before)
         self._in_file = 2 * self._bytes
         """About: names and escapes take room too. It decides when the file is written anew, and no more."""
         self._number = before[-1].n if before else 0
@@ -170,7 +170,7 @@ def _read(file: Path, after: int) -> list[OutputLine]:
         rows = file.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return []
-    found: list[OutputLine] = []
+    lines: list[OutputLine] = []
     for row in rows:
         try:
             values = cast("dict[str, Any]", loads(row))
@@ -179,5 +179,5 @@ def _read(file: Path, after: int) -> list[OutputLine]:
             # Half a line: its other half is being written, or never will be.
             continue
         if line.n > after:
-            found.append(line)
-    return found[-MOST_LINES:]
+            lines.append(line)
+    return lines[-MOST_LINES:]

@@ -52,12 +52,15 @@ def wrong_needs(needs: Resources) -> list[tuple[str, str]]:
     """Every name of an accelerator or a platform that means nothing, and what is wrong with it."""
     # Whatever this machine is may be named, however rare it is.
     platforms = dict.fromkeys((*PLATFORMS, platform_name(platform.system(), platform.machine())))
-    wanted = (
+    fields = (
         ("resources.accelerators", needs.accelerators, ACCELERATORS),
         ("resources.platforms", needs.platforms, platforms),
     )
     return [
-        (key, not_one_of(name, known)) for key, names, known in wanted for name in names if name not in known
+        (key, not_one_of(name, allowed))
+        for key, names, allowed in fields
+        for name in names
+        if name not in allowed
     ]
 
 
@@ -82,15 +85,15 @@ class HostPlatform:
 
     def missing(self, needs: Resources) -> list[str]:
         """What stands in the way, in words; nothing where it can run."""
-        found: list[str] = []
+        reasons: list[str] = []
         if needs.platforms and self.platform not in needs.platforms:
-            found.append(f"it runs on {_listed(needs.platforms)}, and this machine is `{self.platform}`")
-        known = [self.accelerators.get(name, False) for name in needs.accelerators]
-        if known and not any(one is not False for one in known):
+            reasons.append(f"it runs on {_listed(needs.platforms)}, and this machine is `{self.platform}`")
+        detected = [self.accelerators.get(name, False) for name in needs.accelerators]
+        if detected and not any(state is not False for state in detected):
             there = [name for name, is_there in self.accelerators.items() if is_there]
             has = f"only {_listed(there, 'and')}" if there else "no accelerator"
-            found.append(f"it needs {_listed(needs.accelerators)}, and this machine has {has}")
-        return found
+            reasons.append(f"it needs {_listed(needs.accelerators)}, and this machine has {has}")
+        return reasons
 
     def unseen(self, needs: Resources) -> list[str]:
         """Which accelerators it needs that cannot be looked for here, in words."""
@@ -133,9 +136,9 @@ def check_platform(manifest: "Manifest") -> None:
     needs = manifest.resources
     if not needs.platforms and not needs.accelerators:
         return
-    wrong = wrong_needs(needs)
-    if wrong:
-        raise invalid_config(f"the manifest of {manifest.name!r} is not valid", wrong)
+    mistakes = wrong_needs(needs)
+    if mistakes:
+        raise invalid_config(f"the manifest of {manifest.name!r} is not valid", mistakes)
     missing = this_machine().missing(needs)
     if missing:
         raise UnsupportedPlatform(

@@ -19,17 +19,17 @@ _SHOWN = 40
 
 def unserializable(value: Any, place: str) -> dict[str, str]:
     """Every place in `value` that JSON cannot say, with what is wrong there; the first few if there are many."""
-    found: dict[str, str] = {}
+    mistakes: dict[str, str] = {}
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
-    while waiting and len(found) < _MOST:
-        one, where, depth = waiting.pop()
-        wrong = _wrong(one)
-        if wrong is not None:
-            found[where] = wrong
+    while waiting and len(mistakes) < _MOST:
+        item, path, depth = waiting.pop()
+        mistake = _wrong(item)
+        if mistake is not None:
+            mistakes[path] = mistake
         elif depth < DEEPEST:
             # In the order in which they stand: the last one in is the first one out.
-            waiting.extend(reversed([(*held, depth + 1) for held in _within(one, where)]))
-    return found
+            waiting.extend(reversed([(*entry, depth + 1) for entry in _within(item, path)]))
+    return mistakes
 
 
 def _wrong(value: Any) -> str | None:
@@ -55,16 +55,16 @@ def _wrong(value: Any) -> str | None:
 
 def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
     if isinstance(value, dict):
-        for key, one in cast("dict[Any, Any]", value).items():
-            yield one, f"{place}.{str(key)[:_SHOWN]}"
+        for key, item in cast("dict[Any, Any]", value).items():
+            yield item, f"{place}.{str(key)[:_SHOWN]}"
     elif isinstance(value, list | tuple):
-        for index, one in enumerate(cast("list[Any]", value)):
-            yield one, f"{place}[{index}]"
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield item, f"{place}[{index}]"
 
 
 def is_torn(text: str) -> bool:
     """Whether it holds half a surrogate pair: a text of Python's can, no file can."""
-    return not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 MOST_PRIORITY = 1_000_000
@@ -82,20 +82,20 @@ def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
     Raises:
         CapabilityInputError: something in it cannot be used; every such field is named.
     """
-    wrong = {**_wrong_words(request), **_wrong_times(request), **_wrong_control(request.control)}
+    mistakes = {**_wrong_words(request), **_wrong_times(request), **_wrong_control(request.control)}
     if not is_priority(request.priority):
-        wrong["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
+        mistakes["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
     if request.stream and not is_taken:
-        wrong["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
+        mistakes["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
     if request.stream and request.key is not None:
-        wrong["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
+        mistakes["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
     if not _has_names(request.arguments):
-        wrong["arguments"] = "is a mapping of names to values"
-    elif not wrong:
-        wrong = _wrong_arguments(request)
-    if wrong:
-        problems = "; ".join(f"`{name}` {what}" for name, what in wrong.items())
-        raise CapabilityInputError(f"the job cannot be taken in: {problems}", fields_invalid=sorted(wrong))
+        mistakes["arguments"] = "is a mapping of names to values"
+    elif not mistakes:
+        mistakes = _wrong_arguments(request)
+    if mistakes:
+        problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
+        raise CapabilityInputError(f"the job cannot be taken in: {problems}", fields_invalid=sorted(mistakes))
     return request
 
 
@@ -103,16 +103,16 @@ _encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False
 
 
 def _wrong_words(request: JobRequest) -> dict[str, str]:
-    wrong: dict[str, str] = {}
+    mistakes: dict[str, str] = {}
     for name, word in (("instance", request.instance), ("action", request.action)):
         if not _is_word(word):
-            wrong[name] = "is a text"
+            mistakes[name] = "is a text"
     for name, word in (("run", request.run), ("actor", request.actor)):
         if word is not None and not _is_word(word):
-            wrong[name] = "is a text, if it is given"
+            mistakes[name] = "is a text, if it is given"
     if request.key is not None and not (_is_word(request.key) and len(request.key) <= _LONGEST_KEY):
-        wrong["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
-    return wrong
+        mistakes["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
+    return mistakes
 
 
 def _is_word(value: object) -> bool:
@@ -120,12 +120,12 @@ def _is_word(value: object) -> bool:
 
 
 def _wrong_times(request: JobRequest) -> dict[str, str]:
-    wrong: dict[str, str] = {}
+    mistakes: dict[str, str] = {}
     if request.timeout is not None and not _is_span(request.timeout):
-        wrong["timeout"] = f"is a number of seconds above 0, and {_LONGEST_SPAN:,} at most"
+        mistakes["timeout"] = f"is a number of seconds above 0, and {_LONGEST_SPAN:,} at most"
     if request.deadline is not None and not _is_moment(request.deadline):
-        wrong["deadline"] = "is a time with its zone"
-    return wrong
+        mistakes["deadline"] = "is a time with its zone"
+    return mistakes
 
 
 def _is_span(value: object) -> bool:
@@ -139,14 +139,16 @@ def _is_moment(value: object) -> bool:
 def _wrong_control(control: object) -> dict[str, str]:
     if not _has_names(control):
         return {"control": f"is a mapping; it may hold {_CONTROLS}"}
-    held = cast("Mapping[str, object]", control)
-    wrong = {f"control.{name}": f"is not known; there are {_CONTROLS}" for name in held if name not in _KNOWN}
-    most, idempotent = held.get("max_attempts", 1), held.get("idempotent")
-    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        wrong["control.max_attempts"] = "is a whole number from 1"
+    flags = cast("Mapping[str, object]", control)
+    mistakes = {
+        f"control.{name}": f"is not known; there are {_CONTROLS}" for name in flags if name not in _KNOWN
+    }
+    attempts, idempotent = flags.get("max_attempts", 1), flags.get("idempotent")
+    if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
+        mistakes["control.max_attempts"] = "is a whole number from 1"
     if idempotent is not None and not isinstance(idempotent, bool):
-        wrong["control.idempotent"] = "is true or false"
-    return wrong
+        mistakes["control.idempotent"] = "is true or false"
+    return mistakes
 
 
 def _has_names(value: object) -> bool:

@@ -164,7 +164,9 @@ class Hosting:
 
     async def _stop_workers(self) -> None:
         cut: asyncio.CancelledError | None = None
-        ending = [asyncio.ensure_future(one.worker.stop()) for one in self._instances.loaded.values()]
+        ending = [
+            asyncio.ensure_future(instance.worker.stop()) for instance in self._instances.loaded.values()
+        ]
         hurry = asyncio.ensure_future(self._hurry.wait())
         try:
             await asyncio.wait(
@@ -175,7 +177,8 @@ class Hosting:
         hurry.cancel()
         if cut is not None or self._hurry.is_set():
             ending = [
-                asyncio.ensure_future(one.worker.stop(grace=0)) for one in self._instances.loaded.values()
+                asyncio.ensure_future(instance.worker.stop(grace=0))
+                for instance in self._instances.loaded.values()
             ]
         outcomes = await asyncio.gather(*ending, return_exceptions=True)
         for error in (*outcomes, cut):
@@ -506,8 +509,8 @@ class Runtime:
             actor=actor,
             control=control,
         )
-        ended = await self.queue.intake.call(request, new_job_id())
-        return read_result(ended.result) if ended.result is not None else result_of(ended.job())
+        entry = await self.queue.intake.call(request, new_job_id())
+        return read_result(entry.result) if entry.result is not None else result_of(entry.job())
 
     async def stream(
         self,

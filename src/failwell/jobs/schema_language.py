@@ -154,9 +154,9 @@ def referred(pointer: str, root: Schema) -> Any:
     return target
 
 
-def is_type(wanted: Any, value: Any) -> bool:
+def is_type(types: Any, value: Any) -> bool:
     """Whether `value` is of the type, or one of the types, that a schema names."""
-    names = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
+    names = cast("list[str]", types) if isinstance(types, list) else [str(types)]
     for name in names:
         if isinstance(value, bool):
             if name == "boolean":
@@ -172,11 +172,11 @@ def only_form(forms: Any, value: Any, root: Schema) -> Any:
     """The one of several forms that has the value's type, such as the object of "an object or null"; else `None`."""
     fitting: list[Any] = []
     for form in cast("list[Any]", forms):
-        held: Any = form
+        schema: Any = form
         if isinstance(form, Mapping) and "$ref" in form:
-            held = referred(str(cast("Schema", form)["$ref"]), root)
-        wanted = cast("Schema", held).get("type") if isinstance(held, Mapping) else None
-        if wanted is None or is_type(wanted, value):
+            schema = referred(str(cast("Schema", form)["$ref"]), root)
+        types = cast("Schema", schema).get("type") if isinstance(schema, Mapping) else None
+        if types is None or is_type(types, value):
             fitting.append(form)
     return fitting[0] if len(fitting) == 1 else None
 
@@ -205,11 +205,11 @@ def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
 
 def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """`config` without the keys that the schema does not know, and where they were. It is not changed itself."""
-    known = deepcopy(dict(config))
-    places = list(_unknown(schema, known, "", schema))
+    values = deepcopy(dict(config))
+    places = list(_unknown(schema, values, "", schema))
     for place in places:
         place.holder.pop(place.key, None)
-    return known, sorted({place.path for place in places})
+    return values, sorted({place.path for place in places})
 
 
 def left_out(name: str, keys: Sequence[str]) -> str:
@@ -255,13 +255,13 @@ def _unknown(schema: Any, value: Any, place: str, root: Schema) -> Iterator[_Pla
 
 
 def _in_table(rules: Schema, value: dict[str, Any], dot: str, root: Schema) -> Iterator[_Place]:
-    known = cast("Schema", rules.get("properties") or {})
+    properties = cast("Schema", rules.get("properties") or {})
     # What stands beside may know more keys, so only a table by itself is closed without saying so.
     is_alone = not any(word in rules for word in ("$ref", "allOf", "anyOf", "oneOf"))
-    further = rules.get("additionalProperties", not (known and is_alone))
+    further = rules.get("additionalProperties", not (properties and is_alone))
     for key, inner in value.items():
-        if key in known:
-            yield from _unknown(known[key], inner, f"{dot}{key}", root)
+        if key in properties:
+            yield from _unknown(properties[key], inner, f"{dot}{key}", root)
         elif further is False:
             yield _Place(f"{dot}{key}", value, key)
         else:

@@ -19,9 +19,9 @@ calls: dict[str | None, Any] = {}
 
 
 def _call() -> Any:
-    found = current.get()
-    if found is not None:
-        return found
+    call = current.get()
+    if call is not None:
+        return call
     # A thread that the capability started knows no context; with one call in flight there is no doubt.
     return next(iter(calls.values())) if len(calls) == 1 else None
 
@@ -94,17 +94,17 @@ _Marked = TypeVar("_Marked", bound=Callable[..., Any])
 
 
 @overload
-def capability(marked: _Marked, /) -> _Marked: ...
+def capability(target: _Marked, /) -> _Marked: ...
 @overload
 def capability(*, name: str | None = None, version: str = "") -> Callable[[_Marked], _Marked]: ...
-def capability(marked: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
+def capability(target: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
     """Mark a function or a class as a capability, as `@capability` or `@capability(name=…, version=…)`."""
 
-    def mark(found: Any) -> Any:
-        found.__failwell__ = {"name": name or "", "version": version}
-        return found
+    def mark(definition: Any) -> Any:
+        definition.__failwell__ = {"name": name or "", "version": version}
+        return definition
 
-    return mark if marked is None else mark(marked)
+    return mark if target is None else mark(target)
 
 
 class Capability:

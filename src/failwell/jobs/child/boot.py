@@ -10,8 +10,10 @@ def boot() -> None:
     """Load the host's `failwell` under a name of the worker's own, and hand over to the guardian."""
     folder = os.path.dirname(os.path.abspath(__file__))
     if sys.version_info < (3, 11):  # noqa: UP036  (it is what this file is for)
-        found = ".".join(str(part) for part in sys.version_info[:2])
-        sys.stderr.write("a worker needs Python 3.11 or newer, and " + sys.executable + " is " + found + "\n")
+        version = ".".join(str(part) for part in sys.version_info[:2])
+        sys.stderr.write(
+            "a worker needs Python 3.11 or newer, and " + sys.executable + " is " + version + "\n"
+        )
         raise SystemExit(TOO_OLD)
     # The folder of a script comes first on the module path; a capability must not find our files there.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]

@@ -47,8 +47,8 @@ class Captured(io.TextIOBase):
     def write(self, text: str) -> int:
         job = _job()
         *whole, rest = (self._held.pop(job, "") + text).split("\n")
-        for one in whole:
-            self._send(job, one)
+        for text_line in whole:
+            self._send(job, text_line)
         if len(rest) > _LONGEST:
             self._send(job, rest)
         elif rest:
@@ -70,8 +70,8 @@ class Captured(io.TextIOBase):
             self._send(job, rest)
 
     def _send(self, job: str | None, text: str) -> None:
-        shown = text.rstrip("\r").rpartition("\r")[2]
-        if shown:
+        visible = text.rstrip("\r").rpartition("\r")[2]
+        if visible:
             self._line.send(
                 {
                     "type": "log",
@@ -79,7 +79,7 @@ class Captured(io.TextIOBase):
                     "stream": self._name,
                     "level": "",
                     "logger": "",
-                    "text": shown.encode("utf-8", "replace").decode()[:_LONGEST],
+                    "text": visible.encode("utf-8", "replace").decode()[:_LONGEST],
                 }
             )
 
@@ -99,9 +99,9 @@ class _Bytes(io.BufferedIOBase):
         return self._text.fileno()
 
     def write(self, piece: Any) -> int:
-        held = bytes(piece)
-        self._text.write(self._decode(held))
-        return len(held)
+        content = bytes(piece)
+        self._text.write(self._decode(content))
+        return len(content)
 
 
 class FrameLog(logging.Handler):
@@ -144,6 +144,6 @@ def release() -> None:
     """Put Python's own streams back, which end in pipes that the host reads."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     root = logging.getLogger()
-    for one in list(root.handlers):
-        if isinstance(one, FrameLog):
-            root.removeHandler(one)
+    for handler in list(root.handlers):
+        if isinstance(handler, FrameLog):
+            root.removeHandler(handler)

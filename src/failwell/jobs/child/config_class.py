@@ -21,9 +21,9 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 
 def config_class(capability: object) -> type | None:
     """The dataclass that the capability takes its configuration as, if it names one."""
-    named = getattr(capability, "Config", None) or getattr(capability, "config_class", None)
-    if isinstance(named, type) and dataclasses.is_dataclass(named):
-        return named
+    cls = getattr(capability, "Config", None) or getattr(capability, "config_class", None)
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls):
+        return cls
     initialize = getattr(capability, "initialize", None)
     if initialize is None:
         return None
@@ -31,17 +31,17 @@ def config_class(capability: object) -> type | None:
     hints = attempt(lambda: typing.get_type_hints(initialize), dict[str, Any]())
     hints.pop("return", None)
     return next(
-        (one for one in hints.values() if isinstance(one, type) and dataclasses.is_dataclass(one)), None
+        (hint for hint in hints.values() if isinstance(hint, type) and dataclasses.is_dataclass(hint)), None
     )
 
 
 def schema_of(capability: object) -> dict[str, Any] | None:
     """The JSON Schema of its configuration: its own, or that of its dataclass; `None` if it has neither."""
-    own = getattr(capability, "config_schema", None)
-    if callable(own):
-        own = own()
-    if isinstance(own, dict):
-        return cast("dict[str, Any]", own)
+    schema = getattr(capability, "config_schema", None)
+    if callable(schema):
+        schema = schema()
+    if isinstance(schema, dict):
+        return cast("dict[str, Any]", schema)
     cls = config_class(capability)
     return None if cls is None else _object(cls)
 
@@ -57,8 +57,8 @@ def triggers(schema: dict[str, Any] | None, old: dict[str, Any], new: dict[str, 
     fields: dict[str, Any] = (schema or {}).get("properties") or {}
     missing = object()
     changed = [name for name in {**old, **new} if old.get(name, missing) != new.get(name, missing)]
-    found = [fields[name]["x-reload"] for name in changed if "x-reload" in fields.get(name, {})]
-    return list(dict.fromkeys(found))
+    names = [fields[name]["x-reload"] for name in changed if "x-reload" in fields.get(name, {})]
+    return list(dict.fromkeys(names))
 
 
 def _object(cls: type) -> dict[str, Any]:
@@ -68,21 +68,21 @@ def _object(cls: type) -> dict[str, Any]:
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
-        made = _type(hints[field.name])
-        made.update({_BOUNDS[k]: v for k, v in field.metadata.items() if k in _BOUNDS})
+        schema = _type(hints[field.name])
+        schema.update({_BOUNDS[k]: v for k, v in field.metadata.items() if k in _BOUNDS})
         if field.default is not dataclasses.MISSING:
-            made["default"] = _dumped(field.default)
+            schema["default"] = _dumped(field.default)
         elif field.default_factory is not dataclasses.MISSING:
-            made["default"] = _dumped(field.default_factory())
+            schema["default"] = _dumped(field.default_factory())
         else:
             required.append(field.name)
-        properties[field.name] = made
-    whole: dict[str, Any] = {
+        properties[field.name] = schema
+    object_schema: dict[str, Any] = {
         "type": "object", "title": cls.__name__, "properties": properties, "additionalProperties": False,
     }  # fmt: skip
     if required:
-        whole["required"] = required
-    return whole
+        object_schema["required"] = required
+    return object_schema
 
 
 def _type(hint: Any) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def _type(hint: Any) -> dict[str, Any]:
     if origin is typing.Literal:
         return {"enum": list(arguments)}
     if origin in (typing.Union, types.UnionType):
-        several = [_type(one) for one in arguments]
-        plain = [one["type"] for one in several if set(one) == {"type"} and isinstance(one["type"], str)]
-        return {"type": plain} if len(plain) == len(several) else {"anyOf": several}
+        forms = [_type(form) for form in arguments]
+        names = [form["type"] for form in forms if set(form) == {"type"} and isinstance(form["type"], str)]
+        return {"type": names} if len(names) == len(forms) else {"anyOf": forms}
     if origin in (list, set, frozenset) or hint in (list, set, frozenset):
         return {"type": "array", **({"items": _type(arguments[0])} if arguments else {})}
     if origin is tuple or hint is tuple:
@@ -119,16 +119,16 @@ def _dumped(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, list | tuple | set | frozenset):
-        return [_dumped(one) for one in cast("list[Any]", value)]
+        return [_dumped(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: _dumped(one) for key, one in cast("dict[str, Any]", value).items()}
+        return {key: _dumped(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
 
 
 def _build(cls: Any, config: dict[str, Any]) -> Any:
     hints = typing.get_type_hints(cls)
-    known = {field.name for field in dataclasses.fields(cls) if field.init}
-    return cls(**{name: _loaded(hints[name], value) for name, value in config.items() if name in known})
+    names = {field.name for field in dataclasses.fields(cls) if field.init}
+    return cls(**{name: _loaded(hints[name], value) for name, value in config.items() if name in names})
 
 
 def _loaded(hint: Any, value: Any) -> Any:
@@ -136,17 +136,21 @@ def _loaded(hint: Any, value: Any) -> Any:
     if origin is typing.Annotated:
         return _loaded(arguments[0], value)
     if origin in (typing.Union, types.UnionType):
-        others = [one for one in arguments if one is not type(None)]
-        return value if value is None or len(others) != 1 else _loaded(others[0], value)
+        forms = [item for item in arguments if item is not type(None)]
+        return value if value is None or len(forms) != 1 else _loaded(forms[0], value)
     if isinstance(value, dict):
-        held = cast("dict[str, Any]", value)
+        table = cast("dict[str, Any]", value)
         if dataclasses.is_dataclass(hint):
-            return _build(hint, held)
-        return {key: _loaded(arguments[1], one) for key, one in held.items()} if len(arguments) == 2 else held
+            return _build(hint, table)
+        return (
+            {key: _loaded(arguments[1], item) for key, item in table.items()}
+            if len(arguments) == 2
+            else table
+        )
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        made = [_loaded(arguments[0], one) for one in items] if arguments else items
-        return (origin or hint)(made) if (origin or hint) in (set, frozenset, tuple) else made
+        loaded = [_loaded(arguments[0], item) for item in items] if arguments else items
+        return (origin or hint)(loaded) if (origin or hint) in (set, frozenset, tuple) else loaded
     if isinstance(hint, type) and issubclass(hint, enum.Enum | Path):
         return hint(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):

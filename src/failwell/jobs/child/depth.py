@@ -15,11 +15,11 @@ def is_too_deep(value: Any, brackets: int) -> bool:
     level: list[Any] = [[value]]
     for _ in range(DEEPEST + 1):
         # Level by level, and by what holds something alone: it costs a fraction of the writing.
-        level = [one for held in level for one in _within(held) if isinstance(one, _HOLDERS)]
+        level = [item for container in level for item in _within(container) if isinstance(item, _HOLDERS)]
         if not level:
             return False
     return True
 
 
-def _within(held: Any) -> Iterable[Any]:
-    return cast("dict[Any, Any]", held).values() if isinstance(held, dict) else held
+def _within(container: Any) -> Iterable[Any]:
+    return cast("dict[Any, Any]", container).values() if isinstance(container, dict) else container

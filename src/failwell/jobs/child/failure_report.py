@@ -34,22 +34,22 @@ class Unsendable(Exception):
     """A result cannot cross to the host. No repeat makes it cross."""
 
 
-def describe_failure(error: BaseException, *, policy: str, where: dict[str, Any]) -> dict[str, Any]:
+def describe_failure(error: BaseException, *, policy: str, scene: dict[str, Any]) -> dict[str, Any]:
     """The report of `error` as JSON; its class names and text where no report can be made of it."""
     memory = _free_memory(error)
     try:
-        return {"report": _report(error, policy, where, memory).to_dict()}
+        return {"report": _report(error, policy, scene, memory).to_dict()}
     except Exception:  # noqa: BLE001  (an installed failwell of another version may refuse; the call is answered all the same)
         return {"exception": class_names_and_text(error), "memory": memory}
 
 
-def _report(error: BaseException, policy: str, where: dict[str, Any], memory: dict[str, float]) -> Any:
+def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: dict[str, float]) -> Any:
     from failwell.report.describe import describe
     from failwell.report.record import Scene
 
-    report = describe(_own_error(error), policy=policy, scene=Scene(**where))
-    if report.kind == "internal.bug" and where["job"] is not None:
-        return _blame_capability(report, where)
+    report = describe(_own_error(error), policy=policy, scene=Scene(**scene))
+    if report.kind == "internal.bug" and scene["job"] is not None:
+        return _blame_capability(report, scene)
     if memory and report.resource_shortfall is None:
         return _with_memory(report, memory, str(error))
     return report
@@ -64,14 +64,14 @@ def _own_error(error: BaseException) -> BaseException:
     return CapabilityFatalError(str(error)) if isinstance(error, Unsendable) else error
 
 
-def _blame_capability(report: Any, where: dict[str, Any]) -> Any:
+def _blame_capability(report: Any, scene: dict[str, Any]) -> Any:
     """A program error in a job, put down to the capability that raised it: it is no defect of failwell."""
     from dataclasses import replace
 
     from failwell.fault.axes import ActionKind, Blame
     from failwell.fault.facts import UserAction
 
-    advice = f"see where with `failwell jobs show {where['job']}`, and correct it, or tell whoever wrote `{where['capability']}`"
+    advice = f"see where with `failwell jobs show {scene['job']}`, and correct it, or tell whoever wrote `{scene['capability']}`"
     return replace(report, blame=Blame.WORKER, user_action=UserAction(ActionKind.CONTACT_SUPPORT, advice))
 
 
@@ -139,14 +139,14 @@ def _gpu() -> dict[str, float]:
         and getattr(torch.backends, "mps", None) is not None
         and torch.backends.mps.is_available()
     ):
-        most, held = mps.recommended_max_memory(), mps.driver_allocated_memory()
-        return {"gpu_free_mb": max(0.0, (most - held) / 1048576), "gpu_total_mb": most / 1048576}
+        limit, used = mps.recommended_max_memory(), mps.driver_allocated_memory()
+        return {"gpu_free_mb": max(0.0, (limit - used) / 1048576), "gpu_total_mb": limit / 1048576}
     jax: Any = sys.modules.get("jax")
     if jax is not None:
         stats = jax.local_devices()[0].memory_stats()
         if stats:
-            most, held = stats["bytes_limit"], stats["bytes_in_use"]
-            return {"gpu_free_mb": (most - held) / 1048576, "gpu_total_mb": most / 1048576}
+            limit, used = stats["bytes_limit"], stats["bytes_in_use"]
+            return {"gpu_free_mb": (limit - used) / 1048576, "gpu_total_mb": limit / 1048576}
     return {}
 
 

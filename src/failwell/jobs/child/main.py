@@ -36,11 +36,11 @@ def work(line: Line) -> int:
 
 
 def _run_hook(hook: Callable[[], Any]) -> None:
-    made = hook()
-    if inspect.iscoroutine(made):
+    result = hook()
+    if inspect.iscoroutine(result):
         from asyncio import run
 
-        run(made)
+        run(result)
 
 
 def _print_failure(hook: str, error: Exception) -> None:
@@ -82,14 +82,14 @@ class _Worker:
         threading.Thread(target=self._read, name="failwell-reader", daemon=True).start()
         if not self._load(order):
             return 1
-        others = [
+        lanes = [
             threading.Thread(target=self._lane, name=f"failwell-lane-{number}", daemon=True)
             for number in range(1, self._lanes)
         ]
-        for lane in others:
+        for lane in lanes:
             lane.start()
         self._lane()
-        for lane in others:
+        for lane in lanes:
             # Nothing may be taken from under a call that still runs. One that never ends is ended by the host.
             lane.join()
         return self._end()
@@ -157,16 +157,18 @@ class _Worker:
                 break
             token = author.current.set(call)
             try:
-                made = self._perform(frame, call)
-                if inspect.iscoroutine(made) or hasattr(made, "__aiter__"):
+                result = self._perform(frame, call)
+                if inspect.iscoroutine(result) or hasattr(result, "__aiter__"):
                     # Loading it takes longer than starting the interpreter; few capabilities need it.
                     import asyncio
 
                     runner = runner or asyncio.Runner()
-                    made = runner.run(self._awaited(made, frame, call), context=contextvars.copy_context())
+                    result = runner.run(
+                        self._awaited(result, frame, call), context=contextvars.copy_context()
+                    )
                 elif frame.get("stream"):
-                    made = self._items(made, frame, call)
-                answer = {"type": "result", "job": frame["job"], "value": made, "peaks": peaks()}
+                    result = self._items(result, frame, call)
+                answer = {"type": "result", "job": frame["job"], "value": result, "peaks": peaks()}
                 piece = frame_of(answer, self._folder)
             except (SystemExit, KeyboardInterrupt) as ended:
                 # A capability that exits ends its call, never the worker: other calls run in it.
@@ -205,30 +207,30 @@ class _Worker:
             return {"missing": phase}
         return hook()
 
-    async def _awaited(self, made: Any, frame: dict[str, Any], call: Call) -> Any:
+    async def _awaited(self, awaitable: Any, frame: dict[str, Any], call: Call) -> Any:
         import asyncio
 
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
         remove = call.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
         try:
-            if hasattr(made, "__aiter__"):
+            if hasattr(awaitable, "__aiter__"):
                 count = 0
-                async for item in made:
+                async for item in awaitable:
                     await asyncio.to_thread(call.wait_for_room)
                     self._line.write(
                         frame_of({"type": "item", "job": frame["job"], "value": item}, self._folder)
                     )
                     count += 1
                 return count
-            result = await made
+            result = await awaitable
         finally:
             remove()
         return self._items(result, frame, call) if frame.get("stream") else result
 
-    def _items(self, made: Any, frame: dict[str, Any], call: Call) -> int:
+    def _items(self, result: Any, frame: dict[str, Any], call: Call) -> int:
         # A generator's items are the stream's; any other result is its one item.
-        items: Any = made if hasattr(made, "__next__") else [made]
+        items: Any = result if hasattr(result, "__next__") else [result]
         count = 0
         for item in items:
             call.wait_for_room()
@@ -248,9 +250,9 @@ class _Worker:
 
     def _described(self, error: BaseException, job: str | None, policy: str | None = None) -> dict[str, Any]:
         # Calls that belong to the worker's own life are no jobs.
-        named = None if job is None or job.startswith("#") else job
-        where = {"capability": self._name, "instance": self._instance, "job": named}
-        return describe_failure(error, policy=policy or self._policy, where=where)
+        job_id = None if job is None or job.startswith("#") else job
+        scene = {"capability": self._name, "instance": self._instance, "job": job_id}
+        return describe_failure(error, policy=policy or self._policy, scene=scene)
 
     def _end(self) -> int:
         hook = self._subject.hook("cleanup") if self._subject else None

@@ -26,11 +26,11 @@ def gpu_peak_mb() -> float | None:
 def _allocated_mb(torch: Any, jax: Any) -> float | None:
     cuda: Any = getattr(torch, "cuda", None)
     if cuda is not None and cuda.is_initialized():
-        held = sum(cuda.max_memory_reserved(device) for device in range(cuda.device_count()))
-        return round(held / 1048576, 1)
+        reserved = sum(cuda.max_memory_reserved(device) for device in range(cuda.device_count()))
+        return round(reserved / 1048576, 1)
     if jax is not None:
         stats = [device.memory_stats() for device in jax.local_devices()]
-        peaks = [one["peak_bytes_in_use"] for one in stats if one and "peak_bytes_in_use" in one]
+        peaks = [entry["peak_bytes_in_use"] for entry in stats if entry and "peak_bytes_in_use" in entry]
         return round(sum(peaks) / 1048576, 1) if peaks else None
     return None
 

@@ -83,7 +83,7 @@ def _below(pid: int) -> list[int]:
     for thread in threads:
         try:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                children += [int(one) for one in file.read().split()]
+                children += [int(child) for child in file.read().split()]
         except (OSError, ValueError):
             continue
     return children + [deeper for child in children for deeper in _below(child)]

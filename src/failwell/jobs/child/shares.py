@@ -61,6 +61,6 @@ def _share(pid: int) -> tuple[float, float]:
     except (OSError, ValueError, IndexError):
         rss = pss = None
     if rss is None or pss is None:
-        held = resident_mb(pid)
-        return held, held
+        resident = resident_mb(pid)
+        return resident, resident
     return rss, pss

@@ -26,11 +26,11 @@ class Subject:
         module_name, _, attribute = target.partition(":")
         sys.path[:0] = [entry for entry in path if entry not in sys.path]
         importlib.invalidate_caches()
-        found: Any = importlib.import_module(module_name)
+        target_object: Any = importlib.import_module(module_name)
         for name in attribute.split("."):
-            found = getattr(found, name)
-        self._function = found if _is_function(found) else None
-        self.held: Any = found() if isinstance(found, type) else found
+            target_object = getattr(target_object, name)
+        self._function = target_object if _is_function(target_object) else None
+        self.held: Any = target_object() if isinstance(target_object, type) else target_object
         if self._function is None:
             self._lend_helpers()
         self.config: dict[str, Any] = {}
@@ -39,16 +39,16 @@ class Subject:
 
     def about(self) -> dict[str, Any]:
         """What the host wants to know once the capability is imported."""
-        held = self.held
-        marked = getattr(held, "__failwell__", {})
-        name = marked.get("name") or getattr(held, "name", None) or getattr(held, "__name__", None)
+        instance = self.held
+        marks = getattr(instance, "__failwell__", {})
+        name = marks.get("name") or getattr(instance, "name", None) or getattr(instance, "__name__", None)
         return {
-            "name": str(name or type(held).__name__),
-            "version": str(marked.get("version") or getattr(held, "version", "") or ""),
+            "name": str(name or type(instance).__name__),
+            "version": str(marks.get("version") or getattr(instance, "version", "") or ""),
             "schema": self.schema,
             "actions": self._actions(),
             "hooks": sorted(name for name in HOOKS if self.hook(name) is not None),
-            "doc": (inspect.getdoc(held) or "")[:2000],
+            "doc": (inspect.getdoc(instance) or "")[:2000],
         }
 
     def method(self, action: str) -> Callable[..., Any]:
@@ -62,13 +62,13 @@ class Subject:
         if action == "execute_stream" and not hasattr(self.held, action):
             action = "execute"
         if action.startswith("_") or action in LIFECYCLE or action in HELPERS:
-            found = None
+            method = None
         else:
-            found = getattr(self.held, action, None)
-        if not callable(found) or self._function is not None:
-            known = ", ".join(f"`{name}`" for name in self._actions())
-            raise InvalidCall(f"there is no action `{action}`; it has {known or 'none'}", ["action"])
-        return found
+            method = getattr(self.held, action, None)
+        if not callable(method) or self._function is not None:
+            names = ", ".join(f"`{name}`" for name in self._actions())
+            raise InvalidCall(f"there is no action `{action}`; it has {names or 'none'}", ["action"])
+        return method
 
     def check(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
         """Raise `InvalidCall` where the arguments do not fit the signature, and name each that does not."""
@@ -91,9 +91,9 @@ class Subject:
         """A lifecycle method, if the capability has it."""
         if self._function is not None:
             return None
-        found = getattr(self.held, name, None)
+        method = getattr(self.held, name, None)
         # `on_cancel` may be the author's hook, or the helper that we lent under the same name.
-        return found if callable(found) and found is not author.on_cancel else None
+        return method if callable(method) and method is not author.on_cancel else None
 
     def initialize(self, config: dict[str, Any]) -> Any:
         """Give the capability its configuration."""
@@ -108,9 +108,9 @@ class Subject:
     def reconfigure(self, config: dict[str, Any]) -> Any:
         """Apply another configuration: the author's way, or by releasing what the changed fields made."""
         old = self.config
-        own = self.hook("reconfigure")
-        if own is not None:
-            result = own(made(self.held, old), made(self.held, config))
+        hook = self.hook("reconfigure")
+        if hook is not None:
+            result = hook(made(self.held, old), made(self.held, config))
             self.config = config
             return result
         for trigger in triggers(self.schema, old, config):
@@ -135,7 +135,7 @@ class Subject:
         entry_points = {
             name for name in ("execute", "execute_stream") if callable(getattr(self.held, name, None))
         }
-        others = {
+        methods = {
             name
             for name, thing in inspect.getmembers_static(cls)
             if not name.startswith("_")
@@ -144,7 +144,7 @@ class Subject:
             and name not in HELPERS
             and not name.startswith("release_")
         }
-        return sorted(entry_points | others)
+        return sorted(entry_points | methods)
 
     def _lend_helpers(self) -> None:
         for name in HELPERS:
@@ -156,20 +156,24 @@ class Subject:
                     return
 
 
-def _is_function(found: object) -> bool:
-    return inspect.isroutine(found) or (
-        callable(found) and not isinstance(found, type) and not hasattr(found, "execute")
+def _is_function(target: object) -> bool:
+    return inspect.isroutine(target) or (
+        callable(target) and not isinstance(target, type) and not hasattr(target, "execute")
     )
 
 
 def _misfits(signature: inspect.Signature, arguments: dict[str, Any]) -> list[str]:
-    named = [
-        one
-        for one in signature.parameters.values()
-        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     ]
-    takes_all = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
-    names = {one.name for one in named}
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    names = {parameter.name for parameter in parameters}
     unknown = [] if takes_all else [name for name in arguments if name not in names]
-    missing = [one.name for one in named if one.default is one.empty and one.name not in arguments]
+    missing = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.name not in arguments
+    ]
     return unknown + missing

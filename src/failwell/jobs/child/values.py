@@ -44,14 +44,14 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return _saved(bytes(cast("bytes", value)), place, folder)
     if isinstance(value, dict):
-        held = cast("dict[Any, Any]", value)
-        for key in held:
+        table = cast("dict[Any, Any]", value)
+        for key in table:
             if not isinstance(key, str | int | float | bool | None):
                 raise Unsendable(f"{place} has a key of type {_named(key)}; keys must be texts")
-        return {key: _sendable(one, f"{place}[{key!r}]", folder, depth + 1) for key, one in held.items()}
+        return {key: _sendable(item, f"{place}[{key!r}]", folder, depth + 1) for key, item in table.items()}
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
-        return [_sendable(one, f"{place}[{index}]", folder, depth + 1) for index, one in enumerate(items)]
+        return [_sendable(item, f"{place}[{index}]", folder, depth + 1) for index, item in enumerate(items)]
     if isinstance(value, float) and not math.isfinite(value):
         raise Unsendable(f"{place} is {value}, which JSON cannot say; return None or a text instead")
     try:

@@ -51,9 +51,9 @@ class Peak:
 
     def blame(self, now: Written | None) -> None:
         """Its processes have written so much by now; what else has gone was taken by somebody else."""
-        own = since(self.written_before, now)
-        if own is not None:
-            self.disk = min(self.disk, own)
+        megabytes = since(self.written_before, now)
+        if megabytes is not None:
+            self.disk = min(self.disk, megabytes)
 
 
 class Lessons:
@@ -67,19 +67,19 @@ class Lessons:
 
     def load(self, profiles: Iterable[Profile]) -> None:
         """Take what was learned before."""
-        self._profiles = {(one.instance, one.config): one for one in profiles}
+        self._profiles = {(profile.instance, profile.config): profile for profile in profiles}
 
     def profile(self, instance: Instance) -> Profile | None:
         """What is known of an instance with its present configuration; `None` until one call ended well."""
-        found = self._profiles.get((instance.id, instance.config))
-        return None if found is None or not found.successes else found
+        profile = self._profiles.get((instance.id, instance.config))
+        return None if profile is None or not profile.successes else profile
 
     def peaks(self, instance: Instance, card: str) -> dict[str, float]:
         """What it will need, by pool; `card` is that of its GPU."""
-        found = self.profile(instance)
-        if found is None:
+        profile = self.profile(instance)
+        if profile is None:
             return {}
-        return {card: found.gpu_mb, RAM: found.ram_mb, DISK: found.disk_mb}
+        return {card: profile.gpu_mb, RAM: profile.ram_mb, DISK: profile.disk_mb}
 
     def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
         """Take in what one call needed; from a failed one only that it was tried.
@@ -91,26 +91,28 @@ class Lessons:
             return
         key = (instance.id, instance.config)
         old = self._profiles.get(key)
-        made = Profile(instance=instance.id, config=instance.config) if old is None else old
-        count = made.successes + well
-        grows = well and (peak.gpu > made.gpu_mb or peak.ram > made.ram_mb or peak.disk > made.disk_mb)
-        made = Profile(
-            instance=made.instance,
-            config=made.config,
-            samples=made.samples + 1,
+        profile = Profile(instance=instance.id, config=instance.config) if old is None else old
+        count = profile.successes + well
+        grows = well and (
+            peak.gpu > profile.gpu_mb or peak.ram > profile.ram_mb or peak.disk > profile.disk_mb
+        )
+        profile = Profile(
+            instance=profile.instance,
+            config=profile.config,
+            samples=profile.samples + 1,
             successes=count,
             # Only what ended well shows how much is enough.
-            gpu_mb=_towards(made.gpu_mb, peak.gpu) if well else made.gpu_mb,
-            ram_mb=_towards(made.ram_mb, peak.ram) if well else made.ram_mb,
-            disk_mb=_towards(made.disk_mb, peak.disk)
+            gpu_mb=_towards(profile.gpu_mb, peak.gpu) if well else profile.gpu_mb,
+            ram_mb=_towards(profile.ram_mb, peak.ram) if well else profile.ram_mb,
+            disk_mb=_towards(profile.disk_mb, peak.disk)
             if well and peak.disk_before is not None
-            else made.disk_mb,
-            seconds=made.seconds + (seconds - made.seconds) / count if well else made.seconds,
+            else profile.disk_mb,
+            seconds=profile.seconds + (seconds - profile.seconds) / count if well else profile.seconds,
             updated=self._now(),
         )
-        self._profiles[key] = made
-        if grows or made.samples < _EVERY or made.samples % _EVERY == 0:
-            self.untold[key] = made
+        self._profiles[key] = profile
+        if grows or profile.samples < _EVERY or profile.samples % _EVERY == 0:
+            self.untold[key] = profile
 
 
 def _towards(old: float, sample: float) -> float:
@@ -183,7 +185,9 @@ class Book:
 
     def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[MachineMemory, dict[str, float]]:
         # An idle worker's pulse is slow: what it has given up by now would still be put down to it.
-        return self._probe.read(), {name: sum(map(resident_mb, own)) for name, own in pids.items()}
+        return self._probe.read(), {
+            name: sum(map(resident_mb, processes)) for name, processes in pids.items()
+        }
 
     async def close(self) -> None:
         """Wait until the measurement in progress has ended."""
@@ -224,32 +228,32 @@ class Book:
         if running is not None and running.config == instance.config:
             return Fits()
         peaks = self.peaks(instance)
-        held = self._held(instance)
-        if all(much - held.get(pool, 0.0) <= NOTICEABLE for pool, much in peaks.items()) and all(
-            self._is_unpromised(instance, pool, much) for pool, much in peaks.items()
+        usage = self._held(instance)
+        if all(megabytes - usage.get(pool, 0.0) <= NOTICEABLE for pool, megabytes in peaks.items()) and all(
+            self._is_unpromised(instance, pool, megabytes) for pool, megabytes in peaks.items()
         ):
             return Fits()
         if not self.is_fresh:
             return None
-        found = admit(instance.id, peaks, self.books(everybody))
-        if isinstance(found, Short) and not found.is_reserved and self._seen <= self._ended:
+        verdict = admit(instance.id, peaks, self.books(everybody))
+        if isinstance(verdict, Short) and not verdict.is_reserved and self._seen <= self._ended:
             # Nobody's memory is taken for the sake of what a job that has ended held.
             return None
-        return found
+        return verdict
 
     def budget(self, pool: str) -> float | None:
         """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
         return self._budgets.get(pool)
 
-    def _is_unpromised(self, instance: Instance, pool: str, much: float) -> bool:
+    def _is_unpromised(self, instance: Instance, pool: str, megabytes: float) -> bool:
         """Whether the others that run leave so much of the budget.
 
         Having held it when the last pulse came is not enough: it may have been given up since.
         """
-        if much <= NOTICEABLE or not self._reserved:
+        if megabytes <= NOTICEABLE or not self._reserved:
             return True
-        promised = sum(of.get(pool, 0.0) for who, of in self._reserved.items() if who != instance.id)
-        return promised + much <= self._budgets.get(pool, 0.0)
+        promised = sum(pools.get(pool, 0.0) for name, pools in self._reserved.items() if name != instance.id)
+        return promised + megabytes <= self._budgets.get(pool, 0.0)
 
     def books(self, everybody: Iterable[Instance]) -> Books:
         """Everything that admission and eviction go by."""
@@ -307,9 +311,9 @@ class Book:
         peak = self._peaks.get(instance.id)
         if peak is None:
             return
-        held = self._held(instance)
-        peak.ram = max(peak.ram, held.get(RAM, 0.0))
-        peak.gpu = max(peak.gpu, held.get(self.card(instance), 0.0))
+        usage = self._held(instance)
+        peak.ram = max(peak.ram, usage.get(RAM, 0.0))
+        peak.gpu = max(peak.gpu, usage.get(self.card(instance), 0.0))
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 
@@ -352,4 +356,4 @@ class Book:
 
     def reserved(self) -> dict[str, dict[str, float]]:
         """What is promised to whom."""
-        return {who: dict(of) for who, of in self._reserved.items()}
+        return {name: dict(pools) for name, pools in self._reserved.items()}

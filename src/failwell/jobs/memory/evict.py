@@ -41,30 +41,30 @@ async def evict(
     while target is None or freed < target:
         books = book.books(instances.values())
         busy = {instance.id for instance in instances.values() if instance.entries or instance.is_being_freed}
-        left = None if target is None else target - freed
-        chosen = victims(pool, left, books, {*excluded(), *busy, *tried})
+        missing = None if target is None else target - freed
+        chosen = victims(pool, missing, books, {*excluded(), *busy, *tried})
         if not chosen:
             break
         instance = instances[chosen[0]]
         tried.add(instance.id)
-        held = books.held[instance.id][pool]
-        freed += await _take(instance, book, pool, held, on_evicted)
+        megabytes = books.held[instance.id][pool]
+        freed += await _take(instance, book, pool, megabytes, on_evicted)
     return freed
 
 
 async def _take(
-    instance: Instance, book: Book, pool: str, held: float, on_evicted: Callable[[Evicted], None]
+    instance: Instance, book: Book, pool: str, megabytes: float, on_evicted: Callable[[Evicted], None]
 ) -> float:
     instance.is_being_freed = True
     try:
         if await released(instance):
-            left = await _left(instance, book, pool)
-            if left < max(HOLLOW, held / 2):
-                on_evicted(Evicted(instance.id, pool, held, in_place=True))
-                return held - left
+            remaining = await _left(instance, book, pool)
+            if remaining < max(HOLLOW, megabytes / 2):
+                on_evicted(Evicted(instance.id, pool, megabytes, in_place=True))
+                return megabytes - remaining
         await instance.worker.stop()
-        on_evicted(Evicted(instance.id, pool, held, in_place=False))
-        return held
+        on_evicted(Evicted(instance.id, pool, megabytes, in_place=False))
+        return megabytes
     finally:
         instance.is_being_freed = False
 

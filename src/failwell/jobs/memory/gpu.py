@@ -28,9 +28,9 @@ class Gpus:
                 device = nvml.nvmlDeviceGetHandleByIndex(index)
                 memory = nvml.nvmlDeviceGetMemoryInfo(device)
                 pools.append(Pool(memory.total / _MB, memory.free / _MB))
-                for one in self._running(nvml, device):
+                for process in self._running(nvml, device):
                     # What a driver does not tell about a process comes as nothing.
-                    processes[index, one.pid] = (one.usedGpuMemory or 0) / _MB
+                    processes[index, process.pid] = (process.usedGpuMemory or 0) / _MB
         except nvml.NVMLError:
             return tuple(pools), processes
         return tuple(pools), processes
@@ -40,15 +40,15 @@ class Gpus:
         nvml = self._loaded()
         if nvml is None:
             return ()
-        made: list[str] = []
+        ids: list[str] = []
         try:
             for index in range(nvml.nvmlDeviceGetCount()):
                 uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
                 # Older bindings tell bytes.
-                made.append(uuid.decode() if isinstance(uuid, bytes) else str(uuid))
+                ids.append(uuid.decode() if isinstance(uuid, bytes) else str(uuid))
         except nvml.NVMLError:
-            return tuple(made)
-        return tuple(made)
+            return tuple(ids)
+        return tuple(ids)
 
     def can_look(self) -> bool:
         """Whether there is anything that could tell of a GPU."""
@@ -73,14 +73,14 @@ class Gpus:
     def _loaded(self) -> Any:
         if self._nvml is None and not self._is_absent:
             try:
-                made = import_module("pynvml")
+                nvml = import_module("pynvml")
             except ImportError:
                 self._is_absent = True
                 return None
             try:
-                made.nvmlInit()
-            except made.NVMLError:
+                nvml.nvmlInit()
+            except nvml.NVMLError:
                 self._is_absent = True
                 return None
-            self._nvml = made
+            self._nvml = nvml
         return self._nvml

@@ -71,8 +71,8 @@ class Books:
         """What nobody uses now and we may."""
         if pool not in self.limits:
             return self.pools[pool].free
-        held = sum(of.get(pool, 0.0) for of in self.held.values())
-        return min(self.pools[pool].free, self.limits[pool] - held)
+        used = sum(pools.get(pool, 0.0) for pools in self.held.values())
+        return min(self.pools[pool].free, self.limits[pool] - used)
 
 
 class Fits(NamedTuple):
@@ -106,7 +106,7 @@ class Unknown(NamedTuple):
 
 def admit(instance: str, peaks: Mapping[str, float], books: Books) -> Fits | Short | Never | Unknown:
     """Whether `instance`, which was seen to need `peaks`, may start now."""
-    own = books.held.get(instance, {})
+    usage = books.held.get(instance, {})
     short: Short | Unknown | None = None
     for name, peak in peaks.items():
         if peak <= 0:
@@ -118,21 +118,24 @@ def admit(instance: str, peaks: Mapping[str, float], books: Books) -> Fits | Sho
         if peak > budget:
             return Never(name, peak, budget)
         if short is None:
-            short = _short(instance, name, peak, own.get(name, 0.0), budget, books)
+            short = _short(instance, name, peak, usage.get(name, 0.0), budget, books)
     return short or Fits()
 
 
-def _short(instance: str, name: str, peak: float, own: float, budget: float, books: Books) -> Short | None:
-    others = {who: of.get(name, 0.0) for who, of in books.reserved.items() if who != instance}
-    taken = sum(others.values())
-    if taken + peak > budget:
-        return Short(name, peak, max(0.0, budget - taken), is_reserved=True)
+def _short(instance: str, name: str, peak: float, usage: float, budget: float, books: Books) -> Short | None:
+    reserved = {other: pools.get(name, 0.0) for other, pools in books.reserved.items() if other != instance}
+    promised = sum(reserved.values())
+    if promised + peak > budget:
+        return Short(name, peak, max(0.0, budget - promised), is_reserved=True)
     # Those that run may still grow up to what is reserved for them.
-    growth = sum(max(0.0, much - books.held.get(who, {}).get(name, 0.0)) for who, much in others.items())
-    more = peak - own
+    growth = sum(
+        max(0.0, megabytes - books.held.get(other, {}).get(name, 0.0))
+        for other, megabytes in reserved.items()
+    )
+    missing = peak - usage
     available = max(0.0, books.free(name) - growth)
-    if more > NOTICEABLE and more > available:
-        return Short(name, more, available, is_reserved=False)
+    if missing > NOTICEABLE and missing > available:
+        return Short(name, missing, available, is_reserved=False)
     return None
 
 
@@ -143,19 +146,19 @@ def victims(pool: str, target: float | None, books: Books, excluded: Collection[
     """
     holders = sorted(
         (
-            (of.get(pool, 0.0), who)
-            for who, of in books.held.items()
-            if who not in excluded and of.get(pool, 0.0) >= HOLLOW
+            (pools.get(pool, 0.0), instance)
+            for instance, pools in books.held.items()
+            if instance not in excluded and pools.get(pool, 0.0) >= HOLLOW
         ),
         reverse=True,
     )
     chosen: list[str] = []
     freed = 0.0
-    for much, who in holders:
+    for megabytes, instance in holders:
         if target is not None and freed >= target:
             break
-        chosen.append(who)
-        freed += much
+        chosen.append(instance)
+        freed += megabytes
     return chosen
 
 

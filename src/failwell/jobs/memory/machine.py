@@ -22,32 +22,32 @@ class MachineMemory:
 
     def pools(self) -> dict[str, Pool]:
         """Everything that can run short."""
-        made = {gpu(index): pool for index, pool in enumerate(self.gpus)}
+        pools = {gpu(index): pool for index, pool in enumerate(self.gpus)}
         if self.ram is not None:
-            made[RAM] = self.ram
+            pools[RAM] = self.ram
         if self.disk is not None:
-            made[DISK] = self.disk
-        return made
+            pools[DISK] = self.disk
+        return pools
 
-    def card(self, named: str) -> str:
+    def card(self, name: str) -> str:
         """The pool of the card that an environment calls by its number, its id, or the beginning of that.
 
         One that is not there, or is a part of a card, has a pool that nobody can measure.
         """
-        if not named.isdecimal():
-            for index, known in enumerate(self.gpu_ids):
-                if known.lower().startswith(named.lower()):
+        if not name.isdecimal():
+            for index, card_id in enumerate(self.gpu_ids):
+                if card_id.lower().startswith(name.lower()):
                     return gpu(index)
-        return gpu(named)
+        return gpu(name)
 
     def held(self, rss_mb: float, pids: tuple[int, ...]) -> dict[str, float]:
         """What a worker with these processes holds."""
-        own = set(pids)
-        made = {RAM: rss_mb}
-        for (index, pid), much in self.gpu_processes.items():
-            if pid in own:
-                made[gpu(index)] = made.get(gpu(index), 0.0) + much
-        return made
+        processes = set(pids)
+        usage = {RAM: rss_mb}
+        for (index, pid), megabytes in self.gpu_processes.items():
+            if pid in processes:
+                usage[gpu(index)] = usage.get(gpu(index), 0.0) + megabytes
+        return usage
 
 
 @frozen
@@ -64,15 +64,15 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("memory_mb", "disk_mb", "gpu_mb"):
-            much = getattr(self, name)
-            if much is not None and not much > 0:
+            megabytes = getattr(self, name)
+            if megabytes is not None and not megabytes > 0:
                 raise ValueError(f"`{name}` is more than 0; leave it out where there is no limit")
 
     def of(self, pools: Iterable[str]) -> dict[str, float]:
         """The limit of each pool that has one."""
-        known = {RAM: self.memory_mb, DISK: self.disk_mb}
-        found = {pool: known.get(pool, self.gpu_mb) for pool in pools}
-        return {pool: much for pool, much in found.items() if much is not None}
+        limits = {RAM: self.memory_mb, DISK: self.disk_mb}
+        by_pool = {pool: limits.get(pool, self.gpu_mb) for pool in pools}
+        return {pool: megabytes for pool, megabytes in by_pool.items() if megabytes is not None}
 
 
 class Probe(Protocol):

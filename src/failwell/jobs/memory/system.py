@@ -16,24 +16,26 @@ Written = Mapping[int, float]
 
 def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
     """What these processes wrote; `None` where nobody tells."""
-    made: dict[int, float] = {}
+    totals: dict[int, float] = {}
     for pid in pids:
         try:
             text = (proc / str(pid) / "io").read_text(encoding="ascii")
-            counters = {name: float(much) for name, much in (line.split(": ") for line in text.splitlines())}
+            counters = {
+                name: float(count) for name, count in (line.split(": ") for line in text.splitlines())
+            }
             # Either count misses something: the first what is written through memory, the second what
             # goes to file systems without a device. What goes to neither disk nor file is in the first.
-            made[pid] = max(counters["wchar"], counters["write_bytes"]) / _MB
+            totals[pid] = max(counters["wchar"], counters["write_bytes"]) / _MB
         except (OSError, ValueError, KeyError):
             continue
-    return made or None
+    return totals or None
 
 
 def since(before: Written | None, now: Written | None) -> float | None:
     """What was written between two looks; whoever was not there at the first began with nothing."""
     if now is None:
         return None
-    return sum(much - (before or {}).get(pid, 0.0) for pid, much in now.items())
+    return sum(megabytes - (before or {}).get(pid, 0.0) for pid, megabytes in now.items())
 
 
 class SystemProbe:
@@ -69,36 +71,38 @@ class SystemProbe:
     def _whole(self) -> Pool | None:
         try:
             lines = (self._proc / "meminfo").read_text(encoding="ascii").splitlines()
-            found = {line.partition(":")[0]: float(line.split()[1]) / 1024 for line in lines if ":" in line}
-            return Pool(found["MemTotal"], found["MemAvailable"])
+            values = {line.partition(":")[0]: float(line.split()[1]) / 1024 for line in lines if ":" in line}
+            return Pool(values["MemTotal"], values["MemAvailable"])
         except (OSError, ValueError, IndexError, KeyError):
             return None
 
     def _limits(self) -> list[tuple[float, float]]:
         """The limit of each control group above us, and what is used under it. Caches can be given up."""
-        found: list[tuple[float, float]] = []
+        limits: list[tuple[float, float]] = []
         for folder in self._folders():
             limit = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
             used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
             if limit is None or used is None or limit >= _UNLIMITED:
                 continue
-            found.append((limit / _MB, max(0.0, used - _cache(folder)) / _MB))
-        return found
+            limits.append((limit / _MB, max(0.0, used - _cache(folder)) / _MB))
+        return limits
 
     def _folders(self) -> list[Path]:
         try:
             lines = (self._proc / "self/cgroup").read_text(encoding="utf-8").splitlines()
         except OSError:
             return []
-        made: list[Path] = []
+        folders: list[Path] = []
         for line in lines:
             _, names, path = line.split(":", 2)
             if names not in ("", "memory"):
                 continue
             top = self._groups if not names else self._groups / "memory"
             below = top / path.lstrip("/")
-            made += [one for one in (below, *below.parents) if one == top or top in one.parents]
-        return made
+            folders += [
+                folder for folder in (below, *below.parents) if folder == top or top in folder.parents
+            ]
+        return folders
 
     def _disk(self) -> Pool | None:
         place = self._folder
@@ -127,8 +131,8 @@ def _cache(folder: Path) -> float:
         text = (folder / "memory.stat").read_text(encoding="ascii")
     except OSError:
         return 0.0
-    held = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
-    return float(held.get("inactive_file") or held.get("total_inactive_file") or 0)
+    values = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return float(values.get("inactive_file") or values.get("total_inactive_file") or 0)
 
 
 def _by_psutil() -> Pool | None:

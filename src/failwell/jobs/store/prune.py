@@ -27,33 +27,33 @@ _YOUNG = 86_400.0
 def sweep(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Forgotten:
     """Delete the old files of results that no job names; what went, or would go, comes back."""
     until = time() - _YOUNG
-    found = [file for file in _result_files(results) if _is_older(file, until)]
-    if not found:
+    files = [file for file in _result_files(results) if _is_older(file, until)]
+    if not files:
         return Forgotten()
-    named: set[str] = set()
+    referenced: set[str] = set()
     for (result,) in connection.execute("""SELECT result FROM jobs WHERE instr(result, '"$file"')"""):
-        named.update(_FILE.findall(result))
-    lost = [file for file in found if file.name not in named]
+        referenced.update(_FILE.findall(result))
+    orphans = [file for file in files if file.name not in referenced]
     if dry_run:
-        return Forgotten(files=len(lost))
-    left = tuple(str(file) for file in lost if not _unlinked(file))
-    return Forgotten(files=len(lost) - len(left), files_left=left)
+        return Forgotten(files=len(orphans))
+    undeleted = tuple(str(file) for file in orphans if not _unlinked(file))
+    return Forgotten(files=len(orphans) - len(undeleted), files_left=undeleted)
 
 
 def sweep_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
     """Delete the lines of jobs that are gone, and those of workers that have said nothing since `before`."""
     try:
-        found = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
+        files = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
     except OSError:
         return
-    jobs = [name for name in found if not name.startswith(_WORKER)]
+    jobs = [name for name in files if not name.startswith(_WORKER)]
     for start in range(0, len(jobs), _FEW):
-        few = jobs[start : start + _FEW]
-        marks = ",".join("?" * len(few))
-        known = connection.execute(f"SELECT id FROM jobs WHERE id IN ({marks})", few)  # noqa: S608  (constants)
-        for gone in set(few) - {row[0] for row in known}:
-            _unlinked(found[gone])
-    for name, file in found.items():
+        batch = jobs[start : start + _FEW]
+        marks = ",".join("?" * len(batch))
+        rows = connection.execute(f"SELECT id FROM jobs WHERE id IN ({marks})", batch)  # noqa: S608  (constants)
+        for name in set(batch) - {row[0] for row in rows}:
+            _unlinked(files[name])
+    for name, file in files.items():
         if name.startswith(_WORKER) and before is not None and _is_older(file, before):
             _unlinked(file)
 
@@ -95,25 +95,25 @@ def old_jobs(
     instance: str | None,
 ) -> Old:
     """Jobs that are over and of these states, without the newest `keep` of them and what ended later."""
-    wanted = [state for state in _OVER if not states or state in states]
-    found = connection.execute(
+    final_states = [state for state in _OVER if not states or state in states]
+    rows = connection.execute(
         f"""SELECT key, id, CASE WHEN instr(request, '"run"') THEN request END FROM (
             SELECT key, id, ended, request FROM jobs
-            WHERE state IN ({",".join("?" * len(wanted))}) AND (? IS NULL OR instance = ?)
+            WHERE state IN ({",".join("?" * len(final_states))}) AND (? IS NULL OR instance = ?)
             ORDER BY key DESC LIMIT -1 OFFSET ?
         ) WHERE (? IS NULL OR ended < ?) AND key < (SELECT max(key) FROM jobs) ORDER BY key""",  # noqa: S608  (constants)
-        (*wanted, instance, instance, keep, before, before),
+        (*final_states, instance, instance, keep, before, before),
     ).fetchall()
-    runs = _open_runs(connection) if any(row[2] is not None for row in found) else frozenset[str]()
-    needed = {job: key for key, job, request in found if request is not None and _run(request) in runs}
-    held = set(needed.values())
-    return Old([key for key, _, _ in found if key not in held], tuple(needed))
+    runs = _open_runs(connection) if any(row[2] is not None for row in rows) else frozenset[str]()
+    needed = {job: key for key, job, request in rows if request is not None and _run(request) in runs}
+    needed_keys = set(needed.values())
+    return Old([key for key, _, _ in rows if key not in needed_keys], tuple(needed))
 
 
 def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
     marks = ",".join("?" * len(ENDED))
-    found = connection.execute(f"SELECT id FROM runs WHERE status NOT IN ({marks})", sorted(ENDED))  # noqa: S608  (constants)
-    return frozenset(row[0] for row in found)
+    rows = connection.execute(f"SELECT id FROM runs WHERE status NOT IN ({marks})", sorted(ENDED))  # noqa: S608  (constants)
+    return frozenset(row[0] for row in rows)
 
 
 def _run(request: str) -> object:
@@ -134,64 +134,68 @@ def delete_jobs(
 ) -> Forgotten:
     """Delete these jobs within the transaction that is open; what went, or would go, comes back."""
     marks = ",".join("?" * len(keys))
-    found = connection.execute(
+    rows = connection.execute(
         f"""SELECT id, state, CASE WHEN instr(result, '"$file"') THEN result END FROM jobs
             WHERE key IN ({marks}) ORDER BY key""",  # noqa: S608  (constants)
         keys,
     ).fetchall()
     # The latest event stays, so that no number is given twice.
-    such = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
-    events = connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", keys).fetchone()[0]  # noqa: S608  (constants)
-    files = [file for row in found if row[2] is not None for file in _files(_read(row[2]), folder)]
-    gone = Forgotten(jobs=tuple(row[0] for row in found), events=events, files=len(files))
+    condition = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
+    events = connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", keys).fetchone()[0]  # noqa: S608  (constants)
+    files = [file for row in rows if row[2] is not None for file in _files(_read(row[2]), folder)]
+    deleted = Forgotten(jobs=tuple(row[0] for row in rows), events=events, files=len(files))
     if dry_run:
-        return gone
-    connection.execute(f"DELETE FROM job_events WHERE {such}", keys)  # noqa: S608  (constants)
+        return deleted
+    connection.execute(f"DELETE FROM job_events WHERE {condition}", keys)  # noqa: S608  (constants)
     connection.execute(f"DELETE FROM jobs WHERE key IN ({marks})", keys)  # noqa: S608  (constants)
     connection.executemany(
         "UPDATE job_counts SET count = count - ? WHERE state = ?",
-        [(number, state) for state, number in Counter(row[1] for row in found).items()],
+        [(number, state) for state, number in Counter(row[1] for row in rows).items()],
     )
     # Before the commit: a file that outlived its job would never be found again.
-    left = tuple(str(file) for file in files if not _unlinked(file))
-    return Forgotten(jobs=gone.jobs, events=events, files=len(files) - len(left), files_left=left)
+    undeleted = tuple(str(file) for file in files if not _unlinked(file))
+    return Forgotten(
+        jobs=deleted.jobs, events=events, files=len(files) - len(undeleted), files_left=undeleted
+    )
 
 
 def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_run: bool) -> int:
     """Delete what happened to workers before a time; how much that was."""
-    such = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
+    condition = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
     if dry_run:
-        return connection.execute(f"SELECT count(*) FROM job_events WHERE {such}", (before,)).fetchone()[0]  # noqa: S608  (constants)
-    return connection.execute(f"DELETE FROM job_events WHERE {such}", (before,)).rowcount  # noqa: S608  (constants)
+        return connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", (before,)).fetchone()[
+            0
+        ]  # noqa: S608  (constants)
+    return connection.execute(f"DELETE FROM job_events WHERE {condition}", (before,)).rowcount  # noqa: S608  (constants)
 
 
 def together(parts: Sequence[Forgotten]) -> Forgotten:
     """All of it."""
     return Forgotten(
-        jobs=tuple(job for one in parts for job in one.jobs),
-        events=sum(one.events for one in parts),
-        files=sum(one.files for one in parts),
-        files_left=tuple(file for one in parts for file in one.files_left),
-        needed=tuple(job for one in parts for job in one.needed),
+        jobs=tuple(job for part in parts for job in part.jobs),
+        events=sum(part.events for part in parts),
+        files=sum(part.files for part in parts),
+        files_left=tuple(file for part in parts for file in part.files_left),
+        needed=tuple(job for part in parts for job in part.needed),
     )
 
 
 def _files(value: Any, folder: Path) -> list[Path]:
     """The files of a result that lie in our folder; whatever else it names is not ours to delete."""
     if isinstance(value, list):
-        return [file for one in cast("list[Any]", value) for file in _files(one, folder)]
+        return [file for item in cast("list[Any]", value) for file in _files(item, folder)]
     if not isinstance(value, dict):
         return []
-    held = cast("dict[str, Any]", value)
-    if len(held) == 1 and isinstance(held.get("$file"), dict):
+    table = cast("dict[str, Any]", value)
+    if len(table) == 1 and isinstance(table.get("$file"), dict):
         # By its name alone: the state folder may have been moved.
-        name = Path(str(held["$file"].get("path"))).name
+        name = Path(str(table["$file"].get("path"))).name
         file = folder / RESULTS / name
         return [file] if _FILE.fullmatch(name) and file.exists() else []
-    if len(held) == 1 and isinstance(held.get("$plain"), dict):
+    if len(table) == 1 and isinstance(table.get("$plain"), dict):
         # The capability's own words, which only look like a handle: see `failwell.jobs.store.rows`.
-        held = cast("dict[str, Any]", held["$plain"])
-    return [file for one in held.values() for file in _files(one, folder)]
+        table = cast("dict[str, Any]", table["$plain"])
+    return [file for item in table.values() for file in _files(item, folder)]
 
 
 def _unlinked(file: Path) -> bool:

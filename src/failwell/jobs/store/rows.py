@@ -20,11 +20,11 @@ def drop(value: Any) -> None:
         with suppress(OSError, reason="a file that cannot be deleted now is found when old jobs are deleted"):
             Path(value.path).unlink(missing_ok=True)
     elif isinstance(value, Mapping):
-        for one in cast("Mapping[str, Any]", value).values():
-            drop(one)
+        for item in cast("Mapping[str, Any]", value).values():
+            drop(item)
     elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            drop(one)
+        for item in cast("list[Any]", value):
+            drop(item)
 
 
 def request_to_json(request: JobRequest) -> str:
@@ -81,7 +81,7 @@ def read_job(row: Sequence[Any]) -> Job:
     """The job of a row, whose values are in the order of `COLUMNS`."""
     (
         key, job, instance, state, priority, submitted, started, ended, attempt, charged, losses,
-        due, reason, cancelled, phase, request, result, error, once,
+        due, reason, cancelled, phase, request, result, error, idempotency_key,
     ) = row  # fmt: skip
     fields = cast("dict[str, Any]", loads(request))
     return Job(
@@ -94,7 +94,7 @@ def read_job(row: Sequence[Any]) -> Job:
             priority=priority,
             timeout=fields.get("timeout"),
             deadline=_maybe(fields.get("deadline")),
-            key=once,
+            key=idempotency_key,
             run=fields.get("run"),
             actor=fields.get("actor"),
             control=fields.get("control", {}),
@@ -143,31 +143,31 @@ def _closed(value: Any) -> Any:
     if isinstance(value, FileHandle):
         return {"$file": {"path": value.path, "size": value.size}}
     if isinstance(value, Mapping):
-        held = {key: _closed(one) for key, one in cast("Mapping[str, Any]", value).items()}
-        return {"$plain": held} if len(held) == 1 and next(iter(held)) in _WORDS else held
+        table = {key: _closed(item) for key, item in cast("Mapping[str, Any]", value).items()}
+        return {"$plain": table} if len(table) == 1 and next(iter(table)) in _WORDS else table
     if isinstance(value, list):
-        return [_closed(one) for one in cast("list[Any]", value)]
+        return [_closed(item) for item in cast("list[Any]", value)]
     return value
 
 
 def _opened(value: Any) -> Any:
     if isinstance(value, dict):
-        held = cast("dict[str, Any]", value)
-        file = _file(held["$file"]) if len(held) == 1 and "$file" in held else None
+        table = cast("dict[str, Any]", value)
+        file = _file(table["$file"]) if len(table) == 1 and "$file" in table else None
         if file is not None:
             return file
-        if len(held) == 1 and "$plain" in held:
-            held = cast("dict[str, Any]", held["$plain"])
-        return {key: _opened(one) for key, one in held.items()}
+        if len(table) == 1 and "$plain" in table:
+            table = cast("dict[str, Any]", table["$plain"])
+        return {key: _opened(item) for key, item in table.items()}
     if isinstance(value, list):
-        return [_opened(one) for one in cast("list[Any]", value)]
+        return [_opened(item) for item in cast("list[Any]", value)]
     return value
 
 
 def _file(fields: Any) -> FileHandle | None:
     """The handle that was kept. A row that somebody else wrote may hold anything in its place."""
-    held = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
-    path, size = held.get("path"), held.get("size")
+    table = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
+    path, size = table.get("path"), table.get("size")
     return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None
 
 

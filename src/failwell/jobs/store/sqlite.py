@@ -118,26 +118,26 @@ class SqliteJobs:
             change: Counter[str] = Counter(job[_STATE] for job in (*new, *moved))
             change.subtract(job[_WAS] for job in (*new, *moved) if job[_WAS] is not None)
             connection.executemany(_COUNT, [(number, state) for state, number in change.items() if number])
-            known: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
-            facts = [one for one in events if one.job not in twins]
-            for job in {one.job for one in facts if one.job not in known}:
-                held = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
-                known[job] = None if held is None else held[0]
+            row_keys: dict[str, int | None] = {job[_ID]: job[_KEY] for job in moved} | keys
+            new_events = [event for event in events if event.job not in twins]
+            for job in {event.job for event in new_events if event.job not in row_keys}:
+                row = connection.execute("SELECT key FROM jobs WHERE id = ?", (job,)).fetchone()
+                row_keys[job] = None if row is None else row[0]
             last = self._log.last() or 0
-            if facts:
+            if new_events:
                 self._log.append(
                     [
                         (
                             last + number,
-                            one.type,
-                            one.at,
-                            to_json(one.data) if one.data else "{}",
-                            known[one.job],
+                            event.type,
+                            event.at,
+                            to_json(event.data) if event.data else "{}",
+                            row_keys[event.job],
                         )
-                        for number, one in enumerate(facts, 1)
+                        for number, event in enumerate(new_events, 1)
                     ]
                 )
-                last += len(facts)
+                last += len(new_events)
             if profiles:
                 connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
             if granted:
@@ -147,17 +147,17 @@ class SqliteJobs:
         return Committed(keys, twins, last)
 
     def _twins(self, connection: sqlite3.Connection, new: Sequence[Values]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        twins: dict[str, str] = {}
         first: dict[str, str] = {}
         for job in new:
-            once = job[_ONCE]
-            if once is None:
+            key = job[_ONCE]
+            if key is None:
                 continue
-            held = connection.execute("SELECT id FROM jobs WHERE once = ?", (once,)).fetchone()
-            twin = held[0] if held is not None else first.setdefault(once, job[_ID])
+            row = connection.execute("SELECT id FROM jobs WHERE once = ?", (key,)).fetchone()
+            twin = row[0] if row is not None else first.setdefault(key, job[_ID])
             if twin != job[_ID]:
-                found[job[_ID]] = twin
-        return found
+                twins[job[_ID]] = twin
+        return twins
 
     def wish(self, job: str, wish: str, at: float) -> None:
         with self._database.transaction() as connection:
@@ -186,8 +186,8 @@ class SqliteJobs:
         for start in range(0, len(old.keys), FEW):
             began = self._clock.monotonic()
             with turn() as connection:
-                few = old.keys[start : start + FEW]
-                parts.append(delete_jobs(connection, few, self.folder, dry_run=dry_run))
+                batch = old.keys[start : start + FEW]
+                parts.append(delete_jobs(connection, batch, self.folder, dry_run=dry_run))
             # Others get as much time as we took.
             self._clock.sleep(self._clock.monotonic() - began)
         if before is not None and not states and instance is None:
@@ -213,12 +213,12 @@ class SqliteJobs:
 
     def unfinished(self, after: int = 0) -> list[Job]:
         # The counts say how many there are, and they are among the newest: no index has to be kept for this.
-        many = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
-        found = self._database.rows(
-            f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({many})",  # noqa: S608  (constants)
+        count = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
+        rows = self._database.rows(
+            f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({count})",  # noqa: S608  (constants)
             (after,),
         )
-        return [self._job(values) for values in reversed(found)]
+        return [self._job(values) for values in reversed(rows)]
 
     def last_key(self) -> int:
         return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
@@ -229,9 +229,9 @@ class SqliteJobs:
     def find_once(self, key: str) -> Job | None:
         return self._one("once = ?", key)
 
-    def _one(self, where: str, value: str) -> Job | None:
-        found = self._database.rows(f"SELECT {_COLUMNS} FROM jobs WHERE {where}", (value,))  # noqa: S608  (constants)
-        return self._job(found[0]) if found else None
+    def _one(self, condition: str, value: str) -> Job | None:
+        rows = self._database.rows(f"SELECT {_COLUMNS} FROM jobs WHERE {condition}", (value,))  # noqa: S608  (constants)
+        return self._job(rows[0]) if rows else None
 
     def jobs(
         self,
@@ -252,8 +252,8 @@ class SqliteJobs:
             before=before,
             limit=limit,
         )
-        found = self._database.rows(statement, values)
-        return [self._job(one) for one in found]
+        rows = self._database.rows(statement, values)
+        return [self._job(row) for row in rows]
 
     def counts(self) -> dict[str, int]:
         return dict(self._database.rows("SELECT state, count FROM job_counts"))
@@ -270,8 +270,8 @@ class SqliteJobs:
         def is_over() -> bool:
             if job is None:
                 return False
-            found = self._database.rows(f"SELECT 1 FROM jobs WHERE id = ? AND {_OPEN}", (job,))  # noqa: S608  (constants)
-            return not found
+            rows = self._database.rows(f"SELECT 1 FROM jobs WHERE id = ? AND {_OPEN}", (job,))  # noqa: S608  (constants)
+            return not rows
 
         return follow(self.window(), read, after, is_over=is_over, give_up=give_up)
 
@@ -280,8 +280,8 @@ class SqliteJobs:
             return self._log.last() or 0
 
     def profiles(self) -> list[Profile]:
-        found = self._database.rows(f"SELECT {', '.join(_PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
-        return [Profile(**dict(zip(_PROFILE_COLUMNS, values, strict=True))) for values in found]
+        rows = self._database.rows(f"SELECT {', '.join(_PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
+        return [Profile(**dict(zip(_PROFILE_COLUMNS, values, strict=True))) for values in rows]
 
     # -------------------------------------------------------------- the one that runs them
 
@@ -324,5 +324,5 @@ def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durabili
     """The jobs of a state folder; the user's own by default."""
     from failwell.journal.folder import state_folder
 
-    named = None if folder is None else os.fspath(folder)
-    return SqliteJobs(state_folder(named), durability)
+    path = None if folder is None else os.fspath(folder)
+    return SqliteJobs(state_folder(path), durability)

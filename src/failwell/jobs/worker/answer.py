@@ -43,7 +43,7 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
             return replace(report, scene=merge(scene, report.scene))
         report = describe(_known_by_name(error["exception"]), policy=policy, scene=scene)
         free = cast("Mapping[str, Any]", error.get("memory") or {})
-        memory = {name: round(float(much), 1) for name, much in free.items()}
+        memory = {name: round(float(megabytes), 1) for name, megabytes in free.items()}
         return replace(report, details={**report.details, **memory})
     except (
         Fault,
@@ -62,11 +62,11 @@ def _known_by_name(data: Mapping[str, Any]) -> BaseException:
     """A failure that the worker could not describe: the nearest built-in class, with the text it had."""
     text = str(data.get("text") or "")
     for module, name in cast("list[list[str]]", data["classes"]):
-        found = getattr(builtins, name, None) if module == "builtins" else None
-        if isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, ExceptionGroup):
-            made: Exception = found.__new__(found)
-            made.args = (text,)
-            return made
+        cls = getattr(builtins, name, None) if module == "builtins" else None
+        if isinstance(cls, type) and issubclass(cls, Exception) and not issubclass(cls, ExceptionGroup):
+            error: Exception = cls.__new__(cls)
+            error.args = (text,)
+            return error
     return CapabilityFatalError(text)
 
 
@@ -179,17 +179,17 @@ class Reader:
         fault = CapabilityFatalError(
             f"capability {self._name!r} ended the call as cancelled ({report.error_type}), and nobody had asked it to"
         )
-        made = describe(fault, scene=scene)
-        return replace(made, error_type=report.error_type, internal=report.internal)
+        refused = describe(fault, scene=scene)
+        return replace(refused, error_type=report.error_type, internal=report.internal)
 
     def _unreadable(self, frame: Mapping[str, Any], error: Exception) -> CapabilityError:
         if isinstance(error, TooDeep):
-            why = str(error)
+            reason = str(error)
         elif "error" in frame:
-            why = f"what it tells of its failure is not ours ({type(error).__name__})"
+            reason = f"what it tells of its failure is not ours ({type(error).__name__})"
         else:
-            why = str(frame.get("unreadable") or "there is no value in it")
-        fault = CapabilityFatalError(f"the answer of capability {self._name!r} cannot be read: {why}")
+            reason = str(frame.get("unreadable") or "there is no value in it")
+        fault = CapabilityFatalError(f"the answer of capability {self._name!r} cannot be read: {reason}")
         fault.__cause__ = error
         return fault
 
@@ -212,11 +212,11 @@ def opened(value: Any, folder: str | None, depth: int = 0) -> Any:
     # Most of what is in it holds nothing, and is not worth a call.
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [one if type(one) in _PLAIN else opened(one, folder, below) for one in items]
-    held = cast("dict[str, Any]", value)
-    file = _file(held["$file"], folder) if len(held) == 1 and "$file" in held else None
+        return [item if type(item) in _PLAIN else opened(item, folder, below) for item in items]
+    table = cast("dict[str, Any]", value)
+    file = _file(table["$file"], folder) if len(table) == 1 and "$file" in table else None
     return file or {
-        key: one if type(one) in _PLAIN else opened(one, folder, below) for key, one in held.items()
+        key: item if type(item) in _PLAIN else opened(item, folder, below) for key, item in table.items()
     }
 
 
@@ -227,8 +227,8 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 def _file(data: Any, folder: str | None) -> FileHandle | None:
     if folder is None or not isinstance(data, dict):
         return None
-    held = cast("dict[str, Any]", data)
-    path, size = held.get("path"), held.get("size")
+    table = cast("dict[str, Any]", data)
+    path, size = table.get("path"), table.get("size")
     if not isinstance(path, str) or not isinstance(size, int) or os.path.dirname(path) != folder:
         return None
     return FileHandle(path=path, size=size)

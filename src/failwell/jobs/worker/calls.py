@@ -98,18 +98,18 @@ class Calls:
 
     def running(self, job: str) -> PendingCall | None:
         """The call of `job`, unless it has been answered."""
-        flight = self._flights.get(job)
-        return None if flight is None or flight.answer.done() else flight
+        call = self._flights.get(job)
+        return None if call is None or call.answer.done() else call
 
     # -------------------------------------------------------------- sending
 
     async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
         """Send one call and wait for its answer."""
-        flight = self._take_off(job, order, timeout)
+        call = self._take_off(job, order, timeout)
         try:
-            return await flight.answer
+            return await call.answer
         except asyncio.CancelledError:
-            self._abandon(flight)
+            self._abandon(call)
             raise
 
     def begin(
@@ -129,30 +129,30 @@ class Calls:
         timeout: float | None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncGenerator[Any]:
         """Send one call and hand over its items as they come, taking no more than there is room for."""
-        flight = self._take_off(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
-        items, wake = flight.items, flight.wake
+        call = self._take_off(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
+        items, wake = call.items, call.wake
         assert items is not None
         assert wake is not None
-        taken = 0
+        count = 0
         try:
             while True:
                 while items:
                     yield items.popleft()
-                    taken += 1
-                    if taken * 2 >= _WINDOW:
-                        self.say({"type": "more", "job": job, "count": taken})
-                        taken = 0
-                if flight.answer.done():
-                    flight.answer.result()
+                    count += 1
+                    if count * 2 >= _WINDOW:
+                        self.say({"type": "more", "job": job, "count": count})
+                        count = 0
+                if call.answer.done():
+                    call.answer.result()
                     return
                 wake.clear()
                 await wake.wait()
         finally:
             # Items that were produced and not yet read are dropped.
-            flight.items = None
+            call.items = None
             drop(list(items))
-            if not flight.answer.done():
-                self._abandon(flight)
+            if not call.answer.done():
+                self._abandon(call)
 
     async def lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
         """Run a method that belongs to the capability's life rather than to a job."""
@@ -177,99 +177,97 @@ class Calls:
         if job in self._flights:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
         loop = asyncio.get_running_loop()
-        flight = PendingCall(job, loop.create_future(), streams=streams)
+        call = PendingCall(job, loop.create_future(), streams=streams)
         piece = encode({"type": "call", "job": job, **order})
         process = self._process
         if process is None:
             # It went between being ready and being called; whatever ended it was not this call.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
-        self._flights[job] = flight
+        self._flights[job] = call
         process.write(piece, flush=flush)
         if timeout is not None:
-            flight.seconds = timeout
-            flight.timer = loop.call_later(timeout, self.ask_to_stop, flight, "timeout")
-        return flight
+            call.seconds = timeout
+            call.timer = loop.call_later(timeout, self.ask_to_stop, call, "timeout")
+        return call
 
     # -------------------------------------------------------------- stopping
 
-    def ask_to_stop(self, flight: PendingCall, wish: Wish) -> None:
+    def ask_to_stop(self, call: PendingCall, wish: Wish) -> None:
         """Ask one call to stop, and end the process if it has not within the grace."""
-        if flight.answer.done() or flight.wish in ("cancel", "timeout"):
+        if call.answer.done() or call.wish in ("cancel", "timeout"):
             return
-        if flight.wish is None:
-            self.say({"type": "cancel", "job": flight.job})
-        flight.wish = wish
-        flight.set_timer(
-            asyncio.get_running_loop().call_later(self._grace, self._force, flight, self._process)
-        )
+        if call.wish is None:
+            self.say({"type": "cancel", "job": call.job})
+        call.wish = wish
+        call.set_timer(asyncio.get_running_loop().call_later(self._grace, self._force, call, self._process))
 
     def ask_all_to_stop(self) -> None:
         """Ask every call to stop, as the process is about to; they end with it either way."""
-        for flight in self._flights.values():
-            if flight.wish is None:
-                flight.wish = "stop"
-                self.say({"type": "cancel", "job": flight.job})
+        for call in self._flights.values():
+            if call.wish is None:
+                call.wish = "stop"
+                self.say({"type": "cancel", "job": call.job})
 
-    def _force(self, flight: PendingCall, process: WorkerProcess | None) -> None:
-        if not flight.answer.done() and process is not None and process is self._process:
+    def _force(self, call: PendingCall, process: WorkerProcess | None) -> None:
+        if not call.answer.done() and process is not None and process is self._process:
             process.kill("replaced")
 
-    def _abandon(self, flight: PendingCall) -> None:
+    def _abandon(self, call: PendingCall) -> None:
         """Nobody waits for this call any more; it is stopped like one that was cancelled."""
-        if flight.answer.cancelled():
+        if call.answer.cancelled():
             # Whoever went away took the future along; the worker still owes an answer.
-            flight.answer = asyncio.get_running_loop().create_future()
-        self.ask_to_stop(flight, "cancel")
+            call.answer = asyncio.get_running_loop().create_future()
+        self.ask_to_stop(call, "cancel")
 
     # -------------------------------------------------------------- answers
 
     def item(self, frame: Mapping[str, Any]) -> None:
         """One item of a stream came."""
-        flight = self._flights.get(frame["job"])
+        call = self._flights.get(frame["job"])
         item, error = self._reader.item(frame)
-        if flight is None or flight.items is None:
+        if call is None or call.items is None:
             drop(item)
         elif error is None:
-            flight.arrived(item)
-        elif flight.failed is None:
+            call.arrived(item)
+        elif call.failed is None:
             # The stream ends here, and the worker is told to make no more of it.
-            flight.failed = error
-            self.ask_to_stop(flight, "cancel")
+            call.failed = error
+            self.ask_to_stop(call, "cancel")
 
     def answered(self, frame: Mapping[str, Any]) -> None:
         """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
-        flight = self._flights.pop(frame["job"], None)
-        if flight is None:
+        call = self._flights.pop(frame["job"], None)
+        if call is None:
             drop(self._reader.item(frame).value)
             return
-        if not flight.job.startswith("#"):
+        if not call.job.startswith("#"):
             self.finished += 1
-        stopped = self._stopped(flight)
+        stopped = self._stopped(call)
         if stopped is not None:
             drop(self._reader.item(frame).value)
-            flight.settle(error=stopped)
+            call.settle(error=stopped)
         else:
-            value, error = self._reader.read(flight.job, frame)
-            if error is not None and flight.wish == "stop":
+            value, error = self._reader.read(call.job, frame)
+            if error is not None and call.wish == "stop":
                 # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
                 error = self._ended_with(self._process)
-            flight.settle(value, error)
+            call.settle(value, error)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """The process is gone: every call ends, each by what it was asked or else by the death."""
-        flights, self._flights = list(self._flights.values()), {}
-        for flight in flights:
-            flight.settle(error=self._stopped(flight) or why())
+        calls, self._flights = list(self._flights.values()), {}
+        for call in calls:
+            call.settle(error=self._stopped(call) or why())
 
     def _ended_with(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
-    def _stopped(self, flight: PendingCall) -> CapabilityError | None:
+    def _stopped(self, call: PendingCall) -> CapabilityError | None:
         """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
-        if flight.failed is not None:
-            return flight.failed
-        if flight.wish == "cancel":
+        if call.failed is not None:
+            return call.failed
+        if call.wish == "cancel":
             return CapabilityCancelledError(self._name)
-        if flight.wish == "timeout":
-            return CapabilityTimeoutError(self._name, flight.seconds)
+        if call.wish == "timeout":
+            return CapabilityTimeoutError(self._name, call.seconds)
         return None

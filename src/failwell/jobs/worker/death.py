@@ -78,7 +78,7 @@ def signal_of(ending: Ending) -> str | None:
 
 def _tail(ending: Ending) -> str:
     """Its last lines of stderr."""
-    return "\n".join([line for line in ending.stderr if not any(own in line for own in _OURS)][-_TAIL:])
+    return "\n".join([line for line in ending.stderr if not any(folder in line for folder in _OURS)][-_TAIL:])
 
 
 def how(ending: Ending) -> str:
@@ -97,8 +97,8 @@ def _is_for_memory(ending: Ending) -> bool:
     if ending.code not in _COULD_BE_MEMORY:
         return False
     # The kernel's counter says nothing here: a neighbour in the same control group may have been killed.
-    said = "\n".join(ending.stderr).lower()
-    return any(words in said for words in _OUT_OF_MEMORY)
+    output = "\n".join(ending.stderr).lower()
+    return any(phrase in output for phrase in _OUT_OF_MEMORY)
 
 
 def described_once(fault: Fault, scene: Scene) -> ErrorReport:
@@ -124,9 +124,9 @@ def kept_report(error: BaseException) -> ErrorReport | None:
 class CrashCount:
     """Counts deaths between which no call was answered. Too many, and nothing is started for a while."""
 
-    def __init__(self, capability: str, most: int, cooldown: float) -> None:
+    def __init__(self, capability: str, limit: int, cooldown: float) -> None:
         self._capability = capability
-        self._most = most
+        self._most = limit
         self._cooldown = cooldown
         self._until = 0.0
         self._last: Fault | None = None
@@ -160,14 +160,14 @@ class CrashCount:
         Raises:
             WorkerCrashed: the worker is quarantined.
         """
-        left = self.left()
-        if left <= 0:
+        seconds = self.left()
+        if seconds <= 0:
             return
         raise WorkerCrashed(
             message=f"the worker of capability {self._capability!r} died {self.deaths} times in a row;"
-            f" nothing is started for another {left:.0f} s",
+            f" nothing is started for another {seconds:.0f} s",
             capability_name=self._capability,
             reason="quarantined",
-            quarantined_for=round(left, 3),
-            not_before=NotBefore(after=left, source="quarantine"),
+            quarantined_for=round(seconds, 3),
+            not_before=NotBefore(after=seconds, source="quarantine"),
         ) from self._last

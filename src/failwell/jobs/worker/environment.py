@@ -29,7 +29,7 @@ def worker_environment(
         CapabilityConfigError: a required variable has no value; every such one is named.
     """
     patterns = (*ALWAYS, *manifest.inherit)
-    made = {
+    variables = {
         name: value
         for name, value in host.items()
         if name not in NEVER and any(fnmatchcase(name, pattern) for pattern in patterns)
@@ -40,7 +40,7 @@ def worker_environment(
         if value is None and not variable.secret:
             value = host.get(variable.name)
         if value is not None:
-            made[variable.name] = value
+            variables[variable.name] = value
             if variable.secret and len(value) >= SHORTEST_SECRET:
                 # A shorter one is in too many ordinary words to be masked.
                 register_secret(value)
@@ -54,5 +54,5 @@ def worker_environment(
         )
     if manifest.resources.gpu:
         # CUDA numbers cards by their speed unless told so, and the ledger, like NVML, by their place on the bus.
-        made.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    return made
+        variables.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    return variables

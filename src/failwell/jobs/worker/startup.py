@@ -106,8 +106,8 @@ class Startup:
             message=f"capability {name!r} could not be imported from `{target}`: {cause.error_type}: {cause.message}",
             capability_name=name,
         )
-        shown = cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
-        fault.__cause__ = raisable(shown)
+        report = cause if self._policy is TracebackPolicy.FULL else replace(cause, internal=None)
+        fault.__cause__ = raisable(report)
         return fault
 
     async def initialize(self, work: Awaitable[_T]) -> _T:
@@ -143,30 +143,36 @@ class Startup:
         """The same for a call to a process that is ready: where that dies, the call tells it."""
         return await self._watched(doing, work, None)
 
-    async def _watched(self, doing: str, work: Awaitable[_T], ended: "asyncio.Future[Ending] | None") -> _T:
+    async def _watched(
+        self, doing: str, work: Awaitable[_T], end_of_process: "asyncio.Future[Ending] | None"
+    ) -> _T:
         self.sign()
         task = asyncio.ensure_future(work)
         watch = asyncio.ensure_future(self._watch(doing))
-        awaited = [task, watch] if ended is None else [task, watch, ended]
+        awaited = [task, watch] if end_of_process is None else [task, watch, end_of_process]
         try:
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             if watch.done():
                 raise cast("BaseException", watch.exception())
-            if ended is not None and ended.done() and not (task.done() and task.exception() is None):
-                raise failed_start(self._manifest.name, ended.result())
+            if (
+                end_of_process is not None
+                and end_of_process.done()
+                and not (task.done() and task.exception() is None)
+            ):
+                raise failed_start(self._manifest.name, end_of_process.result())
             return task.result()
         finally:
-            for one in (task, watch):
-                if not one.done():
-                    one.cancel()
-                elif not one.cancelled():
-                    one.exception()
+            for future in (task, watch):
+                if not future.done():
+                    future.cancel()
+                elif not future.cancelled():
+                    future.exception()
 
     async def _watch(self, doing: str) -> None:
         limit = self._manifest.stall_after
         used = cpu_seconds(self._process.pid)
-        while (left := self._last_sign + limit - self._loop.time()) > 0:
-            pause = min(left, limit / 4)
+        while (remaining := self._last_sign + limit - self._loop.time()) > 0:
+            pause = min(remaining, limit / 4)
             await asyncio.sleep(pause)
             # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
             # waits for a process of its own does nothing itself.
@@ -191,17 +197,17 @@ async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[
         Fault: it cannot be imported, or its environment is not complete. No process is left.
     """
     env = worker_environment(manifest, host, secrets)
-    begun: list[Startup] = []
+    startups: list[Startup] = []
 
     def on_frame(frame: dict[str, Any]) -> None:
         if frame["type"] in ("hello", "loaded"):
-            begun[0].on_frame(frame)
+            startups[0].on_frame(frame)
         elif frame["type"] != "pulse":
-            begun[0].sign()
+            startups[0].sign()
 
-    process = WorkerProcess(on_frame, lambda _stream, _line: begun[0].sign())
+    process = WorkerProcess(on_frame, lambda _stream, _line: startups[0].sign())
     startup = Startup(manifest, process, TracebackPolicy.FULL)
-    begun.append(startup)
+    startups.append(startup)
     try:
         await startup.spawn(env)
         return await startup.load(load_frame(manifest, pulse=0.25, policy=TracebackPolicy.FULL, folder=None))
@@ -226,7 +232,7 @@ def load_frame(
         "name": manifest.name,
         "instance": instance,
         "object": manifest.object,
-        "path": [os.path.normpath(os.path.join(manifest.directory, one)) for one in manifest.path],
+        "path": [os.path.normpath(os.path.join(manifest.directory, entry)) for entry in manifest.path],
         "lanes": manifest.concurrency,
         "pulse": pulse,
         "policy": policy.value,
@@ -236,11 +242,11 @@ def load_frame(
 
 def drift(manifest: Manifest, about: Mapping[str, Any]) -> list[str]:
     """Where the manifest and the code say different things, in words."""
-    found: list[str] = []
+    differences: list[str] = []
     version = about.get("version")
     if manifest.version and version and manifest.version != version:
-        found.append(f"the manifest says version {manifest.version}, the code {version}")
+        differences.append(f"the manifest says version {manifest.version}, the code {version}")
     schema = about.get("schema")
     if manifest.config is not None and schema and config_hash(manifest.config) != config_hash(schema):
-        found.append("the manifest's configuration schema is not the code's; the manifest's is used")
-    return found
+        differences.append("the manifest's configuration schema is not the code's; the manifest's is used")
+    return differences

@@ -130,11 +130,11 @@ class WorkerEvents:
         )
 
     def _pulse(self, frame: dict[str, Any]) -> None:
-        seen = (frame["signs"], frame["work"])
+        signs = (frame["signs"], frame["work"])
         used = frame["cpu"] - self._cpu
-        if seen != self._seen or used > _BUSY * frame["every"]:
+        if signs != self._seen or used > _BUSY * frame["every"]:
             self.on_sign()
-        self._seen, self._cpu = seen, frame["cpu"]
+        self._seen, self._cpu = signs, frame["cpu"]
         self.memory = Memory(rss_mb=frame["rss"], peak_mb=frame["peak"], pids=tuple(frame["pids"]))
         self.publish(
             Pulse(

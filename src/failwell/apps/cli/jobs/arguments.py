@@ -26,29 +26,29 @@ def arguments_of(args: Namespace) -> dict[str, Any]:
     Raises:
         Usage: something of it cannot be used, and why.
     """
-    given = {} if args.arguments is None else _object(args.arguments)
-    for written in args.values:
-        name, sign, value = written.partition("=")
+    arguments = {} if args.arguments is None else _object(args.arguments)
+    for text in args.values:
+        name, sign, value = text.partition("=")
         if not sign or not name:
-            raise usage_error(f"`{written}` is not NAME=VALUE", see=_SEE)
-        if name in given:
+            raise usage_error(f"`{text}` is not NAME=VALUE", see=_SEE)
+        if name in arguments:
             raise usage_error(f"argument `{name}` is given twice", see=_SEE)
-        given[name] = (
+        arguments[name] = (
             text_of(value[1:], f"argument `{name}`", _SEE) if value.startswith("@") else _value(name, value)
         )
-    return given
+    return arguments
 
 
-def _value(name: str, written: str) -> Any:
+def _value(name: str, text: str) -> Any:
     try:
-        return _read(written)
+        return _read(text)
     except JSONDecodeError:
         # What is no JSON is meant as it is written: model=large needs no quotes.
         pass
     except _NotFinite as number:
         raise usage_error(
             f"argument `{name}` holds {number}, which is no number in JSON;"
-            f" if a text is meant, put it into double quotes: {name}='\"{written}\"'",
+            f" if a text is meant, put it into double quotes: {name}='\"{text}\"'",
             see=_SEE,
         ) from None
     except (ValueError, RecursionError):
@@ -56,26 +56,26 @@ def _value(name: str, written: str) -> Any:
             f"argument `{name}` is JSON with a number too long or a nesting too deep to read", see=_SEE
         ) from None
     try:
-        written.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise usage_error(f"argument `{name}` is not UTF-8 text", see=_SEE) from None
-    return written
+    return text
 
 
 def _object(path: str) -> dict[str, Any]:
     name = named(path)
     try:
-        read = _read(text_of(path, "`--arguments`", _SEE))
+        value = _read(text_of(path, "`--arguments`", _SEE))
     except JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {where}") from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise _no_object(f"{name} is not valid JSON: {error.msg.lower()} at {place}") from None
     except _NotFinite as number:
         raise _no_object(f"{name} holds {number}, which is no number in JSON") from None
     except (ValueError, RecursionError):
         raise _no_object(f"{name} is JSON with a number too long or a nesting too deep to read") from None
-    if not isinstance(read, dict):
+    if not isinstance(value, dict):
         raise _no_object(f"{name} is JSON, but not an object")
-    return cast("dict[str, Any]", read)
+    return cast("dict[str, Any]", value)
 
 
 def _no_object(what: str) -> "Usage":

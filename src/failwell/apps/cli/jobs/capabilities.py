@@ -100,19 +100,21 @@ def run_add(args: Namespace) -> int:
 def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     from failwell.jobs.platform import this_machine
 
-    made = capabilities.add(args.name, replace=args.force)
+    manifest = capabilities.add(args.name, replace=args.force)
     unset = [
         entry.name
-        for entry in made.env
-        if entry.secret and entry.name not in capabilities.secret_names(made.name)
+        for entry in manifest.env
+        if entry.secret and entry.name not in capabilities.secret_names(manifest.name)
     ]
-    text = f"`{made.name}` is registered; look at it with `failwell capabilities check {made.name}`"
+    text = f"`{manifest.name}` is registered; look at it with `failwell capabilities check {manifest.name}`"
     if unset:
-        text += f"\nit needs {', '.join(f'`{entry}`' for entry in unset)}: `failwell capabilities secret {made.name} {unset[0]}`"
-    missing = this_machine().missing(made.resources)
+        text += f"\nit needs {', '.join(f'`{entry}`' for entry in unset)}: `failwell capabilities secret {manifest.name} {unset[0]}`"
+    missing = this_machine().missing(manifest.resources)
     text += "".join(f"\nwarning: it cannot run here: {entry}" for entry in missing)
     return _done(
-        args, text, {"id": made.name, "added": made.name, "secrets_unset": unset, "missing_here": missing}
+        args,
+        text,
+        {"id": manifest.name, "added": manifest.name, "secrets_unset": unset, "missing_here": missing},
     )
 
 
@@ -183,22 +185,24 @@ def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
     from failwell.jobs.platform import this_machine
 
     try:
-        made = capabilities.manifest(name)
+        manifest = capabilities.manifest(name)
     except CapabilityConfigError as error:
         # One manifest that was broken by hand must not hide the others.
         return {"problem": str(error)}
     return {
-        "object": made.object,
-        "python": made.python,
-        "version": made.version,
-        "description": made.description,
-        "gpu": made.resources.gpu,
-        "accelerators": list(made.resources.accelerators),
-        "platforms": list(made.resources.platforms),
-        "missing_here": this_machine().missing(made.resources),
-        "concurrency": made.concurrency,
+        "object": manifest.object,
+        "python": manifest.python,
+        "version": manifest.version,
+        "description": manifest.description,
+        "gpu": manifest.resources.gpu,
+        "accelerators": list(manifest.resources.accelerators),
+        "platforms": list(manifest.resources.platforms),
+        "missing_here": this_machine().missing(manifest.resources),
+        "concurrency": manifest.concurrency,
         "secrets": {
-            entry.name: entry.name in capabilities.secret_names(name) for entry in made.env if entry.secret
+            entry.name: entry.name in capabilities.secret_names(name)
+            for entry in manifest.env
+            if entry.secret
         },
     }
 

@@ -50,9 +50,9 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     check_platform(manifest)
     about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(manifest.name)))
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
-    given = {**capabilities.config(manifest.name), **dict(pair(one) for one in args.values)}
+    config_values = {**capabilities.config(manifest.name), **dict(pair(text) for text in args.values)}
     try:
-        settled = settle(manifest, schema, given)
+        settled = settle(manifest, schema, config_values)
     except CapabilityConfigError as error:
         error.user_action = _cure(error, args.name, is_kept=args.name in capabilities.names())
         raise
@@ -83,7 +83,7 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     ]
     if config:
         lines.append(f"  config    {', '.join(f'{key}={value!r}' for key, value in sorted(config.items()))}")
-    print_text("\n".join([*lines, *(f"warning: {one}" for one in data["warnings"])]))
+    print_text("\n".join([*lines, *(f"warning: {text}" for text in data["warnings"])]))
     return Exit.DONE
 
 
@@ -92,7 +92,7 @@ def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserA
     from failwell.fault.axes import ActionKind
     from failwell.fault.facts import UserAction
 
-    field = next((one for one in error.fields_invalid or () if not one.startswith("config.")), None)
+    field = next((place for place in error.fields_invalid or () if not place.startswith("config.")), None)
     if field is None:
         return error.user_action
     keep = f", or keep it with `failwell capabilities config {name} {field}=VALUE`" if is_kept else ""

@@ -39,35 +39,35 @@ def run_config(args: Namespace) -> int:
 def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     """Show the configuration of an instance, or change it and show what it is then."""
     instance = args.instance or args.name
-    held = capabilities.config(instance)
+    config = capabilities.config(instance)
     dropped: tuple[str, ...] = ()
     if args.values or args.unset:
-        held |= dict(pair(one) for one in args.values)
+        config |= dict(pair(text) for text in args.values)
         for key in args.unset or ():
-            if held.pop(key, None) is None and key not in capabilities.config(instance):
+            if config.pop(key, None) is None and key not in capabilities.config(instance):
                 raise usage_error(
                     f"`{key}` is not set",
                     given=key,
-                    valid=held,
+                    valid=config,
                     see=f"failwell capabilities config {args.name}",
                 )
-        held, dropped = _checked(capabilities, args.name, held)
-        capabilities.set_config(instance, held, capability=args.name)
+        config, dropped = _checked(capabilities, args.name, config)
+        capabilities.set_config(instance, config, capability=args.name)
     if dropped:
-        listed = ", ".join(f"`{key}`" for key in dropped)
+        names = ", ".join(f"`{key}`" for key in dropped)
         print(
-            f"warning: `{args.name}` has no setting {listed}; it was left out;"
+            f"warning: `{args.name}` has no setting {names}; it was left out;"
             f" `failwell capabilities check {args.name}` shows its settings",
             file=sys.stderr,
         )
     if args.format == "json":
-        more = {"left_out": list(dropped)} if dropped else {}
-        print_json({"id": instance, "instance": instance, "config": held, **more})
-    elif held:
+        extra = {"left_out": list(dropped)} if dropped else {}
+        print_json({"id": instance, "instance": instance, "config": config, **extra})
+    elif config:
         from json import dumps
 
         print_text(
-            "\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(held.items()))
+            "\n".join(f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in sorted(config.items()))
         )
     else:
         print_text(
@@ -76,11 +76,11 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     return Exit.DONE
 
 
-def pair(written: str) -> tuple[str, Any]:
+def pair(text: str) -> tuple[str, Any]:
     """A setting as it is typed, `KEY=VALUE`."""
-    key, equals, value = written.partition("=")
+    key, equals, value = text.partition("=")
     if not equals or not key:
-        raise usage_error(f"`{written}` is not KEY=VALUE", see="failwell capabilities --help")
+        raise usage_error(f"`{text}` is not KEY=VALUE", see="failwell capabilities --help")
     try:
         return key, loads(value)
     except JSONDecodeError:
@@ -89,7 +89,7 @@ def pair(written: str) -> tuple[str, Any]:
 
 
 def _checked(
-    capabilities: "CapabilityRegistry", name: str, held: dict[str, Any]
+    capabilities: "CapabilityRegistry", name: str, config: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
     import asyncio
@@ -102,9 +102,9 @@ def _checked(
     schema: Mapping[str, Any] | None = manifest.config
     if schema is None:
         about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(name)))
-        own: Mapping[str, Any] = about.get("schema") or {}
-        schema = own
-    settled = settle(manifest, schema, held)
+        code_schema: Mapping[str, Any] = about.get("schema") or {}
+        schema = code_schema
+    settled = settle(manifest, schema, config)
     return dict(settled.requested), settled.left_out
 
 
@@ -128,7 +128,7 @@ def run_secret(args: Namespace) -> int:
 
 def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
-    if len(args.values) > 1 or any("=" in one for one in args.values):
+    if len(args.values) > 1 or any("=" in variable for variable in args.values):
         # A value on the command line would stand in the shell's history and in every list of processes.
         raise usage_error(
             "give the name of one secret; its value is read from stdin or asked for",
@@ -138,12 +138,12 @@ def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         capabilities.set_secret(args.name, variable, None)
     if args.values:
         capabilities.set_secret(args.name, args.values[0], _value(args.values[0]))
-    declared = [one.name for one in capabilities.manifest(args.name).env if one.secret]
-    listed = {one: one in capabilities.secret_names(args.name) for one in declared}
+    declared = [variable.name for variable in capabilities.manifest(args.name).env if variable.secret]
+    secrets = {variable: variable in capabilities.secret_names(args.name) for variable in declared}
     if args.format == "json":
-        print_json({"id": args.name, "name": args.name, "secrets": listed})
-    elif listed:
-        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in listed.items()))
+        print_json({"id": args.name, "name": args.name, "secrets": secrets})
+    elif secrets:
+        print_text("\n".join(f"{name}: {'set' if is_set else 'not set'}" for name, is_set in secrets.items()))
     else:
         print_text(f"`{args.name}` declares no secrets")
     return Exit.DONE
@@ -153,12 +153,12 @@ def _value(variable: str) -> str:
     if is_terminal(sys.stdin):
         from getpass import getpass
 
-        given = getpass(f"{variable}: ")
+        value = getpass(f"{variable}: ")
     else:
-        given = sys.stdin.read().rstrip("\r\n")
-    if not given:
+        value = sys.stdin.read().rstrip("\r\n")
+    if not value:
         raise usage_error(
             f"the value of `{variable}` is empty; forget it with `--unset {variable}`",
             see="failwell capabilities --help",
         )
-    return given
+    return value

@@ -84,14 +84,14 @@ def find_job(queue: "QueueClient | None", name: str) -> "Job":
     if queue is None:
         raise no_record(name, "job", UnknownJob)
     store = queue.store
-    found = find_record(
+    match = find_record(
         name,
         "job",
         get=store.find,
         search=lambda prefix, limit: store.jobs(prefix=prefix, limit=limit, results=False),
         unknown=UnknownJob,
     )
-    return queue.find(found.id)
+    return queue.find(match.id)
 
 
 def add_list_options(parser: ArgumentParser) -> None:
@@ -106,15 +106,15 @@ def run_list(args: Namespace) -> int:
     from failwell.apps.cli.jobs.jobs_show import COLUMNS, row, summary
 
     with job_queue(args) as queue:
-        found: list[Job] = []
+        jobs: list[Job] = []
         objects: list[dict[str, Any]] = []
         if queue is not None:
-            found = queue.store.jobs(
+            jobs = queue.store.jobs(
                 states=args.status, instance=args.instance, limit=args.limit, results=False
             )
-            objects = [summary(job, queue.registry) for job in found] if args.format == "json" else []
+            objects = [summary(job, queue.registry) for job in jobs] if args.format == "json" else []
     empty = "no jobs are recorded yet" if queue is None else "no recorded job matches"
-    print_table(args, COLUMNS, [row(job) for job in found], objects, empty)
+    print_table(args, COLUMNS, [row(job) for job in jobs], objects, empty)
     return Exit.DONE
 
 
@@ -132,11 +132,11 @@ def run_cancel(args: Namespace) -> int:
         assert queue is not None
         if not queue.cancel(job.id):
             raise usage_error(f"job `{job.id}` is {job.state} already", see=f"failwell jobs show {job.id}")
-        ended = queue.wait(job.id, give_up=lambda: not queue.store.is_hosted())
+        final = queue.wait(job.id, give_up=lambda: not queue.store.is_hosted())
     if args.format == "json":
-        print_json({"id": ended.id, "status": ended.state.value, "state": ended.state.value})
+        print_json({"id": final.id, "status": final.state.value, "state": final.state.value})
     else:
-        print_text(f"job {ended.id} is {ended.state}")
+        print_text(f"job {final.id} is {final.state}")
     return Exit.DONE
 
 

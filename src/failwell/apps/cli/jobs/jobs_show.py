@@ -127,23 +127,23 @@ def run_show(args: Namespace) -> int:
     from failwell.delivery.plain_text import one_line
     from failwell.journal.event import to_json
 
-    shown = {name: value for name, value in data.items() if name not in ("error", "arguments", "state")}
+    fields = {name: value for name, value in data.items() if name not in ("error", "arguments", "state")}
     if job.request.arguments:
-        shown["arguments"] = to_json(data["arguments"])
+        fields["arguments"] = to_json(data["arguments"])
     if result:
-        shown["result"] = to_json(result["result"])
+        fields["result"] = to_json(result["result"])
     if job.error is not None:
-        shown["error"] = f"{job.error.kind}: {job.error.message}"
-        shown["next"] = with_capability_defect(job.error, is_shown=True).user_action.detail
+        fields["error"] = f"{job.error.kind}: {job.error.message}"
+        fields["next"] = with_capability_defect(job.error, is_shown=True).user_action.detail
     if args.format == "markdown":
         from failwell.delivery.agent_output import code, escaped
 
         lines = [
             f"- {name}: {code(str(value)) if name == 'id' else escaped(str(value))}"
-            for name, value in shown.items()
+            for name, value in fields.items()
         ]
     else:
-        lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in shown.items()]
+        lines = [f"{name:<12} {one_line(str(value), _LONG)}" for name, value in fields.items()]
     lines += [
         *_blocks(job, {item.text.strip() for item in printed}, args.format),
         *output_block(printed, args.format),
@@ -239,7 +239,7 @@ class OutputFollower:
         """Lines of a job that are new."""
         from failwell.jobs.output_lines import read_lines
 
-        found = read_lines(self._folder, job, self._last.get(job, 0))
-        if found:
-            self._last[job] = found[-1].n
-        return found
+        lines = read_lines(self._folder, job, self._last.get(job, 0))
+        if lines:
+            self._last[job] = lines[-1].n
+        return lines

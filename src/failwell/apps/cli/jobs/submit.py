@@ -81,8 +81,8 @@ def add_wait(parser: ArgumentParser) -> None:
 def run_submit(args: Namespace) -> int:
     """Submit a job; with `--wait`, wait for its end; with `--stream`, print its items as they come."""
     if args.stream and (args.wait or args.key is not None):
-        other = "--wait" if args.wait else "--key"
-        raise usage_error(f"`--stream` and `{other}` exclude each other", see=_SEE)
+        option = "--wait" if args.wait else "--key"
+        raise usage_error(f"`--stream` and `{option}` exclude each other", see=_SEE)
     request = _request(args)
     if args.stream:
         return _stream(args, request)
@@ -272,9 +272,9 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     try:
         return host(args, until=until, respawn=False)
     except HostElsewhere as elsewhere:
-        who = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
+        host_name = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
         raise usage_error(
-            f"{who} runs the jobs of this store, and items come only to the process that runs the job;"
+            f"{host_name} runs the jobs of this store, and items come only to the process that runs the job;"
             " end it, or give another `--store DIR`",
             see="failwell workers list",
         ) from None

@@ -69,9 +69,9 @@ class _Printer:
         """Print what is new and not recorded."""
         is_alone = not self._queue.store.is_hosted()
         if is_alone and not self._is_alone:
-            whose = "jobs wait" if self._job is None else f"job {self._job} waits"
+            subject = "jobs wait" if self._job is None else f"job {self._job} waits"
             if self._job is None or not self._queue.find(self._job).state.is_final:
-                print_aside(self._args, f"{whose}: no process runs jobs now; `failwell workers run` does")
+                print_aside(self._args, f"{subject}: no process runs jobs now; `failwell workers run` does")
         self._is_alone = is_alone
         if not is_alone:
             self._running()
@@ -81,15 +81,15 @@ class _Printer:
         from failwell.journal.event import Event
 
         picture: dict[str, Any] = read_picture(self._queue.store.folder) or {}
-        for one in picture.get("jobs", ()):
-            job: str = one["id"]
+        for entry in picture.get("jobs", ()):
+            job: str = entry["id"]
             if self._job not in (None, job):
                 continue
             self._print(job)
-            reached = (one["progress"], one["message"])
+            reached = (entry["progress"], entry["message"])
             if reached != self._seen.get(job, (0.0, "")):
                 self._seen[job] = reached
-                data = {"fraction": one["progress"], "message": one["message"]}
+                data = {"fraction": entry["progress"], "message": entry["message"]}
                 self._show(Event(0, "progress", picture["at"], data, job))
 
     def _print(self, job: str) -> None:
@@ -99,9 +99,9 @@ class _Printer:
             if self._args.format == "json":
                 self._show(Event(0, "line", line.at, line_json(line), job))
             else:
-                whose = "" if self._job is not None else f"{job} "
+                prefix = "" if self._job is not None else f"{job} "
                 mark = "- " if self._args.format == "markdown" else ""
-                print_text(f"{mark}{whose}{line_text(line)}")
+                print_text(f"{mark}{prefix}{line_text(line)}")
 
     def _show(self, event: "Event") -> None:
         if self._args.format == "json":

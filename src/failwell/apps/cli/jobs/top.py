@@ -24,11 +24,11 @@ def run(args: Namespace) -> int:
     """Show it."""
     if args.format == "text" and not args.once and is_terminal(sys.stdout):
         return _live(args)
-    seen = picture(args)
+    snapshot = picture(args)
     if args.format == "json":
-        print_json(seen)
+        print_json(snapshot)
     else:
-        print_text("\n".join(lines(seen, args)))
+        print_text("\n".join(lines(snapshot, args)))
     return Exit.DONE
 
 
@@ -37,16 +37,16 @@ def picture(args: Namespace) -> dict[str, Any]:
     from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.apps.cli.jobs.workers import look
 
-    seen = look(args)
+    snapshot = look(args)
     counts: dict[str, int] = {}
     waiting: list[dict[str, Any]] = []
     with job_queue(args) as queue:
         if queue is not None:
             counts = queue.store.counts()
-            if seen is not None:
+            if snapshot is not None:
                 # The host's picture is up to a second old; the counts are exact.
-                return {"hosted": True, **seen, "counts": counts}
-            found = queue.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
+                return {"hosted": True, **snapshot, "counts": counts}
+            jobs = queue.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
             waiting = [
                 {
                     "id": job.id,
@@ -57,83 +57,89 @@ def picture(args: Namespace) -> dict[str, Any]:
                     "not_before": None if job.not_before is None else job.not_before.timestamp(),
                     "reason": "no process runs jobs",
                 }
-                for job in found
+                for job in jobs
             ]
     return {"hosted": False, "counts": counts, "machine": [], "workers": [], "jobs": [], "waiting": waiting}
 
 
-def lines(seen: dict[str, Any], args: Namespace) -> list[str]:
+def lines(snapshot: dict[str, Any], args: Namespace) -> list[str]:
     """The picture as text or Markdown."""
     from failwell.apps.cli.jobs.workers import COLUMNS, row
     from failwell.apps.cli.output import markdown_table, text_table
 
     is_markdown = args.format == "markdown"
-    made = [head(seen), *machine(seen)]
+    text_lines = [head(snapshot), *machine(snapshot)]
     for title, columns, rows in (
-        ("workers", COLUMNS, [row(one) for one in seen["workers"]]),
-        ("running", _RUNNING, [_running(one, seen) for one in seen["jobs"]]),
-        ("waiting", _WAITING, [_waiting(one, seen) for one in seen["waiting"]]),
+        ("workers", COLUMNS, [row(entry) for entry in snapshot["workers"]]),
+        ("running", _RUNNING, [_running(entry, snapshot) for entry in snapshot["jobs"]]),
+        ("waiting", _WAITING, [_waiting(entry, snapshot) for entry in snapshot["waiting"]]),
     ):
         if rows:
             table = markdown_table(columns, rows) if is_markdown else text_table(columns, rows, args)
-            made += ["", f"## {title}" if is_markdown else title, *([""] if is_markdown else []), *table]
-    return made
+            text_lines += [
+                "",
+                f"## {title}" if is_markdown else title,
+                *([""] if is_markdown else []),
+                *table,
+            ]
+    return text_lines
 
 
-def head(seen: dict[str, Any]) -> str:
+def head(snapshot: dict[str, Any]) -> str:
     """The host of the jobs, and how many jobs have each status."""
-    counts = ", ".join(f"{number:,} {state}" for state, number in seen["counts"].items() if number)
-    who = f"host {seen['pid']}" if seen["hosted"] else "no process runs jobs"
-    paused = ", paused" if seen.get("paused") else ""
-    trouble = f"; {seen['trouble']}" if seen.get("trouble") else ""
-    return f"{who}{paused}: {counts or 'no jobs'}{trouble}"
+    counts = ", ".join(f"{number:,} {state}" for state, number in snapshot["counts"].items() if number)
+    host = f"host {snapshot['pid']}" if snapshot["hosted"] else "no process runs jobs"
+    paused = ", paused" if snapshot.get("paused") else ""
+    trouble = f"; {snapshot['trouble']}" if snapshot.get("trouble") else ""
+    return f"{host}{paused}: {counts or 'no jobs'}{trouble}"
 
 
-def machine(seen: dict[str, Any]) -> list[str]:
+def machine(snapshot: dict[str, Any]) -> list[str]:
     """What the machine has free."""
     return [
-        f"{one['id']}: {one['free_mb']:,.0f} of {one['total_mb']:,.0f} MB free" for one in seen["machine"]
+        f"{pool['id']}: {pool['free_mb']:,.0f} of {pool['total_mb']:,.0f} MB free"
+        for pool in snapshot["machine"]
     ]
 
 
-def _now(seen: dict[str, Any]) -> float:
+def _now(snapshot: dict[str, Any]) -> float:
     from time import time
 
-    return seen.get("at") or time()
+    return snapshot.get("at") or time()
 
 
-def _running(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
+def _running(job: dict[str, Any], snapshot: dict[str, Any]) -> tuple[str, ...]:
     progress = "?" if job["progress"] < 0 else f"{job['progress']:.0%}"
-    runs = lasted(max(0.0, _now(seen) - (job["started"] or _now(seen))))
+    runs = lasted(max(0.0, _now(snapshot) - (job["started"] or _now(snapshot))))
     return job["id"], job["instance"], str(job["attempt"]), runs, progress, job["message"]
 
 
-def _waiting(job: dict[str, Any], seen: dict[str, Any]) -> tuple[str, ...]:
-    waits = lasted(max(0.0, _now(seen) - job["submitted"]))
-    return job["id"], job["instance"], job["state"], waits, _why(job, seen)
+def _waiting(job: dict[str, Any], snapshot: dict[str, Any]) -> tuple[str, ...]:
+    waits = lasted(max(0.0, _now(snapshot) - job["submitted"]))
+    return job["id"], job["instance"], job["state"], waits, _why(job, snapshot)
 
 
-def _why(job: dict[str, Any], seen: dict[str, Any]) -> str:
+def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
     """Why it does not run: the reason of the queue, or else what the snapshot shows."""
-    if not seen["hosted"]:
+    if not snapshot["hosted"]:
         return job["reason"] or ""
     worker: dict[str, Any] | None = next(
-        (one for one in seen["workers"] if one["id"] == job["instance"]), None
+        (entry for entry in snapshot["workers"] if entry["id"] == job["instance"]), None
     )
-    left = (job["not_before"] or 0.0) - _now(seen)
-    again = f"next attempt in {lasted(left)}" if left > 0 else ""
+    seconds = (job["not_before"] or 0.0) - _now(snapshot)
+    next_attempt = f"next attempt in {lasted(seconds)}" if seconds > 0 else ""
     if worker is not None and worker["state"] == "quarantined":
-        died = f"`{job['instance']}` is quarantined, because it died too often"
-        return f"{died}; {again}" if again else died
-    if again:
-        return again
+        quarantine = f"`{job['instance']}` is quarantined, because it died too often"
+        return f"{quarantine}; {next_attempt}" if next_attempt else quarantine
+    if next_attempt:
+        return next_attempt
     if job["reason"]:
         return job["reason"]
-    if seen.get("paused"):
+    if snapshot.get("paused"):
         return "nothing is started now"
     if worker is not None and worker["jobs"] >= worker["concurrency"]:
         return f"`{job['instance']}` is busy: it runs {worker['jobs']} at a time"
-    return "waits for others to end" if seen["jobs"] else "is about to start"
+    return "waits for others to end" if snapshot["jobs"] else "is about to start"
 
 
 def _live(args: Namespace) -> int:
@@ -147,8 +153,8 @@ def _live(args: Namespace) -> int:
     console = Console(force_terminal=True, no_color=None if color is None else not color)
 
     def drawn() -> Text:
-        shown = lines(picture(args), args)[: max(4, console.height - 1)]
-        return Text.from_ansi("\n".join(shown), no_wrap=True, overflow="ellipsis")
+        visible = lines(picture(args), args)[: max(4, console.height - 1)]
+        return Text.from_ansi("\n".join(visible), no_wrap=True, overflow="ellipsis")
 
     with Live(drawn(), console=console, screen=True, auto_refresh=False) as live:
         while True:

@@ -55,18 +55,20 @@ def _limits(args: Namespace) -> "Limits":
     from failwell.jobs.memory.machine import Limits
 
     for option in _LIMITS:
-        much = getattr(args, option.replace("-", "_"))
-        if much is not None and not much > 0:
+        megabytes = getattr(args, option.replace("-", "_"))
+        if megabytes is not None and not megabytes > 0:
             raise usage_error(f"`--{option}` must be more than 0", see="failwell workers run --help")
     return Limits(memory_mb=args.memory, disk_mb=args.disk, gpu_mb=args.gpu_memory)
 
 
 def run_list(args: Namespace) -> int:
     """List the workers of the process that runs the jobs."""
-    seen = look(args)
-    workers: list[dict[str, Any]] = [] if seen is None else seen["workers"]
+    snapshot = look(args)
+    workers: list[dict[str, Any]] = [] if snapshot is None else snapshot["workers"]
     empty = (
-        "no process runs jobs; `failwell workers run` does" if seen is None else "no worker was needed yet"
+        "no process runs jobs; `failwell workers run` does"
+        if snapshot is None
+        else "no worker was needed yet"
     )
     objects = [{**worker, "status": worker["state"]} for worker in workers]
     print_table(args, COLUMNS, [row(worker) for worker in workers], objects, empty)
@@ -142,21 +144,25 @@ class Shift:
             return Exit.DONE
         number = sum(self._stuck.values())
         jobs = "1 job is" if number == 1 else f"{number:,} jobs are"
-        whose = "; ".join(f"{self._words[one]} ({many:,})" for one, many in sorted(self._stuck.items()))
-        print_aside(self._args, f"{jobs} left, and none of them can run: {whose}")
+        reasons = "; ".join(
+            f"{self._words[instance]} ({count:,})" for instance, count in sorted(self._stuck.items())
+        )
+        print_aside(self._args, f"{jobs} left, and none of them can run: {reasons}")
         return Exit.WAITING
 
     def _greet(self, jobs: "Runtime") -> None:
         capabilities = jobs.registry
         names = capabilities.names()
-        shown = [name if capabilities.is_enabled(name) else f"{name} (disabled)" for name in names[:_SHOWN]]
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        able = ", ".join(shown) + more if names else "none; `failwell capabilities add FILE` registers one"
+        labels = [name if capabilities.is_enabled(name) else f"{name} (disabled)" for name in names[:_SHOWN]]
+        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        listing = (
+            ", ".join(labels) + rest if names else "none; `failwell capabilities add FILE` registers one"
+        )
         end = "once no job is left" if self._args.until_empty else "with Ctrl-C"
         print_aside(
             self._args,
             f"process {os.getpid()} runs the jobs of {capabilities.folder}, {self._lanes} at a time; it ends {end}\n"
-            f"capabilities: {able}",
+            f"capabilities: {listing}",
         )
 
     def _look(self, jobs: "Runtime") -> "list[Entry]":
