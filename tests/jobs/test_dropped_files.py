@@ -63,7 +63,7 @@ def test_the_files_of_a_call_that_was_stopped_are_deleted(how: str, tmp_path: Pa
                 await stopping
             else:
                 flight = worker._calls.running("one")  # pyright: ignore[reportPrivateUsage]
-                await until(lambda: flight is not None and flight.wish == "timeout")
+                await until(lambda: flight is not None and flight.stop_reason == "timeout")
                 go.touch()
             await call
 

@@ -7,8 +7,8 @@ import pytest
 from failwell.jobs.memory.ledger import (
     DISK,
     RAM,
-    Books,
     Fits,
+    MemorySnapshot,
     Never,
     Pool,
     Short,
@@ -28,13 +28,13 @@ def books(
     *,
     free: float = 10_000,
     reserved: Mapping[str, float] | None = None,
-    held: Mapping[str, float] | None = None,
+    usage: Mapping[str, float] | None = None,
     pool: str = GPU,
-) -> Books:
-    return Books(
+) -> MemorySnapshot:
+    return MemorySnapshot(
         pools={pool: Pool(10_000, free)},
-        reserved={who: {pool: much} for who, much in (reserved or {}).items()},
-        held={who: {pool: much} for who, much in (held or {}).items()},
+        reserved={name: {pool: megabytes} for name, megabytes in (reserved or {}).items()},
+        usage={name: {pool: megabytes} for name, megabytes in (usage or {}).items()},
     )
 
 
@@ -52,14 +52,14 @@ def test_a_peak_above_the_whole_budget_never_fits() -> None:
 
 
 def test_what_an_instance_holds_itself_it_need_not_find() -> None:
-    resident = books(free=500, held={"a": 6_000})
+    resident = books(free=500, usage={"a": 6_000})
 
     assert isinstance(admit("a", {GPU: 6_400}, resident), Fits)
     assert admit("b", {GPU: 6_400}, resident) == Short(GPU, 6_400, 500, is_reserved=False)
 
 
 def test_room_that_a_running_job_may_still_grow_into_is_not_free() -> None:
-    growing = books(free=5_000, reserved={"a": 4_000}, held={"a": 1_000})
+    growing = books(free=5_000, reserved={"a": 4_000}, usage={"a": 1_000})
 
     assert admit("b", {GPU: 3_000}, growing) == Short(GPU, 3_000, 2_000, is_reserved=False)
 
@@ -69,14 +69,14 @@ def test_what_nobody_can_measure_is_said_to_be_unknown() -> None:
 
 
 def test_what_never_fits_is_told_even_if_something_else_is_short_first() -> None:
-    short = Books(pools={RAM: Pool(1_000, 10), DISK: Pool(1_000, 1_000)}, reserved={}, held={})
+    short = MemorySnapshot(pools={RAM: Pool(1_000, 10), DISK: Pool(1_000, 1_000)}, reserved={}, usage={})
 
     assert isinstance(admit("a", {RAM: 500, DISK: 5_000}, short), Never)
 
 
 @pytest.mark.acceptance("cjm-substrate 47")
 def test_the_largest_idle_holder_goes_first_and_no_more_than_needed() -> None:
-    residents = books(held={"a": 9_900, "b": 9_500, "c": 2_000, "hollow": 63})
+    residents = books(usage={"a": 9_900, "b": 9_500, "c": 2_000, "hollow": 63})
 
     assert victims(GPU, 3_000, residents, excluded=()) == ["a"]
     assert victims(GPU, 3_000, residents, excluded={"a"}) == ["b"]
@@ -85,7 +85,9 @@ def test_the_largest_idle_holder_goes_first_and_no_more_than_needed() -> None:
 
 @pytest.mark.acceptance("cjm-substrate 49")
 def test_only_who_holds_what_is_short_is_chosen() -> None:
-    mixed = Books(pools={}, reserved={}, held={"gpu_only": {GPU: 9_000, RAM: 60}, "in_memory": {RAM: 60_000}})
+    mixed = MemorySnapshot(
+        pools={}, reserved={}, usage={"gpu_only": {GPU: 9_000, RAM: 60}, "in_memory": {RAM: 60_000}}
+    )
 
     assert victims(RAM, 1_000, mixed, excluded=()) == ["in_memory"]
     assert victims(GPU, 1_000, mixed, excluded=()) == ["gpu_only"]
@@ -102,10 +104,10 @@ def test_pools_are_called_as_reports_call_them() -> None:
 
 
 def test_a_limit_is_kept_however_much_there_is() -> None:
-    there = Books(
+    there = MemorySnapshot(
         pools={RAM: Pool(100_000, 90_000)},
         reserved={"busy": {RAM: 300}},
-        held={"busy": {RAM: 100}, "idle": {RAM: 500}},
+        usage={"busy": {RAM: 100}, "idle": {RAM: 500}},
         limits={RAM: 1_000},
     )
 
@@ -118,7 +120,7 @@ def test_a_limit_is_kept_however_much_there_is() -> None:
 
 
 def test_a_limit_beyond_the_machine_changes_nothing() -> None:
-    there = Books(pools={RAM: Pool(1_000, 400)}, reserved={}, held={}, limits={RAM: 5_000})
+    there = MemorySnapshot(pools={RAM: Pool(1_000, 400)}, reserved={}, usage={}, limits={RAM: 5_000})
 
     assert admit("a", {RAM: 950}, there) == Never(RAM, 950, 900)
     assert admit("a", {RAM: 500}, there) == Short(RAM, 500, 400, is_reserved=False)
@@ -128,5 +130,5 @@ def test_limits_are_those_of_the_pools_that_are_there() -> None:
     limits = Limits(memory_mb=1_000, gpu_mb=2_000)
 
     assert limits.of([RAM, DISK, gpu(0), gpu(1)]) == {RAM: 1_000, gpu(0): 2_000, gpu(1): 2_000}
-    with pytest.raises(ValueError, match="`disk_mb` is more than 0"):
+    with pytest.raises(ValueError, match="`disk_mb` must be more than 0"):
         Limits(disk_mb=0)

@@ -12,10 +12,10 @@ import pytest
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.capability_registry import CapabilityRegistry
-from failwell.jobs.manifest import Resources, Variable, check_instance, is_brief, new_instance
+from failwell.jobs.manifest import Resources, Variable, check_instance, is_temporary, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
 from failwell.jobs.schema_language import TYPES
-from failwell.jobs.worker.startup import drift
+from failwell.jobs.worker.startup import manifest_differences
 
 FULL = """
 name = "transcribe"
@@ -160,15 +160,17 @@ def test_an_id_made_for_one_run_is_the_name_and_six_digits(name: str) -> None:
     assert len(digits) == 6
     assert set(digits) <= set("0123456789abcdef")
     assert check_instance(made) == made
-    assert is_brief(name, made)
-    assert not is_brief(name, name)
+    assert is_temporary(name, made)
+    assert not is_temporary(name, name)
 
 
 def test_code_that_is_not_what_the_manifest_says_is_told() -> None:
     made = parse_manifest({"name": "x", "object": "m:f", "version": "1", "config": {"type": "object"}})
 
-    assert len(drift(made, {"version": "2", "schema": {"type": "object", "properties": {}}})) == 2
-    assert drift(made, {"version": "1", "schema": {"type": "object"}}) == []
+    assert (
+        len(manifest_differences(made, {"version": "2", "schema": {"type": "object", "properties": {}}})) == 2
+    )
+    assert manifest_differences(made, {"version": "1", "schema": {"type": "object"}}) == []
 
 
 # ------------------------------------------------------------------ the registry

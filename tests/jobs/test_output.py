@@ -8,9 +8,9 @@ from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.output_lines import (
     MOST_BYTES,
     MOST_LINES,
-    Lines,
+    OutputFiles,
+    mask_secrets,
     read_lines,
-    shown,
 )
 from failwell.jobs.worker.protocol import OutputLine
 from failwell.report.redact import MARK
@@ -97,12 +97,12 @@ def test_a_job_that_says_much_keeps_its_last_lines(tmp_path: Path) -> None:
 
 def test_long_lines_are_bounded_by_their_bytes_and_numbers_go_on(tmp_path: Path) -> None:
     async def work() -> None:
-        lines = Lines(tmp_path)
+        lines = OutputFiles(tmp_path)
         for number in range(100):
             lines.add(_a_line(f"{number} {'x' * 5000}"), "one")
             lines.flush()
         # Another host, later.
-        again = Lines(tmp_path)
+        again = OutputFiles(tmp_path)
         again.add(_a_line("the last"), "one")
         again.flush()
 
@@ -118,7 +118,7 @@ def test_long_lines_are_bounded_by_their_bytes_and_numbers_go_on(tmp_path: Path)
 
 def test_a_name_that_leads_elsewhere_is_not_written(tmp_path: Path) -> None:
     async def work() -> None:
-        lines = Lines(tmp_path / "store")
+        lines = OutputFiles(tmp_path / "store")
         lines.add(_a_line("x"), "../../out")
         lines.flush()
 
@@ -172,7 +172,7 @@ def test_lines_and_what_is_shown_hold_no_secret(tmp_path: Path) -> None:
     result, folder = run(work())
 
     assert result == secret
-    assert shown([{"a": f"so {result}"}, 1], {"ITS_WORD": secret}) == [{"a": f"so {MARK}"}, 1]
+    assert mask_secrets([{"a": f"so {result}"}, 1], {"ITS_WORD": secret}) == [{"a": f"so {MARK}"}, 1]
     kept = "".join(file.read_text() for file in folder.iterdir())
     assert secret not in kept
     assert kept.count(MARK) == 3

@@ -19,7 +19,7 @@ from failwell.jobs.platform import (
     HostPlatform,
     Resources,
     UnsupportedPlatform,
-    place,
+    machine_of,
     this_machine,
 )
 from failwell.jobs.runtime import open_store
@@ -156,7 +156,7 @@ def test_a_machine_is_known_by_its_system_and_its_device_files(
     if this_machine().accelerators["cuda"] and not files and system == "Linux":
         pytest.skip("NVML of this machine knows a card, whatever files there are")
 
-    found = place(system, machine, tmp_path)
+    found = machine_of(system, machine, tmp_path)
 
     assert found.accelerators == expected
 
@@ -170,7 +170,7 @@ def test_a_machine_is_known_by_its_system_and_its_device_files(
     ],
 )
 def test_platforms_have_short_names(system: str, machine: str, name: str, tmp_path: Path) -> None:
-    assert place(system, machine, tmp_path).platform == name
+    assert machine_of(system, machine, tmp_path).platform == name
 
 
 def test_what_cannot_be_looked_for_is_not_refused_and_is_told() -> None:
@@ -178,7 +178,7 @@ def test_what_cannot_be_looked_for_is_not_refused_and_is_told() -> None:
     needs = Resources(accelerators=("cuda", "rocm"))
 
     assert unseen.missing(needs) == []
-    assert unseen.unseen(needs) == [
+    assert unseen.undetected(needs) == [
         "whether this machine has `cuda` cannot be seen; install `nvidia-ml-py` to have it looked for"
     ]
 
@@ -190,7 +190,7 @@ def test_one_of_several_accelerators_is_enough() -> None:
     assert mac.missing(Resources(accelerators=("cuda", "rocm"))) == [
         "it needs `cuda` or `rocm`, and this machine has only `mps`"
     ]
-    assert mac.unseen(Resources(accelerators=("cuda", "mps"))) == []
+    assert mac.undetected(Resources(accelerators=("cuda", "mps"))) == []
 
 
 def test_whatever_this_machine_is_may_be_named() -> None:

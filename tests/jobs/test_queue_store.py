@@ -70,7 +70,7 @@ def test_a_wish_is_kept_until_what_came_of_it_is_on_record(tmp_path: Path) -> No
     async def work() -> None:
         client = QueueClient(SqliteJobs(tmp_path / "state"), _in_the_registry(tmp_path))
         job = client.submit(JobRequest(instance="worker"))
-        client.store.wish(job.id, "cancel", 1.0)
+        client.store.request_control(job.id, "cancel", 1.0)
         async with Runtime(tmp_path / "state", registry=tmp_path / "registry", probe=OutsideWorld()) as jobs:
             jobs.pause()
             jobs.queue.look_outside()

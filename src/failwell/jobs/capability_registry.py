@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
-from failwell.jobs.manifest import Manifest, check_instance, is_brief
+from failwell.jobs.manifest import Manifest, check_instance, is_temporary
 from failwell.jobs.manifest_file import read_manifest
 from failwell.journal.errors import os_fault
 from failwell.journal.folder import make_private, state_folder
@@ -112,10 +112,10 @@ class CapabilityRegistry:
                 if settings.get("capability") != name
             }
             if len(remaining) < len(instances):
-                self._keep_instances(remaining)
+                self._write_instances(remaining)
             secrets = self._secrets()
             if secrets.pop(name, None) is not None:
-                self._keep_secrets(secrets)
+                self._write_secrets(secrets)
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -132,7 +132,7 @@ class CapabilityRegistry:
         """Another one after every change of a switch, a setting or a secret."""
         return tuple(_stamp(self.folder / name) for name in ("instances.json", "secrets.json"))
 
-    def kept(self) -> RegistryContent:
+    def content(self) -> RegistryContent:
         """Every switch, setting and secret.
 
         Raises:
@@ -177,7 +177,7 @@ class CapabilityRegistry:
     def _change(self, instance: str, capability: str, **changes: Any) -> dict[str, Any]:
         """Keep this of an instance; what was kept of it before comes back."""
         check_instance(instance)
-        if is_brief(capability, instance):
+        if is_temporary(capability, instance):
             # Ids that nobody chose are for one run, and what belongs to them ends with it.
             return {}
         with self._changing():
@@ -185,13 +185,13 @@ class CapabilityRegistry:
             before = instances.get(instance, {})
             after = {**before, "capability": capability, **changes}
             if after != before:
-                self._keep_instances({**instances, instance: after})
+                self._write_instances({**instances, instance: after})
         return before
 
     def _instances(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "instances.json")
 
-    def _keep_instances(self, instances: Mapping[str, Any]) -> None:
+    def _write_instances(self, instances: Mapping[str, Any]) -> None:
         _write(self.folder / "instances.json", dumps(instances, indent=2, sort_keys=True) + "\n")
 
     # -------------------------------------------------------------- secrets
@@ -224,12 +224,12 @@ class CapabilityRegistry:
                 values.pop(variable, None)
             else:
                 values[variable] = value
-            self._keep_secrets(secrets)
+            self._write_secrets(secrets)
 
     def _secrets(self) -> dict[str, dict[str, Any]]:
         return _read(self.folder / "secrets.json")
 
-    def _keep_secrets(self, secrets: Mapping[str, Any]) -> None:
+    def _write_secrets(self, secrets: Mapping[str, Any]) -> None:
         _write(self.folder / "secrets.json", dumps(secrets, indent=2, sort_keys=True) + "\n")
 
 

@@ -76,7 +76,7 @@ class QueueClient:
                 return self._cancel_here(job)
         except HostElsewhere:
             # Whoever runs the jobs stops it.
-            self.store.wish(job, "cancel", time())
+            self.store.request_control(job, "cancel", time())
             return True
 
     def _cancel_here(self, job: str) -> bool:

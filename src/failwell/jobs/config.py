@@ -11,7 +11,7 @@ from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.frozen import frozen
 from failwell.jobs.config_schema import check_schema, validate
 from failwell.jobs.manifest import Manifest, Schema
-from failwell.jobs.schema_language import UnknownConfigWarning, warn_of, without_unknown
+from failwell.jobs.schema_language import UnknownConfigWarning, warn_about, without_unknown
 
 
 @frozen
@@ -20,11 +20,11 @@ class Settled:
 
     requested: Mapping[str, Any]
     """The requested settings without the unknown keys that were dropped; this is what is stored."""
-    whole: Mapping[str, Any]
+    effective: Mapping[str, Any]
     """The same with all defaults; this is what the worker is given."""
-    left_out: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     """Where keys were that the schema does not know."""
-    defaults_left_out: tuple[str, ...] = ()
+    dropped_defaults: tuple[str, ...] = ()
     """The same of the manifest's own defaults."""
 
 
@@ -40,9 +40,12 @@ def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Set
     if not manifest.config_strict:
         requested, dropped = without_unknown(schema, requested)
         defaults, dropped_defaults = without_unknown(schema, defaults)
-    whole = validate(schema, {**defaults, **requested}, name=manifest.name)
+    effective = validate(schema, {**defaults, **requested}, name=manifest.name)
     return Settled(
-        requested=requested, whole=whole, left_out=tuple(dropped), defaults_left_out=tuple(dropped_defaults)
+        requested=requested,
+        effective=effective,
+        dropped=tuple(dropped),
+        dropped_defaults=tuple(dropped_defaults),
     )
 
 
@@ -62,16 +65,16 @@ class Settings:
         schema = self._manifest.config if self._manifest.config is not None else code_schema
         settled = settle(self._manifest, schema or {}, config)
         # The manifest's own mistakes come with every start, and are told once.
-        new_defaults = () if settled.defaults_left_out == self._reported else settled.defaults_left_out
-        if settled.left_out or new_defaults:
-            self._warn(sorted({*settled.left_out, *new_defaults}))
-        self._reported = settled.defaults_left_out
+        new_defaults = () if settled.dropped_defaults == self._reported else settled.dropped_defaults
+        if settled.dropped or new_defaults:
+            self._warn(sorted({*settled.dropped, *new_defaults}))
+        self._reported = settled.dropped_defaults
         return settled
 
     def _warn(self, keys: list[str]) -> None:
         name = self._manifest.name
         try:
-            warn_of(name, keys)
+            warn_about(name, keys)
         except UnknownConfigWarning as warning:
             # Whoever takes warnings for errors wants them refused, and whoever runs the job wants to know why.
             problems = "; ".join(f"`{key}` is not known" for key in keys)

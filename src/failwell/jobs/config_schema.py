@@ -8,14 +8,14 @@ from typing import Any, cast
 from failwell.files.suggestions import unknown_word
 from failwell.jobs.faults import invalid_config
 from failwell.jobs.schema_language import (
+    Mistake,
     Schema,
     Steps,
-    Wrong,
-    spelled,
+    path_text,
+    schema_mistakes,
     unknown_keys,
-    warn_of,
+    warn_about,
     without_unknown,
-    wrong_in_schema,
 )
 
 
@@ -36,7 +36,7 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
     if not strict:
         values, unknown = without_unknown(schema, config)
     whole = _with_defaults(schema, values)
-    mistakes = [(spelled(steps), words) for steps, words in _mistakes(schema, whole, name)]
+    mistakes = [(path_text(steps), words) for steps, words in _mistakes(schema, whole, name)]
     if strict:
         places = {place for place, _ in mistakes}
         mistakes += [
@@ -49,7 +49,7 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
             config_class_name=str(schema.get("title") or ""),
         )
     if unknown:
-        warn_of(name, unknown)
+        warn_about(name, unknown)
     return whole
 
 
@@ -59,14 +59,14 @@ def check_schema(schema: Schema, *, name: str) -> None:
     Raises:
         CapabilityConfigError: it is one; every mistake is named.
     """
-    _refuse(schema, wrong_in_schema(schema), name)
+    _refuse(schema, schema_mistakes(schema), name)
 
 
-def _refuse(schema: Schema, mistakes: Sequence[Wrong], name: str) -> None:
+def _refuse(schema: Schema, mistakes: Sequence[Mistake], name: str) -> None:
     if mistakes:
         raise invalid_config(
             f"the configuration schema of {name!r} is not valid",
-            [(spelled(("config", *steps)), words) for steps, words in mistakes],
+            [(path_text(("config", *steps)), words) for steps, words in mistakes],
             config_class_name=str(schema.get("title") or ""),
         )
 
@@ -92,7 +92,7 @@ def _with_defaults(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- what jsonschema-rs finds, in our words
 
 
-def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[Wrong]:
+def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[Mistake]:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
     # The address of a schema and its dialect are notes here, and must not be looked up.
@@ -102,10 +102,10 @@ def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[
     except (ValidationError, ValueError) as error:
         _refuse(schema, [((), f"cannot be used: {str(error).splitlines()[0][:200]}")], name)
         return
-    yield from _worded(validator.iter_errors(_as_json(config)), config)
+    yield from _mistakes_of(validator.iter_errors(_as_json(config)), config)
 
 
-def _worded(errors: Iterable[Any], config: Any) -> Iterator[Wrong]:
+def _mistakes_of(errors: Iterable[Any], config: Any) -> Iterator[Mistake]:
     """The errors as places and words. Where the type is wrong, nothing else is said of the same value."""
     collected = list(errors)
     mistyped = {tuple(error.instance_path) for error in collected if error.kind.name == "type"}
@@ -113,10 +113,10 @@ def _worded(errors: Iterable[Any], config: Any) -> Iterator[Wrong]:
         steps: Steps = tuple(error.instance_path)
         keyword: str = error.kind.name
         if keyword == "type" or steps not in mistyped:
-            yield from _one(keyword, error, steps, config)
+            yield from _mistake_of(keyword, error, steps, config)
 
 
-def _one(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator[Wrong]:
+def _mistake_of(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator[Mistake]:
     value = _value_at(steps, config)
     limit = error.kind.value
     if isinstance(value, float) and not isfinite(value):
@@ -127,17 +127,17 @@ def _one(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator[Wrong]
         yield from (((*steps, key), "is not known") for key in limit)
     elif keyword in ("anyOf", "oneOf"):
         yield from _forms(error, steps, value, config)
-    elif keyword in _WORDS:
-        yield steps, _WORDS[keyword](limit, value)
+    elif keyword in _MESSAGES:
+        yield steps, _MESSAGES[keyword](limit, value)
     else:
         yield steps, "is not known" if keyword == "falseSchema" else f"breaks the rule `{keyword}`"
 
 
-def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Wrong]:
+def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Mistake]:
     """Of several forms the one that has the value's type is meant, such as the object of "an object or null"."""
     branches: list[list[Any]] = error.kind.context
     if not all(branches):
-        yield steps, f"fits more than one of its allowed forms: {_shown(value)}"
+        yield steps, f"fits more than one of its allowed forms: {_short(value)}"
         return
     candidates = [
         branch
@@ -145,15 +145,15 @@ def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Wrong]
         if not any(inner.kind.name == "type" and tuple(inner.instance_path) == steps for inner in branch)
     ]
     if len(candidates) == 1:
-        yield from _worded(candidates[0], config)
+        yield from _mistakes_of(candidates[0], config)
     else:
-        yield steps, f"fits none of its allowed forms: {_shown(value)}"
+        yield steps, f"fits none of its allowed forms: {_short(value)}"
 
 
-_WORDS: dict[str, Callable[[Any, Any], str]] = {
-    "type": lambda limit, value: f"must be {_types(limit)}, not {_shown(value)}",
-    "enum": lambda limit, value: f"must be one of {', '.join(map(_shown, limit))}, not {_shown(value)}",
-    "const": lambda limit, value: f"must be {_shown(limit)}, not {_shown(value)}",
+_MESSAGES: dict[str, Callable[[Any, Any], str]] = {
+    "type": lambda limit, value: f"must be {_types(limit)}, not {_short(value)}",
+    "enum": lambda limit, value: f"must be one of {', '.join(map(_short, limit))}, not {_short(value)}",
+    "const": lambda limit, value: f"must be {_short(limit)}, not {_short(value)}",
     "minimum": lambda limit, value: f"must be at least {limit}, not {value}",
     "maximum": lambda limit, value: f"must be at most {limit}, not {value}",
     "exclusiveMinimum": lambda limit, value: f"must be more than {limit}, not {value}",
@@ -191,6 +191,6 @@ def _types(names: Sequence[str]) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -19,7 +19,7 @@ from failwell.runtime.suppress import suppress
 
 
 class ConfigChange(NamedTuple):
-    """What is new for one instance; `None` where nothing is."""
+    """CapabilitySource is new for one instance; `None` where nothing is."""
 
     is_enabled: bool | None = None
     config: Mapping[str, Any] | None = None
@@ -36,7 +36,7 @@ class ConfigWatcher:
     def __init__(self, registry: CapabilityRegistry) -> None:
         self._registry = registry
         self._stamp: object = None
-        self._before = self._known = RegistryContent({}, {})
+        self._before = self._current = RegistryContent({}, {})
         self.look()
 
     def look(self) -> bool:
@@ -45,17 +45,17 @@ class ConfigWatcher:
         if stamp == self._stamp:
             return False
         try:
-            content = self._registry.kept()
+            content = self._registry.content()
         except CapabilityConfigError:
             # Somebody is mending it by hand; the next change of the file is the next look.
             self._stamp = stamp
             return False
-        self._before, self._known, self._stamp = self._known, content, stamp
+        self._before, self._current, self._stamp = self._current, content, stamp
         return True
 
-    def news(self, instance: str, capability: str, settings: Mapping[str, Any]) -> ConfigChange:
-        """What the last look found for an instance that runs with these settings."""
-        before, now = self._before.instances.get(instance, {}), self._known.instances.get(instance, {})
+    def change_for(self, instance: str, capability: str, settings: Mapping[str, Any]) -> ConfigChange:
+        """CapabilitySource the last look found for an instance that runs with these settings."""
+        before, now = self._before.instances.get(instance, {}), self._current.instances.get(instance, {})
         was_on, is_on = (entry.get("enabled", True) is not False for entry in (before, now))
         old, new = before.get("config", {}), now.get("config", {})
         config = None
@@ -63,7 +63,7 @@ class ConfigWatcher:
             unchanged = {key: value for key, value in settings.items() if key in new or key not in old}
             config = {**unchanged, **{key: value for key, value in new.items() if old.get(key, new) != value}}
         old_secrets, new_secrets = (
-            entry.secrets.get(capability, {}) for entry in (self._before, self._known)
+            entry.secrets.get(capability, {}) for entry in (self._before, self._current)
         )
         return ConfigChange(
             is_enabled=is_on if is_on is not was_on else None,
@@ -86,23 +86,23 @@ async def renew(instance: Instance, secrets: Mapping[str, str]) -> None:
         instance.is_draining = False
 
 
-What = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
+CapabilitySource = Manifest | str | os.PathLike[str] | type | Callable[..., Any]
 """A manifest, the path of one, a class or a function."""
 EventCallback = Callable[[Instance, WorkerEvent], None]
 
 
 class Instances:
-    """What is registered outlives one stay in `async with`; the workers do not."""
+    """CapabilitySource is registered outlives one stay in `async with`; the workers do not."""
 
-    def __init__(self, registry: CapabilityRegistry, care: Supervision | None) -> None:
+    def __init__(self, registry: CapabilityRegistry, supervision: Supervision | None) -> None:
         self.registry = registry
         self.loaded: dict[str, Instance] = {}
-        self._care = care
+        self._supervision = supervision
         self._manifests: dict[str, Manifest] = {}
-        self._found: set[str] = set()
+        self._from_registry: set[str] = set()
         """Those from the registry; the next stay finds them anew."""
         self._unloaded: set[str] = set()
-        self._leave: dict[str, Callable[[], None]] = {}
+        self._unsubscribe: dict[str, Callable[[], None]] = {}
         self._queue: Queue | None = None
         self._watcher: ConfigWatcher | None = None
         self._on_event: EventCallback | None = None
@@ -113,10 +113,10 @@ class Instances:
     def prepare(self, results: str, on_event: EventCallback) -> None:
         """Make the workers of what was registered before, with a folder for what they return."""
         self._results, self._on_event = results, on_event
-        registered = [instance for instance in self.loaded.values() if instance.id not in self._found]
+        registered = [instance for instance in self.loaded.values() if instance.id not in self._from_registry]
         self.loaded.clear()
-        self._leave.clear()
-        self._found.clear()
+        self._unsubscribe.clear()
+        self._from_registry.clear()
         for instance in registered:
             manifest = instance.manifest
             secrets = self.registry.secrets(manifest.name)
@@ -129,7 +129,7 @@ class Instances:
 
     def leave(self) -> None:
         """Stop listening to the registry and the workers."""
-        for leave in self._leave.values():
+        for leave in self._unsubscribe.values():
             leave()
         self._queue = self._on_event = self._results = self._watcher = None
 
@@ -147,13 +147,17 @@ class Instances:
     # -------------------------------------------------------------- knowing them
 
     def register(
-        self, what: What, instance: str | None, config: Mapping[str, Any] | None, fields: Mapping[str, Any]
+        self,
+        what: CapabilitySource,
+        instance: str | None,
+        config: Mapping[str, Any] | None,
+        fields: Mapping[str, Any],
     ) -> str:
         """See `Runtime.register`."""
         manifest = _manifest(what, fields)
         check_platform(manifest)
         if instance is not None and not _is(str, instance):
-            raise _unfit("instance", instance, "a text")
+            raise _wrong_type("instance", instance, "a text")
         _check_config(config)
         name = check_instance(manifest.name if instance is None else instance)
         if name in self.loaded:
@@ -197,7 +201,7 @@ class Instances:
             # A file that somebody else broke: not TOML any more, or a number where an object was.
             raise NotReadable(f"what is kept of `{name}` cannot be read: {error}") from error
         instance = self._make(manifest, name, config, secrets, check=check)
-        self._found.add(name)
+        self._from_registry.add(name)
         self._add(instance)
         return instance
 
@@ -228,18 +232,18 @@ class Instances:
             config=config,
             secrets=secrets,
             folder=self._results,
-            supervision=self._care,
+            supervision=self._supervision,
         )
         if check and manifest.config is not None:
             worker.settle()
-        host = os.environ if self._care is None else self._care.environment
+        host = os.environ if self._supervision is None else self._supervision.environment
         return Instance(manifest, worker, config, is_enabled=self.registry.is_enabled(instance), host=host)
 
     def _add(self, instance: Instance) -> None:
         on_event = self._on_event
         self.loaded[instance.id] = instance
         if on_event is not None:
-            self._leave[instance.id] = instance.worker.listen(lambda event: on_event(instance, event))
+            self._unsubscribe[instance.id] = instance.worker.listen(lambda event: on_event(instance, event))
         if self._queue is not None:
             self._queue.look_outside()
 
@@ -257,9 +261,9 @@ class Instances:
         if self.loaded.get(name) is not instance:
             # Somebody else unloaded it meanwhile.
             return
-        self._leave.pop(name)()
+        self._unsubscribe.pop(name)()
         del self.loaded[name]
-        self._found.discard(name)
+        self._from_registry.discard(name)
         self._unloaded.add(name)
         self.queue.look_outside()
 
@@ -300,11 +304,11 @@ class Instances:
         if self._watcher is None or not self._watcher.look():
             return
         for instance in list(self.loaded.values()):
-            change = self._watcher.news(instance.id, instance.manifest.name, instance.requested_config)
+            change = self._watcher.change_for(instance.id, instance.manifest.name, instance.requested_config)
             if change != NO_CHANGE:
-                self.queue.state.spawn(self._take(instance, change))
+                self.queue.state.spawn(self._apply(instance, change))
 
-    async def _take(self, instance: Instance, change: ConfigChange) -> None:
+    async def _apply(self, instance: Instance, change: ConfigChange) -> None:
         if change.is_enabled is not None:
             await (self.enable if change.is_enabled else self.disable)(instance.id)
         if change.config is not None and change.config != instance.requested_config:
@@ -315,14 +319,14 @@ class Instances:
         self.queue.look_outside()
 
 
-def _manifest(what: What, fields: Mapping[str, Any]) -> Manifest:
+def _manifest(what: CapabilitySource, fields: Mapping[str, Any]) -> Manifest:
     if isinstance(what, Manifest):
         return what
     if isinstance(what, str | os.PathLike):
         return read_manifest(os.fspath(cast("str | os.PathLike[str]", what)))
     if callable(what):
         return manifest_of(what, **fields)
-    raise _unfit("what", what, "a manifest, the path of one, a class or a function")
+    raise _wrong_type("what", what, "a manifest, the path of one, a class or a function")
 
 
 def _is(kind: type, value: object) -> bool:
@@ -332,10 +336,10 @@ def _is(kind: type, value: object) -> bool:
 
 def _check_config(config: object) -> None:
     if config is not None and not isinstance(config, Mapping):
-        raise _unfit("config", config, "a mapping")
+        raise _wrong_type("config", config, "a mapping")
 
 
-def _unfit(name: str, value: object, what: str) -> CapabilityInputError:
+def _wrong_type(name: str, value: object, what: str) -> CapabilityInputError:
     return CapabilityInputError(
         f"`{name}` is {what}, and not of type {type(value).__name__}", fields_invalid=[name]
     )

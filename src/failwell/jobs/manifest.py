@@ -90,7 +90,7 @@ def new_instance(name: str) -> str:
 _BRIEF = re.compile(r".+-[0-9a-f]{6}")
 
 
-def is_brief(name: str, instance: str) -> bool:
+def is_temporary(name: str, instance: str) -> bool:
     """Whether `instance` is one that `new_instance` made."""
     return instance != name and instance.startswith(name[:57]) and _BRIEF.fullmatch(instance) is not None
 

@@ -37,7 +37,7 @@ from failwell.files.value_types import INVALID, AnyJson, Flag, Number, Text
 from failwell.files.value_types import Schema as JsonSchema
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
-from failwell.jobs.schema_language import spelled, wrong_in_schema
+from failwell.jobs.schema_language import path_text, schema_mistakes
 
 _INDEX = re.compile(r"\[\d+\]$")
 _TEXT = Text(allow_empty=True)
@@ -201,12 +201,12 @@ class ConfigSchema:
         if not is_map(item.value):
             log.add_at(item, path, "`config` must be a table", hint="write `[config.properties.NAME]`")
             return INVALID
-        mistakes = wrong_in_schema(schema)
+        mistakes = schema_mistakes(schema)
         for steps, words in mistakes:
             inner = item
             for step in steps:
                 inner = inner.value[step]
-            inner_path = spelled(("config", *steps))
+            inner_path = path_text(("config", *steps))
             log.add(f"`{inner_path}` {words}", inner.place, inner_path)
         return INVALID if mistakes else schema
 

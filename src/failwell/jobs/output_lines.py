@@ -30,7 +30,7 @@ _ROOM = 1_000
 """Characters by which a text may grow when its secrets are masked."""
 
 
-def shown(value: Any, secrets: Mapping[str, str]) -> Any:
+def mask_secrets(value: Any, secrets: Mapping[str, str]) -> Any:
     """`value` with these secrets masked, in whatever text of it they stand."""
     for secret in secrets.values():
         if len(secret) >= SHORTEST_SECRET:
@@ -43,9 +43,9 @@ MOST_LINES = 200
 MOST_BYTES = 65_536
 _OVERHEAD = 64
 """Bytes of a line beside its text."""
-_SOON = 0.2
+_FLUSH_AFTER = 0.2
 """Seconds after which a line is in its file at the latest."""
-_REMEMBERED = 64
+_MOST_TAILS = 64
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
@@ -54,7 +54,7 @@ def read_lines(folder: Path, job: str, after: int = 0) -> list[OutputLine]:
     return _read(_file(folder, job), after)
 
 
-class Lines:
+class OutputFiles:
     """Keeps the last lines, on the event loop of the host."""
 
     def __init__(self, folder: Path) -> None:
@@ -75,7 +75,7 @@ class Lines:
         tail.add(event)
         self._dirty[name] = tail
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_SOON, self.flush)
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER, self.flush)
 
     def flush(self, name: str | None = None) -> None:
         """Put what is new into the files: of one job, or all of it."""
@@ -90,7 +90,7 @@ class Lines:
         for tail in self._dirty.values():
             tail.save()
         self._dirty.clear()
-        while len(self._tails) > _REMEMBERED:
+        while len(self._tails) > _MOST_TAILS:
             self._tails.popitem(last=False)
 
 
@@ -101,36 +101,36 @@ class _Tail:
         self._file = file
         # A job that is tried again, or whose host was started again, goes on where it was.
         before = _read(file, 0)
-        self._held: deque[OutputLine] = deque(before, MOST_LINES)
+        self._lines: deque[OutputLine] = deque(before, MOST_LINES)
         self._bytes = sum(len(line.text) + _OVERHEAD for line in before)
         self._in_file = 2 * self._bytes
         """About: names and escapes take room too. It decides when the file is written anew, and no more."""
         self._number = before[-1].n if before else 0
-        self._fresh = 0
+        self._unsaved = 0
 
     def add(self, event: OutputLine) -> None:
         self._number += 1
-        if len(self._held) == MOST_LINES:
+        if len(self._lines) == MOST_LINES:
             self._forget()
         line = replace(event, n=self._number, at=round(time(), 3))
-        self._held.append(line)
+        self._lines.append(line)
         self._bytes += len(line.text) + _OVERHEAD
-        self._fresh += 1
-        while self._bytes > MOST_BYTES and len(self._held) > 1:
+        self._unsaved += 1
+        while self._bytes > MOST_BYTES and len(self._lines) > 1:
             self._forget()
 
     def _forget(self) -> None:
-        self._bytes -= len(self._held.popleft().text) + _OVERHEAD
+        self._bytes -= len(self._lines.popleft().text) + _OVERHEAD
 
     def save(self) -> None:
         """Add what is new to the file; a file that has grown long is written anew with what is kept."""
-        new = list(self._held)[-min(self._fresh, len(self._held)) :]
-        is_whole = self._fresh >= len(self._held)
-        self._fresh = 0
+        new = list(self._lines)[-min(self._unsaved, len(self._lines)) :]
+        is_whole = self._unsaved >= len(self._lines)
+        self._unsaved = 0
         try:
             text = _text(new)
             if is_whole or self._in_file + len(text) > 2 * MOST_BYTES:
-                text = text if is_whole else _text(self._held)
+                text = text if is_whole else _text(self._lines)
                 make_private(self._file.parent)
                 draft = self._file.with_name(f".{self._file.name}")
                 _write(draft, text, os.O_TRUNC)

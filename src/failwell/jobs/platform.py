@@ -48,7 +48,7 @@ def platform_name(system: str, machine: str) -> str:
     return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(processor, processor)}"
 
 
-def wrong_needs(needs: Resources) -> list[tuple[str, str]]:
+def resource_mistakes(needs: Resources) -> list[tuple[str, str]]:
     """Every name of an accelerator or a platform that means nothing, and what is wrong with it."""
     # Whatever this machine is may be named, however rare it is.
     platforms = dict.fromkeys((*PLATFORMS, platform_name(platform.system(), platform.machine())))
@@ -95,7 +95,7 @@ class HostPlatform:
             reasons.append(f"it needs {_listed(needs.accelerators)}, and this machine has {has}")
         return reasons
 
-    def unseen(self, needs: Resources) -> list[str]:
+    def undetected(self, needs: Resources) -> list[str]:
         """Which accelerators it needs that cannot be looked for here, in words."""
         if any(self.accelerators.get(name) for name in needs.accelerators):
             return []
@@ -109,10 +109,10 @@ class HostPlatform:
 @cache
 def this_machine() -> HostPlatform:
     """This machine. It is looked at once."""
-    return place(platform.system(), platform.machine(), Path("/dev"))
+    return machine_of(platform.system(), platform.machine(), Path("/dev"))
 
 
-def place(system: str, machine: str, devices: Path) -> HostPlatform:
+def machine_of(system: str, machine: str, devices: Path) -> HostPlatform:
     """The machine of which this is known; `devices` is where Linux has its device files."""
     name = platform_name(system, machine)
     is_linux = system.lower() == "linux"
@@ -136,7 +136,7 @@ def check_platform(manifest: "Manifest") -> None:
     needs = manifest.resources
     if not needs.platforms and not needs.accelerators:
         return
-    mistakes = wrong_needs(needs)
+    mistakes = resource_mistakes(needs)
     if mistakes:
         raise invalid_config(f"the manifest of {manifest.name!r} is not valid", mistakes)
     missing = this_machine().missing(needs)

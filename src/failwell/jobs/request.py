@@ -23,7 +23,7 @@ def unserializable(value: Any, place: str) -> dict[str, str]:
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
     while waiting and len(mistakes) < _MOST:
         item, path, depth = waiting.pop()
-        mistake = _wrong(item)
+        mistake = _mistake_in(item)
         if mistake is not None:
             mistakes[path] = mistake
         elif depth < DEEPEST:
@@ -32,13 +32,13 @@ def unserializable(value: Any, place: str) -> dict[str, str]:
     return mistakes
 
 
-def _wrong(value: Any) -> str | None:
+def _mistake_in(value: Any) -> str | None:
     if value is None or isinstance(value, bool | int):
         return None
     if isinstance(value, float):
         return None if isfinite(value) else f"is {value}, a number that JSON has no word for"
     if isinstance(value, str):
-        return "holds half a surrogate pair, which no file can hold" if is_torn(value) else None
+        return "holds half a surrogate pair, which no file can hold" if has_lone_surrogate(value) else None
     if isinstance(value, list | tuple):
         return None
     if not isinstance(value, dict):
@@ -48,7 +48,7 @@ def _wrong(value: Any) -> str | None:
             return f"has a key of type {type(key).__name__}, which JSON cannot say"
         if isinstance(key, float) and not isfinite(key):
             return f"has the key {key}, a number that JSON has no word for"
-        if isinstance(key, str) and is_torn(key):
+        if isinstance(key, str) and has_lone_surrogate(key):
             return "has a key with half a surrogate pair, which no file can hold"
     return None
 
@@ -62,7 +62,7 @@ def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
             yield item, f"{place}[{index}]"
 
 
-def is_torn(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Whether it holds half a surrogate pair: a text of Python's can, no file can."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
@@ -71,28 +71,28 @@ MOST_PRIORITY = 1_000_000
 MOST_BYTES = LARGEST - 4096
 """Of the arguments as JSON, with the name of the action: what fits into one frame with a little around it."""
 _LONGEST_KEY = 500
-_LONGEST_SPAN = 1_000_000_000
+_LONGEST_DURATION = 1_000_000_000
 _KNOWN = ("idempotent", "max_attempts", "resubmitted")
 _CONTROLS = "`idempotent` and `max_attempts`"
 
 
-def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
-    """`request` itself. A stream needs somebody who takes its items: `is_taken`.
+def check_request(request: JobRequest, *, has_consumer: bool = False) -> JobRequest:
+    """`request` itself. A stream needs somebody who takes its items: `has_consumer`.
 
     Raises:
         CapabilityInputError: something in it cannot be used; every such field is named.
     """
-    mistakes = {**_wrong_words(request), **_wrong_times(request), **_wrong_control(request.control)}
+    mistakes = {**_text_mistakes(request), **_time_mistakes(request), **_control_mistakes(request.control)}
     if not is_priority(request.priority):
         mistakes["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
-    if request.stream and not is_taken:
+    if request.stream and not has_consumer:
         mistakes["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
     if request.stream and request.key is not None:
         mistakes["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
-    if not _has_names(request.arguments):
+    if not _is_table(request.arguments):
         mistakes["arguments"] = "is a mapping of names to values"
     elif not mistakes:
-        mistakes = _wrong_arguments(request)
+        mistakes = _argument_mistakes(request)
     if mistakes:
         problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
         raise CapabilityInputError(f"the job cannot be taken in: {problems}", fields_invalid=sorted(mistakes))
@@ -102,42 +102,42 @@ def check_request(request: JobRequest, *, is_taken: bool = False) -> JobRequest:
 _encode = JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 
 
-def _wrong_words(request: JobRequest) -> dict[str, str]:
+def _text_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
     for name, word in (("instance", request.instance), ("action", request.action)):
-        if not _is_word(word):
+        if not _is_text(word):
             mistakes[name] = "is a text"
     for name, word in (("run", request.run), ("actor", request.actor)):
-        if word is not None and not _is_word(word):
+        if word is not None and not _is_text(word):
             mistakes[name] = "is a text, if it is given"
-    if request.key is not None and not (_is_word(request.key) and len(request.key) <= _LONGEST_KEY):
+    if request.key is not None and not (_is_text(request.key) and len(request.key) <= _LONGEST_KEY):
         mistakes["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
     return mistakes
 
 
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and value != "" and not is_torn(value)
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != "" and not has_lone_surrogate(value)
 
 
-def _wrong_times(request: JobRequest) -> dict[str, str]:
+def _time_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
-    if request.timeout is not None and not _is_span(request.timeout):
-        mistakes["timeout"] = f"is a number of seconds above 0, and {_LONGEST_SPAN:,} at most"
+    if request.timeout is not None and not _is_duration(request.timeout):
+        mistakes["timeout"] = f"is a number of seconds above 0, and {_LONGEST_DURATION:,} at most"
     if request.deadline is not None and not _is_moment(request.deadline):
         mistakes["deadline"] = "is a time with its zone"
     return mistakes
 
 
-def _is_span(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_SPAN
+def _is_duration(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_DURATION
 
 
 def _is_moment(value: object) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
 
-def _wrong_control(control: object) -> dict[str, str]:
-    if not _has_names(control):
+def _control_mistakes(control: object) -> dict[str, str]:
+    if not _is_table(control):
         return {"control": f"is a mapping; it may hold {_CONTROLS}"}
     flags = cast("Mapping[str, object]", control)
     mistakes = {
@@ -151,13 +151,13 @@ def _wrong_control(control: object) -> dict[str, str]:
     return mistakes
 
 
-def _has_names(value: object) -> bool:
+def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and all(
         isinstance(name, str) for name in cast("Mapping[object, object]", value)
     )
 
 
-def _wrong_arguments(request: JobRequest) -> dict[str, str]:
+def _argument_mistakes(request: JobRequest) -> dict[str, str]:
     """Why no worker could be sent these arguments, if so."""
     try:
         text = _encode([request.action, request.arguments])

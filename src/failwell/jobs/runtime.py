@@ -19,14 +19,14 @@ from failwell._moved import renamed_parameters
 from failwell.decision.policy import Policy
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.faults import EnteredTwice, NotEntered
-from failwell.jobs.instances import Instances, What
+from failwell.jobs.instances import CapabilitySource, Instances
 from failwell.jobs.job import NO_ARGUMENTS, Job, JobRequest, JobState, new_job_id, result_of
 from failwell.jobs.manifest import new_instance
 from failwell.jobs.memory.book import NO_LIMITS, Book
 from failwell.jobs.memory.ledger import HEADROOM
 from failwell.jobs.memory.machine import Limits, Probe
 from failwell.jobs.memory.system import SystemProbe
-from failwell.jobs.output_lines import Lines
+from failwell.jobs.output_lines import OutputFiles
 from failwell.jobs.queue.events import BUFFER, Items, Subscription
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
@@ -83,10 +83,10 @@ class Hosting:
         self._hurry = hurry
         self.store = open_store(store)
         self.book = Book(probe or SystemProbe(self.store.folder), headroom, time, limits)
-        self._lines = Lines(self.store.folder)
+        self._lines = OutputFiles(self.store.folder)
         self._queue: Queue | None = None
         self._stack = AsyncExitStack()
-        self._picture: asyncio.TimerHandle | None = None
+        self._snapshot_timer: asyncio.TimerHandle | None = None
 
     @property
     def queue(self) -> Queue:
@@ -108,7 +108,7 @@ class Hosting:
                 stack.callback(store.close)
             stack.push_async_callback(self.book.close)
             stack.enter_context(store.hosting())
-            stack.enter_context(store.hurried())
+            stack.enter_context(store.short_waits())
             results = make_private(store.folder / "results")
             stack.callback(self._lines.flush)
             self.book.load(store.profiles())
@@ -122,7 +122,7 @@ class Hosting:
             self._listen(stack)
             self._queue.outside.recover()
             self._stack = stack.pop_all()
-        self._draw()
+        self._publish_snapshot()
 
     def hurry(self) -> None:
         """Wait for nothing that runs, now or when it is stopped."""
@@ -136,7 +136,7 @@ class Hosting:
 
     def _listen(self, stack: AsyncExitStack) -> None:
         """Be woken by others who submit jobs."""
-        watch = stack.enter_context(self.store.door())
+        watch = stack.enter_context(self.store.host_watch())
         loop = asyncio.get_running_loop()
         number = watch.fileno()
         queue = self.queue
@@ -151,8 +151,8 @@ class Hosting:
             stack.callback(loop.remove_reader, number)
 
     async def _stop_queue(self) -> None:
-        if self._picture is not None:
-            self._picture.cancel()
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
         try:
             await self.queue.stop(self._drain)
         except asyncio.CancelledError:
@@ -160,7 +160,7 @@ class Hosting:
             self._hurry.set()
             raise
         finally:
-            self._picture_file().unlink(missing_ok=True)
+            self._snapshot_file().unlink(missing_ok=True)
 
     async def _stop_workers(self) -> None:
         cut: asyncio.CancelledError | None = None
@@ -196,10 +196,10 @@ class Hosting:
             self._lines.flush(event.job if isinstance(event, Measured) else None)
         self.queue.listener.apply(instance, event)
         if isinstance(event, Ready | Died):
-            self._draw()
+            self._publish_snapshot()
 
     def _keep_line(self, instance: Instance, event: OutputLine) -> None:
-        # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
+        # CapabilitySource comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
         only = next(iter(instance.entries)) if len(instance.entries) == 1 else None
         self._lines.add(event, event.job or only)
 
@@ -209,22 +209,22 @@ class Hosting:
         """One picture of everything."""
         return picture(self.store, self.queue, self.book, self._instances.loaded)
 
-    def _draw(self) -> None:
+    def _publish_snapshot(self) -> None:
         """Leave a picture where other processes can look at it."""
-        if self._picture is not None:
-            self._picture.cancel()
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
         if self.queue.state.is_stopping:
             return
-        leave_picture(self._picture_file(), self.stats)
-        self._picture = asyncio.get_running_loop().call_later(1.0, self._tick)
+        leave_picture(self._snapshot_file(), self.stats)
+        self._snapshot_timer = asyncio.get_running_loop().call_later(1.0, self._tick)
 
     def _tick(self) -> None:
         # Nobody has to wake us for this: a waking that went astray is made up for here.
         self._instances.apply_changes()
         self.queue.look_outside()
-        self._draw()
+        self._publish_snapshot()
 
-    def _picture_file(self) -> Path:
+    def _snapshot_file(self) -> Path:
         return self.store.folder / "host.json"
 
 
@@ -254,7 +254,7 @@ class Runtime:
             registry: Where registered capabilities are kept; beside the jobs by default, as
                 `failwell capabilities add` does it.
             lanes: How many jobs run at a time.
-            policy: What is repeated, how often, after which waits.
+            policy: CapabilitySource is repeated, how often, after which waits.
             history: How many ended jobs are kept in memory.
             headroom: The share of the machine's memory that jobs may use together.
             limits: How much of it they may use at the most, in megabytes: `Limits(memory_mb=8_000)`.
@@ -349,7 +349,7 @@ class Runtime:
 
     def register(
         self,
-        what: What,
+        what: CapabilitySource,
         *,
         instance: str | None = None,
         config: Mapping[str, Any] | None = None,
@@ -384,7 +384,7 @@ class Runtime:
         return self.register(self._instances.manifest(name), instance=instance, config=config)
 
     async def unload(self, instance: str) -> None:
-        """Stop an instance and forget it. What runs in it is put back.
+        """Stop an instance and forget it. CapabilitySource runs in it is put back.
 
         Its jobs that wait stay on record until it is known again.
         """
@@ -406,7 +406,7 @@ class Runtime:
         return await self._instances.enable(instance)
 
     async def disable(self, instance: str) -> bool:
-        """Let it take no more work. What it has it finishes; then its hook is told, once."""
+        """Let it take no more work. CapabilitySource it has it finishes; then its hook is told, once."""
         return await self._instances.disable(instance)
 
     async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
@@ -606,7 +606,7 @@ class Runtime:
     def events(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
     ) -> Subscription:
-        """What happens from now on; with `after`, first what happened since event `after`.
+        """CapabilitySource happens from now on; with `after`, first what happened since event `after`.
 
         Args:
             job: Only this one; the iterator then ends with it.

@@ -14,7 +14,7 @@ from failwell.files.suggestions import not_one_of, unknown_word
 Schema = Mapping[str, Any]
 Steps = tuple[str | int, ...]
 """Where something stands in a schema or a configuration."""
-Wrong = tuple[Steps, str]
+Mistake = tuple[Steps, str]
 """A place, and what is wrong there."""
 
 TYPES: dict[str, tuple[type, ...]] = {
@@ -35,7 +35,7 @@ NOTES = frozenset(
 """Words that check nothing."""
 
 
-def spelled(steps: Steps) -> str:
+def path_text(steps: Steps) -> str:
     """A place as messages name it, such as `audio.channels[0]`."""
     text = ""
     for step in steps:
@@ -43,12 +43,12 @@ def spelled(steps: Steps) -> str:
     return text
 
 
-def wrong_in_schema(schema: Any) -> list[Wrong]:
+def schema_mistakes(schema: Any) -> list[Mistake]:
     """Every mistake in a schema. A schema that uses more than is supported is one, too."""
     return list(_schema(schema, (), schema))
 
 
-def _schema(schema: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+def _schema(schema: Any, place: Steps, root: Any) -> Iterator[Mistake]:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, Mapping):
@@ -70,7 +70,7 @@ def _schema(schema: Any, place: Steps, root: Any) -> Iterator[Wrong]:
             yield inner_place, unknown_word(key, CHECKS, "is not supported")
 
 
-def _named(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+def _named(value: Any, place: Steps, root: Any) -> Iterator[Mistake]:
     if not isinstance(value, Mapping):
         yield place, f"must be a table of schemas, not {value!r}"
         return
@@ -78,7 +78,7 @@ def _named(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
         yield from _schema(below, (*place, name), root)
 
 
-def _several(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+def _several(value: Any, place: Steps, root: Any) -> Iterator[Mistake]:
     if not isinstance(value, list) or not value:
         yield place, f"must be a list of schemas, not {value!r}"
         return
@@ -86,14 +86,14 @@ def _several(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
         yield from _schema(below, (*place, index), root)
 
 
-def _types(value: Any, place: Steps) -> Iterator[Wrong]:
+def _types(value: Any, place: Steps) -> Iterator[Mistake]:
     names: list[Any] = cast("list[Any]", value) if isinstance(value, list) and value else [value]
     for name in names:
         if not isinstance(name, str) or name not in TYPES:
             yield place, not_one_of(name, TYPES)
 
 
-def _reference(value: Any, place: Steps, root: Any) -> Iterator[Wrong]:
+def _reference(value: Any, place: Steps, root: Any) -> Iterator[Mistake]:
     if not isinstance(value, str) or not value.startswith("#/"):
         yield place, f"must lead to a place in the same schema, such as `#/$defs/NAME`, not {value!r}"
     elif referred(value, root) is True:
@@ -122,7 +122,7 @@ def _is_pattern(value: Any) -> bool:
     return True
 
 
-_BELOW: dict[str, Callable[[Any, Steps, Any], Iterator[Wrong]]] = {
+_BELOW: dict[str, Callable[[Any, Steps, Any], Iterator[Mistake]]] = {
     **dict.fromkeys(("properties", "$defs", "definitions"), _named),
     **dict.fromkeys(("anyOf", "oneOf", "allOf"), _several),
     **dict.fromkeys(("items", "additionalProperties"), _schema),
@@ -212,7 +212,7 @@ def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str
     return values, sorted({place.path for place in places})
 
 
-def left_out(name: str, keys: Sequence[str]) -> str:
+def dropped_keys_text(name: str, keys: Sequence[str]) -> str:
     """What is told of keys that were left out, and what to do about them."""
     return (
         f"left out of the configuration of {name!r}, because it is not known: {', '.join(f'`{key}`' for key in keys)};"
@@ -220,9 +220,9 @@ def left_out(name: str, keys: Sequence[str]) -> str:
     )
 
 
-def warn_of(name: str, keys: Sequence[str]) -> None:
+def warn_about(name: str, keys: Sequence[str]) -> None:
     """Warn whoever gave the configuration, at the nearest line that is not ours."""
-    warnings.warn(left_out(name, keys), UnknownConfigWarning, stacklevel=_lines_up())
+    warnings.warn(dropped_keys_text(name, keys), UnknownConfigWarning, stacklevel=_lines_up())
 
 
 def _lines_up() -> int:

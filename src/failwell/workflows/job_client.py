@@ -25,7 +25,7 @@ class JobClient:
 
         self._queue = QueueClient(SqliteJobs(folder), CapabilityRegistry(folder))
         self._loop = get_running_loop()
-        self._watch = self._queue.store.window()
+        self._watch = self._queue.store.commit_watch()
         self._watch.__enter__()
         self._waiting: dict[str, Future[Job | None]] = {}
         descriptor = self._watch.fileno()

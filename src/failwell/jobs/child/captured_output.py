@@ -29,7 +29,7 @@ class Captured(io.TextIOBase):
         super().__init__()
         self._line = line
         self._name = name
-        self._held: dict[str | None, str] = {}
+        self._unfinished: dict[str | None, str] = {}
         self.name = f"<{name}>"
         self.buffer = _Bytes(self)
 
@@ -46,7 +46,7 @@ class Captured(io.TextIOBase):
 
     def write(self, text: str) -> int:
         job = _job()
-        *whole, rest = (self._held.pop(job, "") + text).split("\n")
+        *whole, rest = (self._unfinished.pop(job, "") + text).split("\n")
         for text_line in whole:
             self._send(job, text_line)
         if len(rest) > _LONGEST:
@@ -54,7 +54,9 @@ class Captured(io.TextIOBase):
         elif rest:
             # Only what follows the last carriage return is still to be seen.
             head, cr, tail = rest.rpartition("\r")
-            self._held[job] = tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
+            self._unfinished[job] = (
+                tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
+            )
         return len(text)
 
     def reconfigure(self, **_options: object) -> None:
@@ -65,7 +67,7 @@ class Captured(io.TextIOBase):
 
     def finish(self, job: str | None) -> None:
         """Send what a finished call left on its last line."""
-        rest = self._held.pop(job, "")
+        rest = self._unfinished.pop(job, "")
         if rest:
             self._send(job, rest)
 

@@ -46,7 +46,7 @@ def schema_of(capability: object) -> dict[str, Any] | None:
     return None if cls is None else _object(cls)
 
 
-def made(capability: object, config: dict[str, Any]) -> Any:
+def build_config(capability: object, config: dict[str, Any]) -> Any:
     """`config` as the capability takes it."""
     cls = config_class(capability)
     return config if cls is None else _build(cls, config)

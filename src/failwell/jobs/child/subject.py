@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from . import author
-from .config_class import made, schema_of, triggers
+from .config_class import build_config, schema_of, triggers
 from .failure_report import InvalidCall
 
 HOOKS = (
@@ -30,16 +30,16 @@ class Subject:
         for name in attribute.split("."):
             target_object = getattr(target_object, name)
         self._function = target_object if _is_function(target_object) else None
-        self.held: Any = target_object() if isinstance(target_object, type) else target_object
+        self.instance: Any = target_object() if isinstance(target_object, type) else target_object
         if self._function is None:
-            self._lend_helpers()
+            self._add_helpers()
         self.config: dict[str, Any] = {}
-        self.schema = schema_of(self.held)
+        self.schema = schema_of(self.instance)
         self._signatures: dict[str, inspect.Signature | None] = {}
 
     def about(self) -> dict[str, Any]:
         """What the host wants to know once the capability is imported."""
-        instance = self.held
+        instance = self.instance
         marks = getattr(instance, "__failwell__", {})
         name = marks.get("name") or getattr(instance, "name", None) or getattr(instance, "__name__", None)
         return {
@@ -59,12 +59,12 @@ class Subject:
         """
         if self._function is not None and action in ("execute", "execute_stream"):
             return self._function
-        if action == "execute_stream" and not hasattr(self.held, action):
+        if action == "execute_stream" and not hasattr(self.instance, action):
             action = "execute"
         if action.startswith("_") or action in LIFECYCLE or action in HELPERS:
             method = None
         else:
-            method = getattr(self.held, action, None)
+            method = getattr(self.instance, action, None)
         if not callable(method) or self._function is not None:
             names = ", ".join(f"`{name}`" for name in self._actions())
             raise InvalidCall(f"there is no action `{action}`; it has {names or 'none'}", ["action"])
@@ -91,7 +91,7 @@ class Subject:
         """A lifecycle method, if the capability has it."""
         if self._function is not None:
             return None
-        method = getattr(self.held, name, None)
+        method = getattr(self.instance, name, None)
         # `on_cancel` may be the author's hook, or the helper that we lent under the same name.
         return method if callable(method) and method is not author.on_cancel else None
 
@@ -101,7 +101,7 @@ class Subject:
         result = None
         if call is not None:
             takes = list(inspect.signature(call).parameters.values())
-            result = call(made(self.held, config)) if takes else call()
+            result = call(build_config(self.instance, config)) if takes else call()
         self.config = config
         return result
 
@@ -110,7 +110,7 @@ class Subject:
         old = self.config
         hook = self.hook("reconfigure")
         if hook is not None:
-            result = hook(made(self.held, old), made(self.held, config))
+            result = hook(build_config(self.instance, old), build_config(self.instance, config))
             self.config = config
             return result
         for trigger in triggers(self.schema, old, config):
@@ -119,7 +119,7 @@ class Subject:
                 release()
         apply = self.hook("apply_config")
         if apply is not None:
-            result = apply(made(self.held, config))
+            result = apply(build_config(self.instance, config))
             self.config = config
             return result
         return self.initialize(config)
@@ -127,13 +127,13 @@ class Subject:
     def _actions(self) -> list[str]:
         if self._function is not None:
             return ["execute"]
-        cls = cast("type[object]", type(self.held))
+        cls = cast("type[object]", type(self.instance))
         if cls.__module__ == "builtins":
             # A module, a text, a number: nobody wrote it to be called.
             return []
         # These may be anything that can be called; others have to look like methods.
         entry_points = {
-            name for name in ("execute", "execute_stream") if callable(getattr(self.held, name, None))
+            name for name in ("execute", "execute_stream") if callable(getattr(self.instance, name, None))
         }
         methods = {
             name
@@ -146,11 +146,11 @@ class Subject:
         }
         return sorted(entry_points | methods)
 
-    def _lend_helpers(self) -> None:
+    def _add_helpers(self) -> None:
         for name in HELPERS:
-            if not hasattr(self.held, name):
+            if not hasattr(self.instance, name):
                 try:
-                    setattr(self.held, name, getattr(author, name))
+                    setattr(self.instance, name, getattr(author, name))
                 except (AttributeError, TypeError):
                     # Slots leave no room; the author can import the helpers instead.
                     return

@@ -1,7 +1,7 @@
-"""The queue's books: what the machine has, what each instance was seen to need, what is reserved.
+"""What the queue knows about memory: what the machine has, what each instance needs, what is reserved.
 
-A look at the machine is taken in a thread and kept for a moment; those who hold what they need already
-are let through without one.
+The machine is read in a thread, and the reading is reused for a moment. A worker that already holds the
+memory it needs starts its job without a new reading.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from failwell.jobs.memory.ledger import (
     DISK,
     NOTICEABLE,
     RAM,
-    Books,
     Fits,
+    MemorySnapshot,
     Never,
     Short,
     Unknown,
@@ -26,66 +26,65 @@ from failwell.jobs.store.job_store import Profile
 from failwell.processes.tree import resident_mb
 
 FORGET = 0.05
-"""How far a learned peak moves towards a lower sample: a single outlier is not remembered for ever."""
+"""How far a learned peak moves towards a lower sample, so that a single outlier is forgotten in time."""
 
 _EVERY = 32
-"""Samples after which the store is told, once there are many and nothing grows."""
+"""Once an instance has this many samples and no peak grows, every 32nd sample is saved."""
 
 
 class Peak:
-    """What the calls in one worker used at most since the first of them began."""
+    """The highest use of memory and disk in one worker while calls run in it."""
 
     __slots__ = ("config", "disk", "disk_before", "gpu", "ram", "written_before")
 
     def __init__(self, config: str, disk_before: float | None, written_before: Written | None) -> None:
         self.config: str | None = config
-        """The configuration that they began with; `None` where they did not all begin with the same one."""
+        """The configuration of the calls; `None` if it changed while they ran."""
         self.ram = 0.0
         self.gpu = 0.0
         self.disk = 0.0
         self.disk_before = disk_before
-        """Free space when it began, where it runs alone: among jobs, it is to blame for what goes."""
+        """Free disk space at the start. Set only if no other job runs, so that a decrease is due to this one."""
         self.written_before = written_before
-        """What its processes had written by then. Other programs may fill the disk meanwhile, so it is not
-        to blame for more than it wrote."""
+        """What its processes had written by then. Other programs may fill the disk as well, so its use of the
+        disk is never taken to be more than what it wrote."""
 
-    def blame(self, now: Written | None) -> None:
-        """Its processes have written so much by now; what else has gone was taken by somebody else."""
+    def cap_disk(self, now: Written | None) -> None:
+        """Limit the use of the disk to what the processes of the worker wrote."""
         megabytes = since(self.written_before, now)
         if megabytes is not None:
             self.disk = min(self.disk, megabytes)
 
 
-class Lessons:
-    """Everything that was learned, here and by those who ran this store's jobs before."""
+class Profiles:
+    """The learned peaks of all instances, including those that earlier hosts of the store saved."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._profiles: dict[tuple[str, str], Profile] = {}
-        self.untold: dict[tuple[str, str], Profile] = {}
-        """Profiles that the store has not been told of."""
+        self.unsaved: dict[tuple[str, str], Profile] = {}
+        """Profiles that are not in the store yet."""
 
     def load(self, profiles: Iterable[Profile]) -> None:
-        """Take what was learned before."""
+        """Start with the profiles of the store."""
         self._profiles = {(profile.instance, profile.config): profile for profile in profiles}
 
     def profile(self, instance: Instance) -> Profile | None:
-        """What is known of an instance with its present configuration; `None` until one call ended well."""
+        """The profile of an instance with its current configuration; `None` until one call succeeded."""
         profile = self._profiles.get((instance.id, instance.config))
         return None if profile is None or not profile.successes else profile
 
     def peaks(self, instance: Instance, card: str) -> dict[str, float]:
-        """What it will need, by pool; `card` is that of its GPU."""
+        """What a call needs, by pool; `card` is the pool of the GPU that the worker uses."""
         profile = self.profile(instance)
         if profile is None:
             return {}
         return {card: profile.gpu_mb, RAM: profile.ram_mb, DISK: profile.disk_mb}
 
     def learn(self, instance: Instance, peak: Peak, seconds: float, *, well: bool) -> None:
-        """Take in what one call needed; from a failed one only that it was tried.
+        """Record what one call needed. A failed call only counts as a sample.
 
-        A call that began with another configuration shows nothing of what this one needs, and not much of
-        what the other did.
+        A call that began with another configuration is ignored: it measures neither configuration.
         """
         if peak.config != instance.config:
             return
@@ -101,7 +100,7 @@ class Lessons:
             config=profile.config,
             samples=profile.samples + 1,
             successes=count,
-            # Only what ended well shows how much is enough.
+            # Only a call that succeeded shows how much is enough.
             gpu_mb=_towards(profile.gpu_mb, peak.gpu) if well else profile.gpu_mb,
             ram_mb=_towards(profile.ram_mb, peak.ram) if well else profile.ram_mb,
             disk_mb=_towards(profile.disk_mb, peak.disk)
@@ -112,7 +111,7 @@ class Lessons:
         )
         self._profiles[key] = profile
         if grows or profile.samples < _EVERY or profile.samples % _EVERY == 0:
-            self.untold[key] = profile
+            self.unsaved[key] = profile
 
 
 def _towards(old: float, sample: float) -> float:
@@ -120,12 +119,12 @@ def _towards(old: float, sample: float) -> float:
 
 
 FRESH = 1.0
-"""Seconds for which a look at the machine is good enough to start something by."""
+"""Seconds for which a reading of the machine may be used to start a job."""
 NO_LIMITS = Limits()
 
 
 class Book:
-    """What is known and what is promised. Belongs to the event loop's thread."""
+    """Memory that is free, reserved and learned. Used on the event loop's thread only."""
 
     def __init__(
         self, probe: Probe, headroom: float, now: Callable[[], float], limits: Limits = NO_LIMITS
@@ -133,58 +132,58 @@ class Book:
         self._probe = probe
         self._headroom = headroom
         self._limits = limits
-        self._lessons = Lessons(now)
+        self._profiles = Profiles(now)
         self.machine: MachineMemory | None = None
         self._budgets: dict[str, float] = {}
-        """Pool → what jobs may use of it, as of the last look. It hardly ever changes."""
-        self._seen = 0.0
-        self._ended = 0.0
-        """When a job ended last: what was seen before that may be free by now."""
-        self._known: dict[str, Instance] = {}
-        """Whose worker lives, as far as anybody was told."""
+        """Pool → what jobs may use of it, as of the last reading. It hardly ever changes."""
+        self._looked_at = 0.0
+        self._last_end = 0.0
+        """When a job ended last. Memory that was in use before that may be free by now."""
+        self._live: dict[str, Instance] = {}
+        """Instances whose worker has sent a pulse and was alive at the last reading."""
         self._resident: dict[str, float] = {}
-        """Instance → its main memory, by its last pulse or by the last look, whichever came later."""
+        """Instance → its main memory, by its last pulse or the last reading, whichever is newer."""
         self._looking: asyncio.Task[None] | None = None
         self._reserved: dict[str, dict[str, float]] = {}
         self._peaks: dict[str, Peak] = {}
         self._marks: dict[str, tuple[float, float]] = {}
-        """Instance → the high-water marks that its process told last."""
+        """Instance → the high-water marks that its process reported last."""
 
     # -------------------------------------------------------------- the machine
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the last look is recent enough."""
-        return self.machine is not None and asyncio.get_running_loop().time() - self._seen < FRESH
+        """Whether the last reading is recent enough."""
+        return self.machine is not None and asyncio.get_running_loop().time() - self._looked_at < FRESH
 
     async def look(self) -> None:
-        """Look at the machine. Several who want to share one look."""
+        """Read the machine. Concurrent callers share one reading."""
         if self._looking is None:
             self._looking = asyncio.ensure_future(self._look())
-            self._looking.add_done_callback(self._looked)
+            self._looking.add_done_callback(self._look_done)
         await asyncio.shield(self._looking)
 
     @property
     def is_looking(self) -> bool:
-        """Whether somebody looks right now."""
+        """Whether a reading is in progress."""
         return self._looking is not None
 
-    def _looked(self, _task: "asyncio.Task[None]") -> None:
+    def _look_done(self, _task: "asyncio.Task[None]") -> None:
         self._looking = None
 
     async def _look(self) -> None:
         began = asyncio.get_running_loop().time()
-        memories = {name: instance.worker.memory() for name, instance in self._known.items()}
+        memories = {name: instance.worker.memory() for name, instance in self._live.items()}
         pids = {name: memory.pids for name, memory in memories.items() if memory is not None}
-        self._known = {name: self._known[name] for name in pids}
+        self._live = {name: self._live[name] for name in pids}
         self.machine, resident = await asyncio.to_thread(self._read, pids)
         self._resident.update(resident)
-        books = self.books(())
-        self._budgets = {pool: books.budget(pool) for pool in books.pools}
-        self._seen = began
+        snapshot = self.snapshot(())
+        self._budgets = {pool: snapshot.budget(pool) for pool in snapshot.pools}
+        self._looked_at = began
 
     def _read(self, pids: Mapping[str, Collection[int]]) -> tuple[MachineMemory, dict[str, float]]:
-        # An idle worker's pulse is slow: what it has given up by now would still be put down to it.
+        # The pulse of an idle worker is slow and may still show memory that was freed since.
         return self._probe.read(), {
             name: sum(map(resident_mb, processes)) for name, processes in pids.items()
         }
@@ -198,91 +197,91 @@ class Book:
     # -------------------------------------------------------------- what was learned
 
     def load(self, profiles: Iterable[Profile]) -> None:
-        """Take what was learned before."""
-        self._lessons.load(profiles)
+        """Start with the profiles of the store."""
+        self._profiles.load(profiles)
 
     def profile(self, instance: Instance) -> Profile | None:
-        """What is known of an instance with its present configuration; `None` until one call ended well."""
-        return self._lessons.profile(instance)
+        """The profile of an instance with its current configuration; `None` until one call succeeded."""
+        return self._profiles.profile(instance)
 
     def peaks(self, instance: Instance) -> dict[str, float]:
-        """What it will need, by pool."""
-        return self._lessons.peaks(instance, self.card(instance))
+        """What a call of the instance needs, by pool."""
+        return self._profiles.peaks(instance, self.card(instance))
 
     def card(self, instance: Instance) -> str:
-        """The pool of the GPU that its worker uses."""
+        """The pool of the GPU that the worker of the instance uses."""
         return gpu(instance.card) if self.machine is None else self.machine.card(instance.card)
 
     @property
     def learned(self) -> dict[tuple[str, str], Profile]:
-        """Profiles that the store has not been told of."""
-        return self._lessons.untold
+        """Profiles that are not in the store yet."""
+        return self._profiles.unsaved
 
     # -------------------------------------------------------------- admission
 
     def may_start(
         self, instance: Instance, everybody: Iterable[Instance]
     ) -> Fits | Short | Never | Unknown | None:
-        """Whether a job of this instance may start; `None` where a fresh look is needed first."""
+        """Whether a job of this instance may start; `None` if the machine has to be read first."""
         running = self._peaks.get(instance.id)
         if running is not None and running.config == instance.config:
             return Fits()
         peaks = self.peaks(instance)
-        usage = self._held(instance)
+        usage = self._usage(instance)
         if all(megabytes - usage.get(pool, 0.0) <= NOTICEABLE for pool, megabytes in peaks.items()) and all(
-            self._is_unpromised(instance, pool, megabytes) for pool, megabytes in peaks.items()
+            self._is_within_budget(instance, pool, megabytes) for pool, megabytes in peaks.items()
         ):
             return Fits()
         if not self.is_fresh:
             return None
-        verdict = admit(instance.id, peaks, self.books(everybody))
-        if isinstance(verdict, Short) and not verdict.is_reserved and self._seen <= self._ended:
-            # Nobody's memory is taken for the sake of what a job that has ended held.
+        verdict = admit(instance.id, peaks, self.snapshot(everybody))
+        if isinstance(verdict, Short) and not verdict.is_reserved and self._looked_at <= self._last_end:
+            # The memory of a job that just ended may be free by now: read again before evicting a worker.
             return None
         return verdict
 
     def budget(self, pool: str) -> float | None:
-        """What jobs may use of a pool, as of the last look; `None` where nobody knows."""
+        """What jobs may use of a pool, as of the last reading; `None` if the pool was not measured."""
         return self._budgets.get(pool)
 
-    def _is_unpromised(self, instance: Instance, pool: str, megabytes: float) -> bool:
-        """Whether the others that run leave so much of the budget.
+    def _is_within_budget(self, instance: Instance, pool: str, megabytes: float) -> bool:
+        """Whether `megabytes` fit into the budget beside what is reserved for other instances.
 
-        Having held it when the last pulse came is not enough: it may have been given up since.
+        That the worker held them at its last pulse is not enough: it may have freed them since.
         """
         if megabytes <= NOTICEABLE or not self._reserved:
             return True
         promised = sum(pools.get(pool, 0.0) for name, pools in self._reserved.items() if name != instance.id)
         return promised + megabytes <= self._budgets.get(pool, 0.0)
 
-    def books(self, everybody: Iterable[Instance]) -> Books:
-        """Everything that admission and eviction go by."""
+    def snapshot(self, everybody: Iterable[Instance]) -> MemorySnapshot:
+        """The values that admission and eviction decide by."""
         pools = {} if self.machine is None else self.machine.pools()
-        return Books(
+        return MemorySnapshot(
             pools=pools,
             reserved=self._reserved,
-            held={instance.id: self._held(instance) for instance in everybody},
+            usage={instance.id: self._usage(instance) for instance in everybody},
             headroom=self._headroom,
             limits=self._limits.of(pools),
         )
 
-    def _held(self, instance: Instance) -> dict[str, float]:
+    def _usage(self, instance: Instance) -> dict[str, float]:
         memory = instance.worker.memory()
         if memory is None:
             return {}
         resident = self._resident.get(instance.id, memory.rss_mb)
         if self.machine is None:
             return {RAM: resident}
-        return self.machine.held(resident, memory.pids)
+        return self.machine.usage(resident, memory.pids)
 
     # -------------------------------------------------------------- while it runs
 
     def reserve(self, instance: Instance, *, alone: bool) -> None:
-        """A job of this instance starts."""
+        """Reserve the peaks of an instance, one of whose jobs starts."""
         needed, running = self.peaks(instance), self._peaks.get(instance.id)
         if running is not None:
             if running.config != instance.config:
-                # It was configured anew while it worked: room for either, and nothing is learned of both at once.
+                # It was reconfigured while calls ran: reserve the larger peaks, and learn nothing from these calls.
                 running.config = None
                 before = self._reserved[instance.id]
                 self._reserved[instance.id] = {
@@ -300,10 +299,10 @@ class Book:
             peak.ram = memory.rss_mb
 
     def pulse(self, instance: Instance) -> None:
-        """A worker said what it holds."""
+        """Take in the pulse of a worker."""
         memory = instance.worker.memory()
         if memory is not None:
-            self._known[instance.id] = instance
+            self._live[instance.id] = instance
             self._resident[instance.id] = memory.rss_mb
         self._sample(instance)
 
@@ -311,17 +310,17 @@ class Book:
         peak = self._peaks.get(instance.id)
         if peak is None:
             return
-        usage = self._held(instance)
+        usage = self._usage(instance)
         peak.ram = max(peak.ram, usage.get(RAM, 0.0))
         peak.gpu = max(peak.gpu, usage.get(self.card(instance), 0.0))
         if peak.disk_before is not None and self.machine is not None and self.machine.disk is not None:
             peak.disk = max(peak.disk, peak.disk_before - self.machine.disk.free)
 
     def measured(self, instance: Instance, ram_mb: float, gpu_mb: float | None) -> None:
-        """A call is about to be answered, and its process tells the most that it ever held.
+        """Take in the high-water marks that a process reports with the result of a call.
 
-        A mark that has moved since the call before was set by this one, however short it was; one that
-        has not says nothing about it.
+        A mark that changed since the previous call was set by this one, however short it was. An unchanged
+        mark says nothing about this call.
         """
         marks = (ram_mb, gpu_mb or 0.0)
         before = self._marks.get(instance.id, (0.0, 0.0))
@@ -335,25 +334,25 @@ class Book:
             peak.gpu = max(peak.gpu, marks[1])
 
     def finish(self, instance: Instance, *, well: bool, seconds: float) -> None:
-        """A job of this instance ended."""
-        self._ended = asyncio.get_running_loop().time()
+        """Learn from a job that ended, and release its reservation if it was the last one."""
+        self._last_end = asyncio.get_running_loop().time()
         peak = self._peaks.get(instance.id)
         if peak is not None:
             self._sample(instance)
             memory = instance.worker.memory()
             if peak.disk > 0 and memory is not None:
-                peak.blame(written(memory.pids))
-            self._lessons.learn(instance, peak, seconds, well=well)
+                peak.cap_disk(written(memory.pids))
+            self._profiles.learn(instance, peak, seconds, well=well)
         if not instance.entries:
             self._reserved.pop(instance.id, None)
             self._peaks.pop(instance.id, None)
 
     def forget(self, instance: Instance) -> None:
-        """A job that had begun was put back; nothing was learned."""
+        """Release the reservation of a job that goes back to the queue; nothing is learned from it."""
         if not instance.entries:
             self._reserved.pop(instance.id, None)
             self._peaks.pop(instance.id, None)
 
     def reserved(self) -> dict[str, dict[str, float]]:
-        """What is promised to whom."""
+        """Instance → pool → what is reserved."""
         return {name: dict(pools) for name, pools in self._reserved.items()}

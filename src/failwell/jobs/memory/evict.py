@@ -1,4 +1,4 @@
-"""Taking memory back from workers that sit idle: first what they give up in place, then their process."""
+"""Frees the memory of idle workers: first by their `release` hook, then by stopping their process."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 from failwell.fault.base import Fault
 from failwell.jobs.memory.book import Book
-from failwell.jobs.memory.ledger import HOLLOW, RAM, victims
+from failwell.jobs.memory.ledger import RAM, SMALLEST_HOLDING, victims
 from failwell.jobs.queue.instance import Instance
 from failwell.processes.tree import resident_mb
 
 _RELEASE_SECONDS = 10.0
-"""What a worker has to give up its memory in place. One that takes longer is ended."""
+"""How long the `release` hook of a worker may take before the worker is stopped instead."""
 
 
 class Evicted(NamedTuple):
-    """One worker that gave up its memory."""
+    """One worker whose memory was freed."""
 
     instance: str
     pool: str
-    held: float
+    megabytes: float
     in_place: bool
 
 
@@ -31,35 +31,35 @@ async def evict(
     excluded: Callable[[], Collection[str]],
     on_evicted: Callable[[Evicted], None],
 ) -> float:
-    """Free `target` megabytes of `pool`, or all that idle workers hold of it; what was freed comes back.
+    """Free `target` megabytes of `pool`, or all that idle workers hold of it; return what was freed.
 
-    One worker at a time, each chosen afresh: who became busy meanwhile is left alone.
+    Workers are chosen one at a time, so that one that became busy in the meantime is left alone.
     """
     await book.look()
     freed = 0.0
     tried: set[str] = set()
     while target is None or freed < target:
-        books = book.books(instances.values())
+        snapshot = book.snapshot(instances.values())
         busy = {instance.id for instance in instances.values() if instance.entries or instance.is_being_freed}
         missing = None if target is None else target - freed
-        chosen = victims(pool, missing, books, {*excluded(), *busy, *tried})
+        chosen = victims(pool, missing, snapshot, {*excluded(), *busy, *tried})
         if not chosen:
             break
         instance = instances[chosen[0]]
         tried.add(instance.id)
-        megabytes = books.held[instance.id][pool]
-        freed += await _take(instance, book, pool, megabytes, on_evicted)
+        megabytes = snapshot.usage[instance.id][pool]
+        freed += await _free(instance, book, pool, megabytes, on_evicted)
     return freed
 
 
-async def _take(
+async def _free(
     instance: Instance, book: Book, pool: str, megabytes: float, on_evicted: Callable[[Evicted], None]
 ) -> float:
     instance.is_being_freed = True
     try:
         if await released(instance):
-            remaining = await _left(instance, book, pool)
-            if remaining < max(HOLLOW, megabytes / 2):
+            remaining = await _remaining(instance, book, pool)
+            if remaining < max(SMALLEST_HOLDING, megabytes / 2):
                 on_evicted(Evicted(instance.id, pool, megabytes, in_place=True))
                 return megabytes - remaining
         await instance.worker.stop()
@@ -70,20 +70,20 @@ async def _take(
 
 
 async def released(instance: Instance) -> bool:
-    """Have a worker give up its memory in place; `False` where it cannot, or not within its time."""
+    """Call the `release` hook of a worker; `False` if it has none, or does not finish in time."""
     try:
         return await asyncio.wait_for(instance.worker.release(), _RELEASE_SECONDS)
     except (Fault, TimeoutError):
-        # It cannot, or died of it; ending its process frees the memory either way.
+        # The hook failed or took too long. Stopping the process frees the memory either way.
         return False
 
 
-async def _left(instance: Instance, book: Book, pool: str) -> float:
-    """What it still holds, read now and not from its last pulse."""
+async def _remaining(instance: Instance, book: Book, pool: str) -> float:
+    """What the worker still holds, measured now rather than taken from its last pulse."""
     memory = instance.worker.memory()
     if memory is None:
         return 0.0
     if pool == RAM:
         return sum(resident_mb(pid) for pid in memory.pids)
     await book.look()
-    return 0.0 if book.machine is None else book.machine.held(0.0, memory.pids).get(pool, 0.0)
+    return 0.0 if book.machine is None else book.machine.usage(0.0, memory.pids).get(pool, 0.0)

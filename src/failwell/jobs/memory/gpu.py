@@ -1,4 +1,4 @@
-"""The memory of NVIDIA GPUs, and which process holds how much of it. Nothing where NVML is not there."""
+"""The memory of NVIDIA GPUs, and how much of it each process holds. Empty if NVML is not installed."""
 
 from importlib import import_module
 from typing import Any
@@ -10,14 +10,14 @@ Processes = dict[tuple[int, int], float]
 
 
 class Gpus:
-    """NVML, loaded at the first look; a machine without it is looked at once."""
+    """NVML, loaded at the first use. If it is missing, that is remembered."""
 
     def __init__(self) -> None:
         self._nvml: Any = None
         self._is_absent = False
 
     def read(self) -> tuple[tuple[Pool, ...], Processes]:
-        """The GPUs, and what each process holds on each."""
+        """The memory of each GPU, and what each process holds on it."""
         nvml = self._loaded()
         if nvml is None:
             return (), {}
@@ -29,14 +29,14 @@ class Gpus:
                 memory = nvml.nvmlDeviceGetMemoryInfo(device)
                 pools.append(Pool(memory.total / _MB, memory.free / _MB))
                 for process in self._running(nvml, device):
-                    # What a driver does not tell about a process comes as nothing.
+                    # Some drivers report no amount for a process.
                     processes[index, process.pid] = (process.usedGpuMemory or 0) / _MB
         except nvml.NVMLError:
             return tuple(pools), processes
         return tuple(pools), processes
 
     def ids(self) -> tuple[str, ...]:
-        """What the driver calls each card, whatever its number."""
+        """The driver's id of each card, in the order of their numbers."""
         nvml = self._loaded()
         if nvml is None:
             return ()
@@ -44,23 +44,23 @@ class Gpus:
         try:
             for index in range(nvml.nvmlDeviceGetCount()):
                 uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))
-                # Older bindings tell bytes.
+                # Older bindings return bytes.
                 ids.append(uuid.decode() if isinstance(uuid, bytes) else str(uuid))
         except nvml.NVMLError:
             return tuple(ids)
         return tuple(ids)
 
     def can_look(self) -> bool:
-        """Whether there is anything that could tell of a GPU."""
+        """Whether NVML is available, so that a GPU would be found."""
         return self._loaded() is not None
 
     def close(self) -> None:
-        """Leave NVML."""
+        """Shut NVML down."""
         if self._nvml is not None:
             try:
                 self._nvml.nvmlShutdown()
             except self._nvml.NVMLError:
-                # The driver went away before us.
+                # The driver was unloaded first.
                 self._is_absent = True
             self._nvml = None
 

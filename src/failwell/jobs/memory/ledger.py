@@ -1,6 +1,6 @@
-"""Whether a job may start, and whose memory makes room for it. Arithmetic alone; megabytes throughout.
+"""Decides from values alone whether a job may start, and which worker is evicted for it. All amounts are megabytes.
 
-A pool is one thing that can run short: main memory, the disk, the memory of one GPU. Whoever runs has
+A pool is a resource that can run short: main memory, the disk, the memory of one GPU. A running instance has
 its learned peak reserved in each pool, whatever it holds at the moment.
 """
 
@@ -14,84 +14,84 @@ from failwell.fault.frozen import frozen
 
 HEADROOM = 0.9
 """The share of a pool that jobs may use together."""
-HOLLOW = 64.0
-"""Who holds less than this has nothing worth taking."""
+SMALLEST_HOLDING = 64.0
+"""A worker that holds less than this is not worth evicting."""
 MARGIN = 1.25
-"""What is freed is so much more than what was short: the next attempt is not to fail by a little."""
+"""The learned peak times this is freed after a failure, so that the next attempt does not fail by a little."""
 NOTICEABLE = 16.0
-"""So little more than it holds already, a worker may always take."""
+"""A worker may always take this much more than it holds already."""
 
 RAM, DISK = "ram", "disk"
 
 
 def gpu(index: int | str) -> str:
-    """The name of a GPU's pool, by its number, or by its name where nobody knows the number."""
+    """The name of a GPU's pool, by its number, or by its id if the number is not known."""
     return f"gpu:{index}"
 
 
 def resource_of(pool: str) -> ResourceName:
-    """What reports call the pool."""
+    """The name of the pool in reports."""
     if pool == RAM:
         return "system_ram_mb"
     return "disk_mb" if pool == DISK else "gpu_vram_mb"
 
 
 def words_for(pool: str) -> str:
-    """What people call the pool."""
+    """The name of the pool in messages."""
     if pool == RAM:
         return "memory"
     return "disk space" if pool == DISK else f"memory of GPU {pool.partition(':')[2]}"
 
 
 class Pool(NamedTuple):
-    """How much there is of something, and how much of it nobody uses now."""
+    """The size of a resource, and how much of it is free now."""
 
     total: float
     free: float
 
 
 @frozen
-class Books:
-    """What is known when somebody asks to start."""
+class MemorySnapshot:
+    """The memory of the machine and of the workers at the moment a job wants to start."""
 
     pools: Mapping[str, Pool]
     reserved: Mapping[str, Mapping[str, float]]
-    """Instance that runs → pool → its peak."""
-    held: Mapping[str, Mapping[str, float]]
-    """Instance that lives → pool → what it holds now."""
+    """Running instance → pool → its learned peak."""
+    usage: Mapping[str, Mapping[str, float]]
+    """Instance with a live worker → pool → what it holds now."""
     headroom: float = HEADROOM
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Pool → the most that everybody here may use of it together, however much there is."""
+    """Pool → the most that all jobs may use of it together, however large it is."""
 
     def budget(self, pool: str) -> float:
-        """What jobs may use of a pool that is known."""
+        """What jobs may use of a measured pool."""
         return min(self.pools[pool].total * self.headroom, self.limits.get(pool, math.inf))
 
     def free(self, pool: str) -> float:
-        """What nobody uses now and we may."""
+        """What is free now and within the limit."""
         if pool not in self.limits:
             return self.pools[pool].free
-        used = sum(pools.get(pool, 0.0) for pools in self.held.values())
+        used = sum(pools.get(pool, 0.0) for pools in self.usage.values())
         return min(self.pools[pool].free, self.limits[pool] - used)
 
 
 class Fits(NamedTuple):
-    """It may start."""
+    """The job may start."""
 
 
 class Short(NamedTuple):
-    """It may not start yet."""
+    """The job may not start yet."""
 
     pool: str
     needed: float
-    """Beyond what it holds itself."""
+    """Beyond what its worker holds already."""
     available: float
     is_reserved: bool
-    """Whether those that run are in its way, rather than those that sit idle or are not ours."""
+    """Whether running jobs reserve the memory, rather than idle workers or other programs."""
 
 
 class Never(NamedTuple):
-    """It can never start here."""
+    """The job can never start on this machine."""
 
     pool: str
     needed: float
@@ -99,56 +99,64 @@ class Never(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Nobody can say how much of this pool is free, so it may only run alone."""
+    """The pool cannot be measured, so the job may only run alone."""
 
     pool: str
 
 
-def admit(instance: str, peaks: Mapping[str, float], books: Books) -> Fits | Short | Never | Unknown:
-    """Whether `instance`, which was seen to need `peaks`, may start now."""
-    usage = books.held.get(instance, {})
+def admit(
+    instance: str, peaks: Mapping[str, float], snapshot: MemorySnapshot
+) -> Fits | Short | Never | Unknown:
+    """Whether a job of `instance`, which needs `peaks`, may start now."""
+    usage = snapshot.usage.get(instance, {})
     short: Short | Unknown | None = None
     for name, peak in peaks.items():
         if peak <= 0:
             continue
-        if name not in books.pools:
+        if name not in snapshot.pools:
             short = short or Unknown(name)
             continue
-        budget = books.budget(name)
+        budget = snapshot.budget(name)
         if peak > budget:
             return Never(name, peak, budget)
         if short is None:
-            short = _short(instance, name, peak, usage.get(name, 0.0), budget, books)
+            short = _short(instance, name, peak, usage.get(name, 0.0), budget, snapshot)
     return short or Fits()
 
 
-def _short(instance: str, name: str, peak: float, usage: float, budget: float, books: Books) -> Short | None:
-    reserved = {other: pools.get(name, 0.0) for other, pools in books.reserved.items() if other != instance}
+def _short(
+    instance: str, name: str, peak: float, usage: float, budget: float, snapshot: MemorySnapshot
+) -> Short | None:
+    reserved = {
+        other: pools.get(name, 0.0) for other, pools in snapshot.reserved.items() if other != instance
+    }
     promised = sum(reserved.values())
     if promised + peak > budget:
         return Short(name, peak, max(0.0, budget - promised), is_reserved=True)
-    # Those that run may still grow up to what is reserved for them.
+    # Running instances may still grow up to what is reserved for them.
     growth = sum(
-        max(0.0, megabytes - books.held.get(other, {}).get(name, 0.0))
+        max(0.0, megabytes - snapshot.usage.get(other, {}).get(name, 0.0))
         for other, megabytes in reserved.items()
     )
     missing = peak - usage
-    available = max(0.0, books.free(name) - growth)
+    available = max(0.0, snapshot.free(name) - growth)
     if missing > NOTICEABLE and missing > available:
         return Short(name, missing, available, is_reserved=False)
     return None
 
 
-def victims(pool: str, target: float | None, books: Books, excluded: Collection[str]) -> list[str]:
-    """Whose memory to take so that `target` becomes free: the largest holders first, no more than needed.
+def victims(
+    pool: str, target: float | None, snapshot: MemorySnapshot, excluded: Collection[str]
+) -> list[str]:
+    """The instances to evict so that `target` becomes free: the largest first, no more than needed.
 
-    Without a target, everybody's. Who holds next to nothing is never chosen.
+    Without a target, all of them. An instance that holds less than `SMALLEST_HOLDING` is never chosen.
     """
     holders = sorted(
         (
             (pools.get(pool, 0.0), instance)
-            for instance, pools in books.held.items()
-            if instance not in excluded and pools.get(pool, 0.0) >= HOLLOW
+            for instance, pools in snapshot.usage.items()
+            if instance not in excluded and pools.get(pool, 0.0) >= SMALLEST_HOLDING
         ),
         reverse=True,
     )
@@ -163,7 +171,7 @@ def victims(pool: str, target: float | None, books: Books, excluded: Collection[
 
 
 def to_free(peak: float, needed: float | None, available: float | None) -> float | None:
-    """How much to free after a failure: by the learned peak; `None`, all there is, where none was learned."""
+    """How much to free after a failure, by the learned peak; `None` (free everything) if none was learned."""
     if peak <= 0:
         return None
     return max(peak * MARGIN - (available or 0.0), needed or 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What the machine has and who uses it: the protocol of a probe, and what it answers."""
+"""The memory of the machine and its use by processes: the protocol of a probe, and its readings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -10,7 +10,7 @@ from failwell.jobs.memory.ledger import DISK, RAM, Pool, gpu
 
 @frozen
 class MachineMemory:
-    """One look at the machine, in megabytes. What could not be seen is left out."""
+    """One reading of the machine, in megabytes. What could not be measured is left out."""
 
     ram: Pool | None = None
     disk: Pool | None = None
@@ -18,10 +18,10 @@ class MachineMemory:
     gpu_processes: Mapping[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
     """GPU and process → the memory it holds there."""
     gpu_ids: tuple[str, ...] = ()
-    """What the driver calls each of them; environments may name cards so."""
+    """The driver's id of each card; `CUDA_VISIBLE_DEVICES` may name cards by it."""
 
     def pools(self) -> dict[str, Pool]:
-        """Everything that can run short."""
+        """Every pool that was measured, by name."""
         pools = {gpu(index): pool for index, pool in enumerate(self.gpus)}
         if self.ram is not None:
             pools[RAM] = self.ram
@@ -30,9 +30,9 @@ class MachineMemory:
         return pools
 
     def card(self, name: str) -> str:
-        """The pool of the card that an environment calls by its number, its id, or the beginning of that.
+        """The pool of a card that is named by its number, its id, or the beginning of its id.
 
-        One that is not there, or is a part of a card, has a pool that nobody can measure.
+        A card that is missing, or a part of a card, gets a pool that is never measured.
         """
         if not name.isdecimal():
             for index, card_id in enumerate(self.gpu_ids):
@@ -40,8 +40,8 @@ class MachineMemory:
                     return gpu(index)
         return gpu(name)
 
-    def held(self, rss_mb: float, pids: tuple[int, ...]) -> dict[str, float]:
-        """What a worker with these processes holds."""
+    def usage(self, rss_mb: float, pids: tuple[int, ...]) -> dict[str, float]:
+        """What a worker with these processes holds, by pool."""
         processes = set(pids)
         usage = {RAM: rss_mb}
         for (index, pid), megabytes in self.gpu_processes.items():
@@ -54,19 +54,19 @@ class MachineMemory:
 class Limits:
     """The most that the jobs of one queue may use together, in megabytes, however much the machine has.
 
-    What has never been measured runs alone, and is not held back by them.
+    A job whose needs were never measured runs alone, and no limit stops it.
     """
 
     memory_mb: float | None = None
     disk_mb: float | None = None
     gpu_mb: float | None = None
-    """Of each card."""
+    """For each card."""
 
     def __post_init__(self) -> None:
         for name in ("memory_mb", "disk_mb", "gpu_mb"):
             megabytes = getattr(self, name)
             if megabytes is not None and not megabytes > 0:
-                raise ValueError(f"`{name}` is more than 0; leave it out where there is no limit")
+                raise ValueError(f"`{name}` must be more than 0; leave it out for no limit")
 
     def of(self, pools: Iterable[str]) -> dict[str, float]:
         """The limit of each pool that has one."""
@@ -76,12 +76,12 @@ class Limits:
 
 
 class Probe(Protocol):
-    """Looks at the machine. Called in a thread of its own, so it may take a moment."""
+    """Reads the machine. It is called in a thread, so it may take a moment."""
 
     def read(self) -> MachineMemory:
-        """What there is now. Never raises: what cannot be seen is left out."""
+        """The current reading. Never raises: what cannot be measured is left out."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...

@@ -1,4 +1,4 @@
-"""The real probe: main memory within the container's limits, the disk, and the GPUs if there are any."""
+"""The probe of this machine: main memory within the container's limits, the disk, and the GPUs."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,11 @@ from failwell.jobs.memory.machine import MachineMemory
 _MB = 1024.0 * 1024.0
 
 Written = Mapping[int, float]
-"""Process → the megabytes that it, and those of its children that have ended, wrote in their lives."""
+"""Process → the megabytes that it and its ended children have written so far."""
 
 
 def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
-    """What these processes wrote; `None` where nobody tells."""
+    """What these processes have written; `None` where the system does not report it."""
     totals: dict[int, float] = {}
     for pid in pids:
         try:
@@ -23,8 +23,8 @@ def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
             counters = {
                 name: float(count) for name, count in (line.split(": ") for line in text.splitlines())
             }
-            # Either count misses something: the first what is written through memory, the second what
-            # goes to file systems without a device. What goes to neither disk nor file is in the first.
+            # `wchar` misses writes through mapped memory, and counts pipes and terminals. `write_bytes` misses
+            # file systems without a device. The larger one is the safer limit.
             totals[pid] = max(counters["wchar"], counters["write_bytes"]) / _MB
         except (OSError, ValueError, KeyError):
             continue
@@ -32,14 +32,14 @@ def written(pids: Iterable[int], proc: Path = Path("/proc")) -> Written | None:
 
 
 def since(before: Written | None, now: Written | None) -> float | None:
-    """What was written between two looks; whoever was not there at the first began with nothing."""
+    """What was written between two readings; a process that is new in the second began with 0."""
     if now is None:
         return None
     return sum(megabytes - (before or {}).get(pid, 0.0) for pid, megabytes in now.items())
 
 
 class SystemProbe:
-    """Reads /proc, the control groups, the file system of `folder` and NVML."""
+    """Reads /proc, the control groups, the file system of `folder`, and NVML."""
 
     def __init__(
         self, folder: Path, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
@@ -50,14 +50,14 @@ class SystemProbe:
         self._gpus = Gpus()
 
     def read(self) -> MachineMemory:
-        """Look once."""
+        """The current reading."""
         gpus, processes = self._gpus.read()
         return MachineMemory(
             ram=self._ram(), disk=self._disk(), gpus=gpus, gpu_processes=processes, gpu_ids=self._gpus.ids()
         )
 
     def close(self) -> None:
-        """Leave NVML."""
+        """Shut NVML down."""
         self._gpus.close()
 
     def _ram(self) -> Pool | None:
@@ -77,7 +77,7 @@ class SystemProbe:
             return None
 
     def _limits(self) -> list[tuple[float, float]]:
-        """The limit of each control group above us, and what is used under it. Caches can be given up."""
+        """The limit of each control group above this process, and its use without caches, which can be reclaimed."""
         limits: list[tuple[float, float]] = []
         for folder in self._folders():
             limit = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
@@ -136,7 +136,7 @@ def _cache(folder: Path) -> float:
 
 
 def _by_psutil() -> Pool | None:
-    """Where there is no /proc."""
+    """Main memory on systems without /proc."""
     try:
         from importlib import import_module
 

@@ -222,7 +222,7 @@ class Admission:
             {
                 "instance": one.instance,
                 "resource": ledger.resource_of(one.pool),
-                "mb": round(one.held, 1),
+                "mb": round(one.megabytes, 1),
                 "how": how,
             },
         )

@@ -20,7 +20,7 @@ from failwell.jobs.queue.events import Items
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
-from failwell.jobs.store.rows import drop, result_to_json
+from failwell.jobs.store.rows import delete_files, result_to_json
 from failwell.jobs.worker.protocol import WorkerState
 from failwell.journal.faults import NotRecordable
 from failwell.report.describe import describe
@@ -300,7 +300,7 @@ class Attempts:
             and entry.id not in instance.entries
         ):
             # It was put back already.
-            drop(value)
+            delete_files(value)
             return
         entry.is_sent = False
         result = None
@@ -317,7 +317,7 @@ class Attempts:
             else:
                 self._end_well(entry, instance, began, result)
             return
-        drop(value)
+        delete_files(value)
         report = self._state.described(entry, error if entry.cancelled is None and error else _stopped(entry))
         if entry.canceller is not None and not entry.canceller.done():
             # Its phases come before its end.
@@ -335,7 +335,7 @@ class Attempts:
             if entry.cancelled is None:
                 self._end_well(entry, instance, began, result)
             else:
-                drop(value)
+                delete_files(value)
                 self._tell_phases(entry)
                 self._end_badly(entry, instance, began, self._state.described(entry, _stopped(entry)))
 
@@ -378,7 +378,7 @@ class Attempts:
             async for item in items:
                 is_taken = is_taken and await _taken(taker, item, end)
                 if not is_taken:
-                    drop(item)
+                    delete_files(item)
                 count += 1
         if limit is not None and not is_taken:
             # The worker was done in time, and its last items were never taken.

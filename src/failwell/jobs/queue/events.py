@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakSet
 
-from failwell.jobs.store.rows import drop
+from failwell.jobs.store.rows import delete_files
 from failwell.journal.event import JOB_TERMINAL, Event
 
 ROOM = 16
@@ -30,7 +30,7 @@ class Items:
         while len(self._held) >= ROOM and not self._is_closed:
             await self._wait()
         if self._is_closed:
-            drop(item)
+            delete_files(item)
             return
         self._held.append(item)
         self._moved.set()
@@ -43,7 +43,7 @@ class Items:
     def leave(self) -> None:
         """Nobody takes any more; what is there goes."""
         self.close()
-        drop(list(self._held))
+        delete_files(list(self._held))
         self._held.clear()
 
     def __aiter__(self) -> Self:

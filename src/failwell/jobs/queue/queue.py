@@ -190,11 +190,11 @@ class OutsideJobs:
             self._state.newest = max(self._state.newest, job.key or 0)
             if job.id not in self._state.live:
                 self._resume(Entry.of(job, self._state.number()), began=False)
-        for wish in requests:
-            if wish.wish == "cancel":
-                self._cancel(wish.job)
+        for control in requests:
+            if control.action == "cancel":
+                self._cancel(control.job)
             # It is forgotten with the record of what came of it, and not before.
-            self._record.granted.add(wish.key)
+            self._record.granted.add(control.key)
         self._state.wake()
 
 
@@ -262,7 +262,7 @@ class Intake:
             raise OtherLoop
         if self.is_closed:
             raise QueueClosed
-        check_request(request, is_taken=items is not None)
+        check_request(request, has_consumer=items is not None)
         if self._record.is_wedged and self._record.trouble is not None:
             raise self._record.trouble
         instance = self._state.find_instance(request.instance)
@@ -295,7 +295,7 @@ class Intake:
         if before is not None:
             check_same(before.id, before.request, request)
             return before
-        known = self._state.store.find_once(key)
+        known = self._state.store.find_by_key(key)
         return None if known is None else self._record.known(known.id, request)
 
 

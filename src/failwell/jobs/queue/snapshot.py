@@ -72,7 +72,7 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
 
 def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     memory = instance.worker.memory()
-    held = book.books(instances.values()).held.get(instance.id, {})
+    held = book.snapshot(instances.values()).usage.get(instance.id, {})
     profile = book.profile(instance)
     gpu = sum(much for pool, much in held.items() if pool.startswith("gpu:"))
     return {

@@ -39,12 +39,12 @@ class Profile:
     updated: float = 0.0
 
 
-class Wish(NamedTuple):
+class ControlRequest(NamedTuple):
     """What another process wants done about a job."""
 
     key: int
     job: str
-    wish: str
+    action: str
     at: float
 
 
@@ -105,7 +105,7 @@ class JobStore(Protocol):
         """One job."""
         ...
 
-    def find_once(self, key: str) -> Job | None:
+    def find_by_key(self, key: str) -> Job | None:
         """The job with an idempotency key."""
         ...
 
@@ -153,11 +153,11 @@ class JobStore(Protocol):
         """Everything that was learned."""
         ...
 
-    def wish(self, job: str, wish: str, at: float) -> None:
+    def request_control(self, job: str, action: str, at: float) -> None:
         """Ask the process that runs the jobs for something; it is woken."""
         ...
 
-    def control_requests(self) -> list[Wish]:
+    def control_requests(self) -> list[ControlRequest]:
         """Requests of other processes (cancel, reorder, …) that the host has not applied yet, oldest first."""
         ...
 
@@ -193,7 +193,7 @@ class JobStore(Protocol):
         """
         ...
 
-    def hurried(self) -> AbstractContextManager[None]:
+    def short_waits(self) -> AbstractContextManager[None]:
         """Wait for no other process longer than a moment, for as long as the block lasts.
 
         This is for an event loop, which stands still meanwhile and can try again.
@@ -207,11 +207,11 @@ class JobStore(Protocol):
     wake_host: Callable[[], object]
     """Wake the process that runs the jobs. Never raises."""
 
-    def door(self) -> Watch:
+    def host_watch(self) -> Watch:
         """Where that process listens."""
         ...
 
-    def window(self) -> Watch:
+    def commit_watch(self) -> Watch:
         """Woken by every commit, whoever makes it."""
         ...
 

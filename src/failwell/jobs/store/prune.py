@@ -19,14 +19,14 @@ from failwell.journal.status import ENDED
 _FILE = re.compile(r"[0-9a-f]{24}\.bin")
 """What a worker calls the files of its results."""
 _WORKER = "worker-"
-_FEW = 500
-_YOUNG = 86_400.0
+_BATCH = 500
+_SHORTEST_AGE = 86_400.0
 """Seconds in which a file may still come to belong to a job, or be in the hands of who takes a stream."""
 
 
-def sweep(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Forgotten:
+def delete_orphan_results(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Forgotten:
     """Delete the old files of results that no job names; what went, or would go, comes back."""
-    until = time() - _YOUNG
+    until = time() - _SHORTEST_AGE
     files = [file for file in _result_files(results) if _is_older(file, until)]
     if not files:
         return Forgotten()
@@ -36,26 +36,26 @@ def sweep(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Fo
     orphans = [file for file in files if file.name not in referenced]
     if dry_run:
         return Forgotten(files=len(orphans))
-    undeleted = tuple(str(file) for file in orphans if not _unlinked(file))
+    undeleted = tuple(str(file) for file in orphans if not _is_deleted(file))
     return Forgotten(files=len(orphans) - len(undeleted), files_left=undeleted)
 
 
-def sweep_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
+def delete_orphan_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
     """Delete the lines of jobs that are gone, and those of workers that have said nothing since `before`."""
     try:
         files = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
     except OSError:
         return
     jobs = [name for name in files if not name.startswith(_WORKER)]
-    for start in range(0, len(jobs), _FEW):
-        batch = jobs[start : start + _FEW]
+    for start in range(0, len(jobs), _BATCH):
+        batch = jobs[start : start + _BATCH]
         marks = ",".join("?" * len(batch))
         rows = connection.execute(f"SELECT id FROM jobs WHERE id IN ({marks})", batch)  # noqa: S608  (constants)
         for name in set(batch) - {row[0] for row in rows}:
-            _unlinked(files[name])
+            _is_deleted(files[name])
     for name, file in files.items():
         if name.startswith(_WORKER) and before is not None and _is_older(file, before):
-            _unlinked(file)
+            _is_deleted(file)
 
 
 def _result_files(folder: Path) -> list[Path]:
@@ -74,11 +74,11 @@ def _is_older(file: Path, than: float) -> bool:
 
 
 RESULTS = "results"
-FEW = 200
+BATCH = 200
 _OVER = ("completed", "failed", "cancelled")
 
 
-class Old(NamedTuple):
+class Prunable(NamedTuple):
     """What may go."""
 
     keys: Sequence[int]
@@ -93,7 +93,7 @@ def old_jobs(
     keep: int,
     states: Sequence[str],
     instance: str | None,
-) -> Old:
+) -> Prunable:
     """Jobs that are over and of these states, without the newest `keep` of them and what ended later."""
     final_states = [state for state in _OVER if not states or state in states]
     rows = connection.execute(
@@ -107,7 +107,7 @@ def old_jobs(
     runs = _open_runs(connection) if any(row[2] is not None for row in rows) else frozenset[str]()
     needed = {job: key for key, job, request in rows if request is not None and _run(request) in runs}
     needed_keys = set(needed.values())
-    return Old([key for key, _, _ in rows if key not in needed_keys], tuple(needed))
+    return Prunable([key for key, _, _ in rows if key not in needed_keys], tuple(needed))
 
 
 def _open_runs(connection: sqlite3.Connection) -> frozenset[str]:
@@ -153,7 +153,7 @@ def delete_jobs(
         [(number, state) for state, number in Counter(row[1] for row in rows).items()],
     )
     # Before the commit: a file that outlived its job would never be found again.
-    undeleted = tuple(str(file) for file in files if not _unlinked(file))
+    undeleted = tuple(str(file) for file in files if not _is_deleted(file))
     return Forgotten(
         jobs=deleted.jobs, events=events, files=len(files) - len(undeleted), files_left=undeleted
     )
@@ -163,13 +163,12 @@ def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_r
     """Delete what happened to workers before a time; how much that was."""
     condition = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
     if dry_run:
-        return connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", (before,)).fetchone()[
-            0
-        ]  # noqa: S608  (constants)
+        count = connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", (before,))  # noqa: S608  (constants)
+        return count.fetchone()[0]
     return connection.execute(f"DELETE FROM job_events WHERE {condition}", (before,)).rowcount  # noqa: S608  (constants)
 
 
-def together(parts: Sequence[Forgotten]) -> Forgotten:
+def combined(parts: Sequence[Forgotten]) -> Forgotten:
     """All of it."""
     return Forgotten(
         jobs=tuple(job for part in parts for job in part.jobs),
@@ -198,7 +197,7 @@ def _files(value: Any, folder: Path) -> list[Path]:
     return [file for item in table.values() for file in _files(item, folder)]
 
 
-def _unlinked(file: Path) -> bool:
+def _is_deleted(file: Path) -> bool:
     try:
         file.unlink(missing_ok=True)
     except OSError:

@@ -14,17 +14,17 @@ from failwell.report.record import ErrorReport
 from failwell.runtime.suppress import suppress
 
 
-def drop(value: Any) -> None:
+def delete_files(value: Any) -> None:
     """Delete the files of a result that was not handed to anybody. Handles are of our own folder alone."""
     if isinstance(value, FileHandle):
         with suppress(OSError, reason="a file that cannot be deleted now is found when old jobs are deleted"):
             Path(value.path).unlink(missing_ok=True)
     elif isinstance(value, Mapping):
         for item in cast("Mapping[str, Any]", value).values():
-            drop(item)
+            delete_files(item)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            drop(item)
+            delete_files(item)
 
 
 def request_to_json(request: JobRequest) -> str:
@@ -121,7 +121,7 @@ def result_to_json(value: Any) -> str:
     """A result as JSON; files are kept by their handles."""
     if type(value) in _PLAIN:
         return to_json(value)
-    return to_json(_closed(value))
+    return to_json(_encoded(value))
 
 
 def read_result(text: str) -> Any:
@@ -129,7 +129,7 @@ def read_result(text: str) -> Any:
     value = loads(text)
     if '"$file"' not in text and '"$plain"' not in text:
         return value
-    return _opened(value)
+    return _decoded(value)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -139,18 +139,18 @@ what it returns must never be read as the handle of a file that it did not make.
 """
 
 
-def _closed(value: Any) -> Any:
+def _encoded(value: Any) -> Any:
     if isinstance(value, FileHandle):
         return {"$file": {"path": value.path, "size": value.size}}
     if isinstance(value, Mapping):
-        table = {key: _closed(item) for key, item in cast("Mapping[str, Any]", value).items()}
+        table = {key: _encoded(item) for key, item in cast("Mapping[str, Any]", value).items()}
         return {"$plain": table} if len(table) == 1 and next(iter(table)) in _WORDS else table
     if isinstance(value, list):
-        return [_closed(item) for item in cast("list[Any]", value)]
+        return [_encoded(item) for item in cast("list[Any]", value)]
     return value
 
 
-def _opened(value: Any) -> Any:
+def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
         file = _file(table["$file"]) if len(table) == 1 and "$file" in table else None
@@ -158,9 +158,9 @@ def _opened(value: Any) -> Any:
             return file
         if len(table) == 1 and "$plain" in table:
             table = cast("dict[str, Any]", table["$plain"])
-        return {key: _opened(item) for key, item in table.items()}
+        return {key: _decoded(item) for key, item in table.items()}
     if isinstance(value, list):
-        return [_opened(item) for item in cast("list[Any]", value)]
+        return [_decoded(item) for item in cast("list[Any]", value)]
     return value
 
 

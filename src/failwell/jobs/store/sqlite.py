@@ -17,16 +17,16 @@ from failwell.fault.base import Fault
 from failwell.jobs.faults import HostElsewhere
 from failwell.jobs.job import Job
 from failwell.jobs.output_lines import LINES
-from failwell.jobs.store.job_store import COLUMNS, Committed, Forgotten, Profile, Values, Wish
+from failwell.jobs.store.job_store import COLUMNS, Committed, ControlRequest, Forgotten, Profile, Values
 from failwell.jobs.store.prune import (
-    FEW,
+    BATCH,
     RESULTS,
+    combined,
     delete_jobs,
+    delete_orphan_lines,
+    delete_orphan_results,
     delete_worker_events,
     old_jobs,
-    sweep,
-    sweep_lines,
-    together,
 )
 from failwell.jobs.store.rows import read_job
 from failwell.journal.errors import damaged_fault
@@ -159,14 +159,14 @@ class SqliteJobs:
                 twins[job[_ID]] = twin
         return twins
 
-    def wish(self, job: str, wish: str, at: float) -> None:
+    def request_control(self, job: str, action: str, at: float) -> None:
         with self._database.transaction() as connection:
-            connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, wish, at))
+            connection.execute("INSERT INTO job_wishes (job, wish, at) VALUES (?,?,?)", (job, action, at))
         self._host.wake()
 
-    def control_requests(self) -> list[Wish]:
+    def control_requests(self) -> list[ControlRequest]:
         return [
-            Wish(*row)
+            ControlRequest(*row)
             for row in self._database.rows("SELECT key, job, wish, at FROM job_wishes ORDER BY key")
         ]
 
@@ -183,10 +183,10 @@ class SqliteJobs:
             old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
         parts = [Forgotten(needed=old.needed)]
         turn = self._database.reading if dry_run else self._database.transaction
-        for start in range(0, len(old.keys), FEW):
+        for start in range(0, len(old.keys), BATCH):
             began = self._clock.monotonic()
             with turn() as connection:
-                batch = old.keys[start : start + FEW]
+                batch = old.keys[start : start + BATCH]
                 parts.append(delete_jobs(connection, batch, self.folder, dry_run=dry_run))
             # Others get as much time as we took.
             self._clock.sleep(self._clock.monotonic() - began)
@@ -194,10 +194,10 @@ class SqliteJobs:
             with turn() as connection:
                 parts.append(Forgotten(events=delete_worker_events(connection, before, dry_run=dry_run)))
         with self._database.reading() as connection:
-            parts.append(sweep(connection, self.folder / RESULTS, dry_run=dry_run))
+            parts.append(delete_orphan_results(connection, self.folder / RESULTS, dry_run=dry_run))
             if not dry_run:
-                sweep_lines(connection, self.folder / LINES, before)
-        whole = together(parts)
+                delete_orphan_lines(connection, self.folder / LINES, before)
+        whole = combined(parts)
         if whole.jobs and not dry_run:
             self._followers.wake()
             self._compact()
@@ -226,7 +226,7 @@ class SqliteJobs:
     def find(self, job: str) -> Job | None:
         return self._one("id = ?", job)
 
-    def find_once(self, key: str) -> Job | None:
+    def find_by_key(self, key: str) -> Job | None:
         return self._one("once = ?", key)
 
     def _one(self, condition: str, value: str) -> Job | None:
@@ -273,7 +273,7 @@ class SqliteJobs:
             rows = self._database.rows(f"SELECT 1 FROM jobs WHERE id = ? AND {_OPEN}", (job,))  # noqa: S608  (constants)
             return not rows
 
-        return follow(self.window(), read, after, is_over=is_over, give_up=give_up)
+        return follow(self.commit_watch(), read, after, is_over=is_over, give_up=give_up)
 
     def last_event(self) -> int:
         with self._database.reading():
@@ -292,7 +292,7 @@ class SqliteJobs:
         return ProcessLock(self.folder, refusal)
 
     @contextmanager
-    def hurried(self) -> Generator[None]:
+    def short_waits(self) -> Generator[None]:
         self._database.set_busy_timeout(min(self._busy, _MOMENT))
         try:
             yield
@@ -302,10 +302,10 @@ class SqliteJobs:
     def is_hosted(self) -> bool:
         return is_held(self.folder)
 
-    def door(self) -> Watch:
+    def host_watch(self) -> Watch:
         return Watch(self.folder / HOST)
 
-    def window(self) -> Watch:
+    def commit_watch(self) -> Watch:
         return Watch(self.folder)
 
     def close(self) -> None:

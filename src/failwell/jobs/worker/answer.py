@@ -41,7 +41,7 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         if "report" in error:
             report = ErrorReport.read(_masked(error["report"]))
             return replace(report, scene=merge(scene, report.scene))
-        report = describe(_known_by_name(error["exception"]), policy=policy, scene=scene)
+        report = describe(_builtin_error(error["exception"]), policy=policy, scene=scene)
         free = cast("Mapping[str, Any]", error.get("memory") or {})
         memory = {name: round(float(megabytes), 1) for name, megabytes in free.items()}
         return replace(report, details={**report.details, **memory})
@@ -58,7 +58,7 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
         return describe(fault, scene=scene)
 
 
-def _known_by_name(data: Mapping[str, Any]) -> BaseException:
+def _builtin_error(data: Mapping[str, Any]) -> BaseException:
     """A failure that the worker could not describe: the nearest built-in class, with the text it had."""
     text = str(data.get("text") or "")
     for module, name in cast("list[list[str]]", data["classes"]):
@@ -158,7 +158,7 @@ class Reader:
         """What the answer to `job` says."""
         try:
             if "error" not in frame:
-                return Answer(opened(frame["value"], self._folder))
+                return Answer(with_file_handles(frame["value"], self._folder))
             return Answer(error=self._failure(job, frame["error"]))
         except Exception as error:  # noqa: BLE001  (whatever is in a frame, whoever waits for the call is answered)
             return Answer(error=self._unreadable(frame, error))
@@ -198,7 +198,7 @@ class TooDeep(ValueError):
     """A result is nested deeper than anybody reads."""
 
 
-def opened(value: Any, folder: str | None, depth: int = 0) -> Any:
+def with_file_handles(value: Any, folder: str | None, depth: int = 0) -> Any:
     """A result with its files as handles. Only files of the run's own folder are: a handle invites deleting.
 
     Raises:
@@ -212,11 +212,12 @@ def opened(value: Any, folder: str | None, depth: int = 0) -> Any:
     # Most of what is in it holds nothing, and is not worth a call.
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return [item if type(item) in _PLAIN else opened(item, folder, below) for item in items]
+        return [item if type(item) in _PLAIN else with_file_handles(item, folder, below) for item in items]
     table = cast("dict[str, Any]", value)
     file = _file(table["$file"], folder) if len(table) == 1 and "$file" in table else None
     return file or {
-        key: item if type(item) in _PLAIN else opened(item, folder, below) for key, item in table.items()
+        key: item if type(item) in _PLAIN else with_file_handles(item, folder, below)
+        for key, item in table.items()
     }
 
 

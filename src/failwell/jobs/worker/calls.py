@@ -8,25 +8,25 @@ from typing import Any, Literal
 from failwell.fault.capability import CapabilityCancelledError, CapabilityError, CapabilityTimeoutError
 from failwell.jobs.faults import ended_by_us
 from failwell.jobs.job import NO_ARGUMENTS
-from failwell.jobs.store.rows import drop
+from failwell.jobs.store.rows import delete_files
 from failwell.jobs.worker.answer import Reader
 from failwell.jobs.worker.frames import encode
 from failwell.jobs.worker.worker_events import notify
 from failwell.processes.worker import WorkerProcess
 from failwell.report.record import Scene, TracebackPolicy
 
-Wish = Literal["cancel", "timeout", "stop"]
+StopReason = Literal["cancel", "timeout", "stop"]
 
 
 class PendingCall:
     """What the host knows of a call in a worker."""
 
-    __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "timer", "wake", "wish")
+    __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "stop_reason", "timer", "wake")
 
     def __init__(self, job: str, answer: "asyncio.Future[Any]", *, streams: bool = False) -> None:
         self.job = job
         self.answer = answer
-        self.wish: Wish | None = None
+        self.stop_reason: StopReason | None = None
         """Why it was asked to stop. It decides how the call ends, whatever the worker answers; only a call that
         was stopped along with its process may still end well."""
         self.failed: CapabilityError | None = None
@@ -82,7 +82,7 @@ class Calls:
         self._scene = scene
         self._grace = cancel_grace
         self._reader = Reader(scene, policy, folder)
-        self._flights: dict[str, PendingCall] = {}
+        self._pending: dict[str, PendingCall] = {}
         self._process: WorkerProcess | None = None
         self._sequence = 0
         self.finished = 0
@@ -94,18 +94,18 @@ class Calls:
 
     def jobs(self) -> tuple[str, ...]:
         """The jobs that are running; calls of the worker's own life are not among them."""
-        return tuple(job for job in self._flights if not job.startswith("#"))
+        return tuple(job for job in self._pending if not job.startswith("#"))
 
     def running(self, job: str) -> PendingCall | None:
         """The call of `job`, unless it has been answered."""
-        call = self._flights.get(job)
+        call = self._pending.get(job)
         return None if call is None or call.answer.done() else call
 
     # -------------------------------------------------------------- sending
 
     async def call(self, job: str, order: Mapping[str, Any], timeout: float | None) -> Any:  # noqa: ASYNC109  (it ends more than a wait)
         """Send one call and wait for its answer."""
-        call = self._take_off(job, order, timeout)
+        call = self._send_call(job, order, timeout)
         try:
             return await call.answer
         except asyncio.CancelledError:
@@ -120,7 +120,7 @@ class Calls:
         on_answer: "Callable[[asyncio.Future[Any]], None]",
     ) -> None:
         """Send one call; `told` is called with its answer in the moment it comes."""
-        self._take_off(job, order, timeout).on_answer = on_answer
+        self._send_call(job, order, timeout).on_answer = on_answer
 
     async def stream(
         self,
@@ -129,7 +129,7 @@ class Calls:
         timeout: float | None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncGenerator[Any]:
         """Send one call and hand over its items as they come, taking no more than there is room for."""
-        call = self._take_off(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
+        call = self._send_call(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
         items, wake = call.items, call.wake
         assert items is not None
         assert wake is not None
@@ -140,7 +140,7 @@ class Calls:
                     yield items.popleft()
                     count += 1
                     if count * 2 >= _WINDOW:
-                        self.say({"type": "more", "job": job, "count": count})
+                        self.send({"type": "more", "job": job, "count": count})
                         count = 0
                 if call.answer.done():
                     call.answer.result()
@@ -150,7 +150,7 @@ class Calls:
         finally:
             # Items that were produced and not yet read are dropped.
             call.items = None
-            drop(list(items))
+            delete_files(list(items))
             if not call.answer.done():
                 self._abandon(call)
 
@@ -158,14 +158,14 @@ class Calls:
         """Run a method that belongs to the capability's life rather than to a job."""
         self._sequence += 1
         order = {"action": phase, "phase": phase, "arguments": arguments}
-        return await self._take_off(f"#{phase}-{self._sequence}", order, None, flush=True).answer
+        return await self._send_call(f"#{phase}-{self._sequence}", order, None, flush=True).answer
 
-    def say(self, frame: dict[str, Any]) -> None:
+    def send(self, frame: dict[str, Any]) -> None:
         """Say something to the worker, if there is one."""
         if self._process is not None:
             self._process.send(frame)
 
-    def _take_off(
+    def _send_call(
         self,
         job: str,
         order: Mapping[str, Any],
@@ -174,7 +174,7 @@ class Calls:
         streams: bool = False,
         flush: bool = False,
     ) -> PendingCall:
-        if job in self._flights:
+        if job in self._pending:
             raise ValueError(f"job {job!r} is already running in {self._scene.instance!r}")
         loop = asyncio.get_running_loop()
         call = PendingCall(job, loop.create_future(), streams=streams)
@@ -183,7 +183,7 @@ class Calls:
         if process is None:
             # It went between being ready and being called; whatever ended it was not this call.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
-        self._flights[job] = call
+        self._pending[job] = call
         process.write(piece, flush=flush)
         if timeout is not None:
             call.seconds = timeout
@@ -192,21 +192,21 @@ class Calls:
 
     # -------------------------------------------------------------- stopping
 
-    def ask_to_stop(self, call: PendingCall, wish: Wish) -> None:
+    def ask_to_stop(self, call: PendingCall, stop_reason: StopReason) -> None:
         """Ask one call to stop, and end the process if it has not within the grace."""
-        if call.answer.done() or call.wish in ("cancel", "timeout"):
+        if call.answer.done() or call.stop_reason in ("cancel", "timeout"):
             return
-        if call.wish is None:
-            self.say({"type": "cancel", "job": call.job})
-        call.wish = wish
+        if call.stop_reason is None:
+            self.send({"type": "cancel", "job": call.job})
+        call.stop_reason = stop_reason
         call.set_timer(asyncio.get_running_loop().call_later(self._grace, self._force, call, self._process))
 
     def ask_all_to_stop(self) -> None:
         """Ask every call to stop, as the process is about to; they end with it either way."""
-        for call in self._flights.values():
-            if call.wish is None:
-                call.wish = "stop"
-                self.say({"type": "cancel", "job": call.job})
+        for call in self._pending.values():
+            if call.stop_reason is None:
+                call.stop_reason = "stop"
+                self.send({"type": "cancel", "job": call.job})
 
     def _force(self, call: PendingCall, process: WorkerProcess | None) -> None:
         if not call.answer.done() and process is not None and process is self._process:
@@ -223,10 +223,10 @@ class Calls:
 
     def item(self, frame: Mapping[str, Any]) -> None:
         """One item of a stream came."""
-        call = self._flights.get(frame["job"])
+        call = self._pending.get(frame["job"])
         item, error = self._reader.item(frame)
         if call is None or call.items is None:
-            drop(item)
+            delete_files(item)
         elif error is None:
             call.arrived(item)
         elif call.failed is None:
@@ -236,38 +236,38 @@ class Calls:
 
     def answered(self, frame: Mapping[str, Any]) -> None:
         """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
-        call = self._flights.pop(frame["job"], None)
+        call = self._pending.pop(frame["job"], None)
         if call is None:
-            drop(self._reader.item(frame).value)
+            delete_files(self._reader.item(frame).value)
             return
         if not call.job.startswith("#"):
             self.finished += 1
-        stopped = self._stopped(call)
+        stopped = self._stop_error(call)
         if stopped is not None:
-            drop(self._reader.item(frame).value)
+            delete_files(self._reader.item(frame).value)
             call.settle(error=stopped)
         else:
             value, error = self._reader.read(call.job, frame)
-            if error is not None and call.wish == "stop":
+            if error is not None and call.stop_reason == "stop":
                 # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
-                error = self._ended_with(self._process)
+                error = self._process_ended(self._process)
             call.settle(value, error)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
         """The process is gone: every call ends, each by what it was asked or else by the death."""
-        calls, self._flights = list(self._flights.values()), {}
+        calls, self._pending = list(self._pending.values()), {}
         for call in calls:
-            call.settle(error=self._stopped(call) or why())
+            call.settle(error=self._stop_error(call) or why())
 
-    def _ended_with(self, process: WorkerProcess | None) -> CapabilityError:
+    def _process_ended(self, process: WorkerProcess | None) -> CapabilityError:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
-    def _stopped(self, call: PendingCall) -> CapabilityError | None:
+    def _stop_error(self, call: PendingCall) -> CapabilityError | None:
         """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
         if call.failed is not None:
             return call.failed
-        if call.wish == "cancel":
+        if call.stop_reason == "cancel":
             return CapabilityCancelledError(self._name)
-        if call.wish == "timeout":
+        if call.stop_reason == "timeout":
             return CapabilityTimeoutError(self._name, call.seconds)
         return None

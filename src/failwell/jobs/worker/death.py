@@ -31,7 +31,7 @@ _TOO_OLD = 78
 
 def death(capability: str, ending: Ending) -> CapabilityError:
     """The fault of a worker that died by itself."""
-    if _is_for_memory(ending):
+    if _is_out_of_memory(ending):
         error = WorkerOOMError(capability, process_returncode=ending.code)
         error.details = {
             key: value
@@ -91,7 +91,7 @@ def how(ending: Ending) -> str:
     return f"exited with code {ending.code}"
 
 
-def _is_for_memory(ending: Ending) -> bool:
+def _is_out_of_memory(ending: Ending) -> bool:
     if signal_of(ending) == "SIGKILL" or ending.code == _KILLED_BELOW:
         return True
     if ending.code not in _COULD_BE_MEMORY:
@@ -126,7 +126,7 @@ class CrashCount:
 
     def __init__(self, capability: str, limit: int, cooldown: float) -> None:
         self._capability = capability
-        self._most = limit
+        self._limit = limit
         self._cooldown = cooldown
         self._until = 0.0
         self._last: Fault | None = None
@@ -140,12 +140,12 @@ class CrashCount:
         self._answered = answered
         self.deaths += 1
         self._last = fault
-        if self.deaths < self._most:
+        if self.deaths < self._limit:
             return False
         self._until = asyncio.get_running_loop().time() + self._cooldown
         return True
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds of quarantine that are left."""
         return max(0.0, self._until - asyncio.get_running_loop().time()) if self._until else 0.0
 
@@ -160,7 +160,7 @@ class CrashCount:
         Raises:
             WorkerCrashed: the worker is quarantined.
         """
-        seconds = self.left()
+        seconds = self.seconds_left()
         if seconds <= 0:
             return
         raise WorkerCrashed(

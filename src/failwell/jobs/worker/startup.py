@@ -190,7 +190,9 @@ class Startup:
             waiting.cancel()
 
 
-async def look(manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, Any]:
+async def inspect_capability(
+    manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]
+) -> dict[str, Any]:
     """What the capability says of itself: name, version, schema, actions, hooks. It is not initialised.
 
     Raises:
@@ -240,7 +242,7 @@ def load_frame(
     }
 
 
-def drift(manifest: Manifest, about: Mapping[str, Any]) -> list[str]:
+def manifest_differences(manifest: Manifest, about: Mapping[str, Any]) -> list[str]:
     """Where the manifest and the code say different things, in words."""
     differences: list[str] = []
     version = about.get("version")

@@ -31,7 +31,7 @@ from failwell.jobs.worker.protocol import (
     Supervision,
     WorkerState,
 )
-from failwell.jobs.worker.startup import Startup, load_frame, look
+from failwell.jobs.worker.startup import Startup, inspect_capability, load_frame
 from failwell.jobs.worker.worker_events import WorkerEvents
 from failwell.processes.worker import Ending, WorkerProcess
 from failwell.report.describe import describe
@@ -107,7 +107,7 @@ class SupervisedWorker:
     @property
     def state(self) -> WorkerState:
         """Whether there is a process, and what it is doing."""
-        if self._state is WorkerState.COLD and self._crashes.left() > 0:
+        if self._state is WorkerState.COLD and self._crashes.seconds_left() > 0:
             return WorkerState.QUARANTINED
         return self._state
 
@@ -140,7 +140,7 @@ class SupervisedWorker:
         """
         settled = self._settings.settle(self._requested_config, self.about.get("schema"))
         self._requested_config = settled.requested
-        return settled.whole
+        return settled.effective
 
     # -------------------------------------------------------------- starting
 
@@ -208,7 +208,7 @@ class SupervisedWorker:
         self.generation += 1
         session = self._events.renew(self.generation)
         # While we wait for the interpreter there is time for it.
-        asyncio.get_running_loop().call_soon(rehearse)
+        asyncio.get_running_loop().call_soon(preload_description)
         await startup.spawn(env)
         self._announced = process
         self._events.publish(
@@ -295,7 +295,7 @@ class SupervisedWorker:
             if process.doomed is None:
                 process.doomed = "stopped"
             self._calls.ask_all_to_stop()
-            self._calls.say({"type": "stop"})
+            self._calls.send({"type": "stop"})
         await process.gone()
         self._forget(process)
 
@@ -528,11 +528,13 @@ class SupervisedWorker:
             await asyncio.wait([self._starting])
         if self.manifest.config is None and not self.about:
             # The schema is not known yet, and what is kept unchecked would fail the next start.
-            self.about = await look(self.manifest, host=self._supervision.environment, secrets=self._secrets)
+            self.about = await inspect_capability(
+                self.manifest, host=self._supervision.environment, secrets=self._secrets
+            )
         settled = self._settings.settle(config, self.about.get("schema"))
         if self._state is WorkerState.READY:
-            await self._watched("being reconfigured", "reconfigure", settled.whole)
-        self._requested_config, self.config = settled.requested, settled.whole
+            await self._watched("being reconfigured", "reconfigure", settled.effective)
+        self._requested_config, self.config = settled.requested, settled.effective
         return settled.requested
 
     def _has(self, hook: str) -> bool:
@@ -540,6 +542,6 @@ class SupervisedWorker:
 
 
 @cache
-def rehearse() -> None:
+def preload_description() -> None:
     """Describe a death that was none, once: what that takes is loaded when a real one is described."""
     describe(death("", Ending(code=-signal.SIGKILL)))

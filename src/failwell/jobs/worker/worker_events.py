@@ -44,7 +44,7 @@ class WorkerEvents:
         self._listeners: list[Listener] = []
         self._generation = 0
         self._session = ""
-        self._seen: tuple[Any, ...] = ()
+        self._signs: tuple[Any, ...] = ()
         self._cpu = 0.0
         self.memory: Memory | None = None
         self.on_sign: Callable[[], None] = _nothing
@@ -54,7 +54,7 @@ class WorkerEvents:
         """Another process begins; its session id comes back."""
         self._generation = generation
         self._session = uuid4().hex
-        self._seen, self._cpu, self.memory = (), 0.0, None
+        self._signs, self._cpu, self.memory = (), 0.0, None
         return self._session
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -75,7 +75,7 @@ class WorkerEvents:
     def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """A line came from a descriptor, past Python."""
         self.on_sign()
-        self._logged(None, stream, "", "", text)
+        self._publish_line(None, stream, "", "", text)
 
     def on_frame(self, frame: dict[str, Any]) -> None:
         """A frame came that is no answer."""
@@ -94,7 +94,7 @@ class WorkerEvents:
             )
         elif kind == "log":
             self.on_sign()
-            self._logged(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
+            self._publish_line(_job(frame), frame["stream"], frame["level"], frame["logger"], frame["text"])
         elif kind == "usage":
             self.publish(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
 
@@ -107,7 +107,7 @@ class WorkerEvents:
                 Measured(instance=self._instance, job=job, ram_peak_mb=peaks[0], gpu_peak_mb=peaks[1])
             )
 
-    def _logged(
+    def _publish_line(
         self,
         job: str | None,
         stream: Literal["stdout", "stderr", "log"],
@@ -132,9 +132,9 @@ class WorkerEvents:
     def _pulse(self, frame: dict[str, Any]) -> None:
         signs = (frame["signs"], frame["work"])
         used = frame["cpu"] - self._cpu
-        if signs != self._seen or used > _BUSY * frame["every"]:
+        if signs != self._signs or used > _BUSY * frame["every"]:
             self.on_sign()
-        self._seen, self._cpu = signs, frame["cpu"]
+        self._signs, self._cpu = signs, frame["cpu"]
         self.memory = Memory(rss_mb=frame["rss"], peak_mb=frame["peak"], pids=tuple(frame["pids"]))
         self.publish(
             Pulse(

@@ -43,12 +43,14 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     from failwell.fault.capability import CapabilityConfigError
     from failwell.jobs.config import settle
     from failwell.jobs.platform import check_platform, this_machine
-    from failwell.jobs.schema_language import left_out
-    from failwell.jobs.worker.startup import drift, look
+    from failwell.jobs.schema_language import dropped_keys_text
+    from failwell.jobs.worker.startup import inspect_capability, manifest_differences
 
     manifest = _manifest(capabilities, args.name)
     check_platform(manifest)
-    about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(manifest.name)))
+    about = asyncio.run(
+        inspect_capability(manifest, host=os.environ, secrets=capabilities.secrets(manifest.name))
+    )
     schema: Mapping[str, Any] = manifest.config if manifest.config is not None else about.get("schema") or {}
     config_values = {**capabilities.config(manifest.name), **dict(pair(text) for text in args.values)}
     try:
@@ -56,8 +58,8 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     except CapabilityConfigError as error:
         error.user_action = _cure(error, args.name, is_kept=args.name in capabilities.names())
         raise
-    config = dict(settled.whole)
-    dropped = sorted({*settled.left_out, *settled.defaults_left_out})
+    config = dict(settled.effective)
+    dropped = sorted({*settled.dropped, *settled.dropped_defaults})
     data: dict[str, Any] = {
         "name": manifest.name,
         "object": manifest.object,
@@ -67,9 +69,9 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         "hooks": about["hooks"],
         "config": config,
         "warnings": [
-            *drift(manifest, about),
-            *this_machine().unseen(manifest.resources),
-            *([left_out(manifest.name, dropped)] if dropped else []),
+            *manifest_differences(manifest, about),
+            *this_machine().undetected(manifest.resources),
+            *([dropped_keys_text(manifest.name, dropped)] if dropped else []),
         ],
     }
     if args.format == "json":

@@ -96,16 +96,16 @@ def _checked(
     import os
 
     from failwell.jobs.config import settle
-    from failwell.jobs.worker.startup import look
+    from failwell.jobs.worker.startup import inspect_capability
 
     manifest = capabilities.manifest(name)
     schema: Mapping[str, Any] | None = manifest.config
     if schema is None:
-        about = asyncio.run(look(manifest, host=os.environ, secrets=capabilities.secrets(name)))
+        about = asyncio.run(inspect_capability(manifest, host=os.environ, secrets=capabilities.secrets(name)))
         code_schema: Mapping[str, Any] = about.get("schema") or {}
         schema = code_schema
     settled = settle(manifest, schema, config)
-    return dict(settled.requested), settled.left_out
+    return dict(settled.requested), settled.dropped
 
 
 def add_secret_options(parser: ArgumentParser) -> None:

@@ -66,9 +66,9 @@ def result_json(job: "Job") -> dict[str, Any]:
 
 def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:
     """What a job was given or returned, for a screen: without the secrets of its capability."""
-    from failwell.jobs.output_lines import shown
+    from failwell.jobs.output_lines import mask_secrets
 
-    return shown(value, capabilities.secrets(capabilities.capability(job.request.instance)))
+    return mask_secrets(value, capabilities.secrets(capabilities.capability(job.request.instance)))
 
 
 def row(job: "Job") -> tuple[str, ...]:

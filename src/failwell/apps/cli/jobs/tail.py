@@ -32,7 +32,7 @@ def run_tail(args: Namespace) -> int:
         job = None if args.job is None else find_job(queue, args.job).id
         after = args.after if args.after is not None else 0 if job is not None else queue.store.last_event()
         printer = _Printer(args, queue, job)
-        with queue.store.window() as watch:
+        with queue.store.commit_watch() as watch:
             while True:
                 # Read first: an event that is added after this is read by the next round.
                 is_over = job is not None and queue.find(job).state.is_final

@@ -43,12 +43,12 @@ def run_run(args: Namespace) -> int:
     from failwell.apps.cli.jobs.host import host
 
     limits = _limits(args)
-    shift = Shift(args, args.lanes)
-    code = host(args, until=shift.work, lanes=args.lanes, limits=limits)
+    host_run = HostRun(args, args.lanes)
+    code = host(args, until=host_run.work, lanes=args.lanes, limits=limits)
     if code is Exit.TERMINATED or code is Exit.HUNG_UP:
         # A service manager ends a worker by a signal; that is no failure.
         return Exit.DONE
-    return shift.print_end() if code is Exit.DONE else code
+    return host_run.print_end() if code is Exit.DONE else code
 
 
 def _limits(args: Namespace) -> "Limits":
@@ -110,7 +110,7 @@ _LOOK_EVERY = 1.0
 _SHOWN = 8
 
 
-class Shift:
+class HostRun:
     """One process's time as the host of a store's jobs."""
 
     def __init__(self, args: Namespace, lanes: int) -> None:
