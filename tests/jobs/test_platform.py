@@ -179,7 +179,7 @@ def test_what_cannot_be_looked_for_is_not_refused_and_is_told() -> None:
 
     assert unseen.missing(needs) == []
     assert unseen.undetected(needs) == [
-        "whether this machine has `cuda` cannot be seen; install `nvidia-ml-py` to have it looked for"
+        "whether this machine has `cuda` cannot be detected; install `nvidia-ml-py` to detect it"
     ]
 
 

@@ -1,13 +1,13 @@
-"""Where registered capabilities are kept: in the state folder, with their settings and secrets.
+"""The registered capabilities of a state folder, with their settings and secrets.
 
     capabilities/NAME.toml     a copy of the manifest
     capabilities/NAME.origin   the folder it came from; relative paths in it start there
     instances.json             per instance: enabled, configuration
     secrets.json               values of secret variables; never shown
-    shelf.lock                 whoever changes one of them holds it
+    shelf.lock                 held while one of these files is changed
 
-All of them are their owner's alone. Files are replaced whole, so whoever reads never sees half of one;
-whoever changes one waits until nobody else does.
+Only their owner can read the files. They are replaced as a whole, so a reader never sees half of one, and
+changes of several processes are made one after the other.
 """
 
 import os
@@ -30,7 +30,7 @@ LOCK = "shelf.lock"
 
 
 class RegistryContent(NamedTuple):
-    """What is kept beside the manifests, at one moment."""
+    """The settings of instances and the secrets, read at one moment."""
 
     instances: Mapping[str, Mapping[str, Any]]
     secrets: Mapping[str, Mapping[str, str]]
@@ -45,15 +45,15 @@ class CapabilityRegistry:
     # -------------------------------------------------------------- manifests
 
     def names(self) -> list[str]:
-        """Every registered capability."""
+        """The names of all registered capabilities."""
         return sorted(path.stem for path in self._manifests().glob("*.toml"))
 
     def manifest(self, name: str) -> Manifest:
-        """The manifest of one.
+        """The manifest of a registered capability.
 
         Raises:
-            CapabilityNotLoadedError: nothing of that name is registered.
-            CapabilityConfigError: its manifest is not valid any more.
+            CapabilityNotLoadedError: no capability of that name is registered.
+            CapabilityConfigError: its manifest is no longer valid.
         """
         if name not in self.names():
             raise CapabilityNotLoadedError(name)
@@ -62,7 +62,7 @@ class CapabilityRegistry:
         try:
             directory = origin.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
-            # It was put here by hand.
+            # The manifest was copied here by hand.
             directory = str(path.parent)
         return read_manifest(path, directory)
 
@@ -70,8 +70,8 @@ class CapabilityRegistry:
         """Register the manifest in a file.
 
         Raises:
-            CapabilityConfigError: it is not valid.
-            CapabilityInputError: one of that name is registered already.
+            CapabilityConfigError: the manifest is not valid.
+            CapabilityInputError: a capability of that name is already registered.
         """
         manifest = read_manifest(path)
         text = Path(path).read_text(encoding="utf-8")
@@ -91,10 +91,10 @@ class CapabilityRegistry:
         return manifest
 
     def remove(self, name: str) -> None:
-        """Forget a capability, its settings and its secrets, whatever state its manifest is in.
+        """Delete a capability with its settings and secrets, even if its manifest is no longer valid.
 
         Raises:
-            CapabilityNotLoadedError: nothing of that name is registered.
+            CapabilityNotLoadedError: no capability of that name is registered.
         """
         with self._changing():
             if name not in self.names():
@@ -119,31 +119,31 @@ class CapabilityRegistry:
 
     @contextmanager
     def _changing(self) -> Generator[None]:
-        """Be the only one who changes something, so that no change of another's is lost."""
+        """Hold the lock, so that no change of another process is lost."""
         with exclusive(self.folder / LOCK):
             yield
 
     def _manifests(self) -> Path:
         return self.folder / "capabilities"
 
-    # -------------------------------------------------------------- all of it, for whoever watches
+    # -------------------------------------------------------------- detecting changes
 
     def stamp(self) -> object:
-        """Another one after every change of a switch, a setting or a secret."""
+        """A value that differs after every change of a setting or a secret."""
         return tuple(_stamp(self.folder / name) for name in ("instances.json", "secrets.json"))
 
     def content(self) -> RegistryContent:
-        """Every switch, setting and secret.
+        """All settings and secrets.
 
         Raises:
-            CapabilityConfigError: a file was broken by hand.
+            CapabilityConfigError: a file is not valid, for example after it was edited by hand.
         """
         return RegistryContent(self._instances(), self._secrets())
 
     # -------------------------------------------------------------- settings of instances
 
     def capability(self, instance: str) -> str:
-        """The capability that an instance is one of; a name that nobody gave to one is a capability's own."""
+        """The capability of an instance; a name without settings is taken for that of a capability."""
         return self._instances().get(instance, {}).get("capability", instance)
 
     def has_instance(self, instance: str) -> bool:
@@ -151,34 +151,34 @@ class CapabilityRegistry:
         return self.capability(instance) in self.names()
 
     def is_enabled(self, instance: str) -> bool:
-        """Whether work may be given to it; unless somebody switched it off, it may."""
+        """Whether an instance is enabled, as it is by default."""
         return self._instances().get(instance, {}).get("enabled", True) is not False
 
     def set_enabled(self, instance: str, on: bool, *, capability: str | None = None) -> bool:
-        """Switch an instance on or off; whether that changed anything comes back."""
+        """Enable or disable an instance; return whether that changed anything."""
         before = self._change(instance, capability or instance, enabled=on)
         return (before.get("enabled", True) is not False) is not on
 
     def config(self, instance: str) -> dict[str, Any]:
-        """The configuration that was kept for an instance."""
+        """The stored configuration of an instance."""
         return dict(self._instances().get(instance, {}).get("config", {}))
 
     def set_config(self, instance: str, config: Mapping[str, Any], *, capability: str | None = None) -> None:
-        """Keep a configuration. Check it first: see `failwell.jobs.config_schema.validate`."""
+        """Store a configuration. The caller checks it first, see `failwell.jobs.config.settle`."""
         self._change(instance, capability or instance, config=dict(config))
 
     def instances(self, name: str) -> list[str]:
-        """The instances of a capability that something is kept for, and the one that is called like it."""
+        """The instances of a capability that have settings, and the one that is named like the capability."""
         matching = [
             instance for instance, settings in self._instances().items() if settings.get("capability") == name
         ]
         return sorted({name, *matching}, key=lambda instance: (instance != name, instance))
 
     def _change(self, instance: str, capability: str, **changes: Any) -> dict[str, Any]:
-        """Keep this of an instance; what was kept of it before comes back."""
+        """Store these settings of an instance; return its previous ones."""
         check_instance(instance)
         if is_temporary(capability, instance):
-            # Ids that nobody chose are for one run, and what belongs to them ends with it.
+            # Generated ids are for one run, and nothing is stored for them.
             return {}
         with self._changing():
             instances = self._instances()
@@ -197,15 +197,15 @@ class CapabilityRegistry:
     # -------------------------------------------------------------- secrets
 
     def secrets(self, name: str) -> dict[str, str]:
-        """The values of a capability's secret variables, for its worker alone."""
+        """The values of a capability's secret variables, for its worker only."""
         return cast("dict[str, str]", dict(self._secrets().get(name, {})))
 
     def secret_names(self, name: str) -> list[str]:
-        """Which secrets are set; their values are never shown."""
+        """The names of the secrets that are set."""
         return sorted(self._secrets().get(name, {}))
 
     def set_secret(self, name: str, variable: str, value: str | None) -> None:
-        """Keep the value of a secret variable; `None` forgets it.
+        """Store the value of a secret variable; `None` deletes it.
 
         Raises:
             CapabilityInputError: the manifest declares no such secret.
@@ -238,7 +238,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
         status = path.stat()
     except OSError:
         return ()
-    # Every change makes a new file, so two of them within one tick of the clock differ all the same.
+    # Every change creates a new file, so two changes within one tick of the clock differ by the inode.
     return (status.st_mtime_ns, status.st_ino, status.st_size)
 
 

@@ -1,7 +1,7 @@
-"""Submitting jobs and asking after them from a process that does not run them.
+"""Submits, cancels and follows jobs from a process that does not run them.
 
-What is submitted is on record at once. If a host is alive it is woken and runs it; if none is, the
-job waits for the next one.
+A submitted job is stored at once. A live host is woken and runs it; without one, the job waits for the next
+host.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from failwell.journal.event import Event
 
 
 class QueueClient:
-    """The jobs of a store, seen from outside of its host."""
+    """The jobs of a store, used from a process that is not its host."""
 
     def __init__(self, store: JobStore, registry: CapabilityRegistry) -> None:
         self.store = store
@@ -30,9 +30,9 @@ class QueueClient:
         """Submit a job.
 
         Raises:
-            CapabilityNotLoadedError: nothing of that name is registered.
-            CapabilityDisabledError: it is switched off.
-            UnsupportedPlatform: this machine is not one that it can run on.
+            CapabilityNotLoadedError: no capability or instance has that name.
+            CapabilityDisabledError: the instance is disabled.
+            UnsupportedPlatform: the capability cannot run on this machine.
         """
         check_request(request)
         manifest = self.registry.manifest(self.registry.capability(request.instance))
@@ -56,10 +56,10 @@ class QueueClient:
         return self.submit(replace(before.request, key=None, deadline=None, control=control))
 
     def find(self, job: str) -> Job:
-        """One job.
+        """The job with this id.
 
         Raises:
-            UnknownJob: there is none.
+            UnknownJob: it does not exist.
         """
         record = self.store.find(job)
         if record is None:
@@ -67,7 +67,7 @@ class QueueClient:
         return record
 
     def cancel(self, job: str) -> bool:
-        """Have a job stopped: by its host if there is one, else here. `False` where it is over already."""
+        """Cancel a job, through its host if there is one; `False` if the job has already ended."""
         record = self.find(job)
         if record.state.is_final:
             return False
@@ -75,12 +75,12 @@ class QueueClient:
             with self.store.hosting():
                 return self._cancel_here(job)
         except HostElsewhere:
-            # Whoever runs the jobs stops it.
+            # The host stops it.
             self.store.request_control(job, "cancel", time())
             return True
 
     def _cancel_here(self, job: str) -> bool:
-        """Nobody runs the jobs, and while we hold the lock nobody can begin to."""
+        """Cancel a job while this process holds the host lock, so that no host can start it."""
         before = self.find(job)
         if before.state.is_final:
             return False
@@ -100,13 +100,13 @@ class QueueClient:
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
     ) -> Iterator[Event]:
-        """Events as they are recorded; for one job, until it is over. `give_up` is called now and then."""
+        """Events as they are recorded; for one job, until it ends. Stops early when `give_up` returns true."""
         if job is not None:
             self.find(job)
         return self.store.follow(job, after, give_up)
 
     def wait(self, job: str, give_up: Callable[[], bool] | None = None) -> Job:
-        """The job once it is over, or as it is when `give_up` says so."""
+        """Wait until the job ends, or `give_up` returns true, and return the job."""
         for _event in self.follow(job, self.store.last_event(), give_up):
             continue
         return self.find(job)

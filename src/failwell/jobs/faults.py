@@ -1,4 +1,4 @@
-"""What can go wrong with a queue or a worker, beside what a capability raises."""
+"""The faults of queues and workers. The errors that capabilities raise are in `failwell.fault.capability`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def invalid_config(
     what: str, mistakes: Sequence[tuple[str, str]], *, config_class_name: str = ""
 ) -> CapabilityConfigError:
-    """The error that says of `what` every field that is wrong, and what is wrong with it."""
+    """The error for an invalid configuration: it names every invalid field and its mistake."""
     texts = [f"`{place}` {words}" for place, words in mistakes]
     return CapabilityConfigError(
         f"{what}: {'; '.join(texts)}",
@@ -30,13 +30,13 @@ def invalid_config(
 
 
 class WorkerCrashed(CapabilityTransientError, kind="worker.crashed"):
-    """The worker process died while it worked."""
+    """The worker process died while a call ran in it."""
 
     capability_name: str = ""
     exit_code: int | None = None
     signal: str | None = None
     reason: str | None = None
-    """`replaced` or `stopped` where we ended the process and the job is not to blame; else left out."""
+    """`replaced` or `stopped` if the host ended the process, so that the job is not the cause; else `None`."""
     stderr_tail: str = ""
     quarantined_for: float | None = None
 
@@ -47,7 +47,7 @@ class WorkerCrashed(CapabilityTransientError, kind="worker.crashed"):
 def ended_by_us(
     capability: str, reason: str | None, *, code: int | None = None, doing: str = "the call ran"
 ) -> WorkerCrashed:
-    """The fault of whatever lost its process because we ended it: nothing of its own is to blame."""
+    """The fault of a call whose process the host ended for a reason that has nothing to do with the call."""
     words = "was replaced" if reason == "replaced" else "was stopped"
     return WorkerCrashed(
         message=f"the worker of capability {capability!r} {words} while {doing}",
@@ -58,7 +58,7 @@ def ended_by_us(
 
 
 class WorkerStalled(CapabilityTimeoutError, kind="worker.stalled"):
-    """A worker showed no sign of progress for longer than it may, and was ended."""
+    """A worker showed no sign of progress for too long and was killed."""
 
     doing: str = ""
     stderr_tail: str = ""
@@ -71,7 +71,7 @@ class WorkerStalled(CapabilityTimeoutError, kind="worker.stalled"):
 
 
 class WorkerStartFailed(CapabilityInputError, kind="worker.start_failed"):
-    """The worker process could not be made ready."""
+    """The worker process could not be started."""
 
     capability_name: str = ""
     exit_code: int | None = None
@@ -95,14 +95,14 @@ class HostElsewhere(Session, kind="session.locked"):
 
 
 class NotReadable(CapabilityConfigError, kind="validation.config_invalid"):
-    """What is kept of an instance cannot be read, so nobody knows whether its jobs could be done."""
+    """The stored settings of an instance cannot be read, so it is unknown whether its jobs can run."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
 
 
 class UnknownJob(Session, kind="session.no_snapshot"):
-    """No job of that name is recorded here."""
+    """The store has no job with that id."""
 
     job: str
     near: list[str] | None = None
@@ -112,92 +112,94 @@ class UnknownJob(Session, kind="session.no_snapshot"):
 
 
 class NotOver(Session, kind="session.illegal_transition"):
-    """Somebody asked what came of a job that has not ended."""
+    """The result of a job was requested before the job ended."""
 
     job: str
     stands: str
 
     def summary(self) -> str:
-        return f"job `{self.job}` is {self.stands}, so nothing has come of it yet; wait for it first"
+        return f"job `{self.job}` is {self.stands} and has no result yet; wait for it first"
 
 
 class KeyTaken(CapabilityInputError, kind="validation.input_invalid"):
-    """An idempotency key was given twice, for different things."""
+    """An idempotency key was used for two different jobs."""
 
     def __init__(self, key: str, job: str, first: "JobRequest", request: "JobRequest") -> None:
         super().__init__(
-            f"the key `{key}` belongs to job `{job}`, which is `{first.action}` of `{first.instance}`, and"
-            f" `{request.action}` of `{request.instance}` is something else; give it a key of its own",
+            f"the key `{key}` belongs to job `{job}`, which is `{first.action}` of `{first.instance}`, but"
+            f" this job is `{request.action}` of `{request.instance}`; give it another key",
             fields_invalid=["key"],
         )
 
 
 def check_same(job: str, first: "JobRequest", request: "JobRequest") -> None:
-    """See that two requests with the same key are about the same thing. The arguments of the first one count.
+    """Check that two requests with the same key have the same instance and action; arguments may differ.
 
     Raises:
-        KeyTaken: they are not.
+        KeyTaken: they differ.
     """
     if (first.instance, first.action) != (request.instance, request.action):
         raise KeyTaken(request.key or "", job, first, request)
 
 
 class QueueStopped(Cancellation, kind="cancel.run"):
-    """The queue stopped while somebody waited for a job. The job stays on record as it is."""
+    """The queue stopped while a caller waited for a job. The job stays stored as it is."""
 
     job: str
     was: str
 
     def summary(self) -> str:
         return (
-            f"the queue stopped while job `{self.job}` was {self.was}; it is kept, and goes on"
+            f"the queue stopped while job `{self.job}` was {self.was}; the job is stored, and continues"
             " when a queue is started on the same store"
         )
 
 
 class QueueClosed(Validation, kind="validation.input_invalid"):
-    """Work was handed to a queue that has stopped or is stopping."""
+    """A job was submitted to a queue that has stopped or is stopping."""
 
     def summary(self) -> str:
-        return "the queue is stopping and takes no more work; start it again and submit it then"
+        return "the queue is stopping and accepts no more jobs; submit the job after it is started again"
 
 
 class OtherLoop(Validation, kind="validation.input_invalid"):
-    """Work was submitted from another event loop than the queue's own."""
+    """A job was submitted from another event loop than the queue's."""
 
     def summary(self) -> str:
         return (
-            "a queue takes work on the event loop that it was started on; submit it there, from another"
-            " thread with `asyncio.run_coroutine_threadsafe`"
+            "a queue accepts jobs only on the event loop that it was started on; from another thread, submit"
+            " them with `asyncio.run_coroutine_threadsafe`"
         )
 
 
 class NotEntered(Validation, RuntimeError, kind="validation.input_invalid"):
-    """A runtime was used before `async with` or after it."""
+    """A runtime was used outside of `async with`."""
 
     def summary(self) -> str:
-        return "a Runtime is used within `async with`"
+        return "a Runtime can only be used within `async with`"
 
 
 class EnteredTwice(Validation, RuntimeError, kind="validation.input_invalid"):
-    """A runtime that runs was to be started."""
+    """A runtime that is already running was started."""
 
     def summary(self) -> str:
-        return "this Runtime runs already; leave its `async with` first, or make another Runtime"
+        return "this Runtime is already running; leave its `async with` first, or create another Runtime"
 
 
 class DeadlinePassed(Fault, kind="limit.run_timeout"):
-    """A job was not done by the time it had to be."""
+    """A job did not end by its deadline."""
 
     job: str
     deadline: str
 
     def summary(self) -> str:
-        return f"job `{self.job}` was not done by its deadline, {self.deadline}; give it more time and submit it again"
+        return (
+            f"job `{self.job}` did not end by its deadline, {self.deadline}; submit it again with more time"
+        )
 
 
 class NeverFits(Fault, kind="resource.never_fits"):
-    """A job needs more of something than the whole machine may give."""
+    """A job needs more of a resource than all jobs may use on this machine."""
 
     instance: str
     resource: str
@@ -206,14 +208,14 @@ class NeverFits(Fault, kind="resource.never_fits"):
 
     def summary(self) -> str:
         return (
-            f"`{self.instance}` was seen to need {self.needed_mb:,.0f} MB of {self.resource}, and"
-            f" {self.budget_mb:,.0f} MB is all that jobs may use here; make the work smaller, or change the"
-            " configuration, which is then measured anew"
+            f"`{self.instance}` needs {self.needed_mb:,.0f} MB of {self.resource}, as measured, but jobs may use"
+            f" only {self.budget_mb:,.0f} MB here; reduce the work, or change the configuration, which is then"
+            " measured again"
         )
 
 
 class HostDied(Fault, kind="worker.crashed"):
-    """The process that ran the queue died while the job was running, once too often."""
+    """The host died too often while the job was running."""
 
     job: str
     losses: int
@@ -226,11 +228,12 @@ class HostDied(Fault, kind="worker.crashed"):
 
 
 class NoStreamLeft(Fault, kind="worker.crashed"):
-    """Somebody was to take the items of a job as they came, and that process is gone."""
+    """The process that consumed the items of a job has ended."""
 
     job: str
 
     def summary(self) -> str:
         return (
-            f"whoever took the items of job `{self.job}` is gone, so it was not started again; submit it anew"
+            f"the process that consumed the items of job `{self.job}` has ended, so the job was not started again;"
+            " submit it again"
         )

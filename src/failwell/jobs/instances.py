@@ -1,4 +1,4 @@
-"""The instances that a runtime knows: registered by its program, or found in the registry when they are named."""
+"""The instances of a runtime: registered by its program, or loaded from the registry when they are first named."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ from failwell.runtime.suppress import suppress
 
 
 class ConfigChange(NamedTuple):
-    """CapabilitySource is new for one instance; `None` where nothing is."""
+    """What changed for one instance; a field is `None` if it did not change."""
 
     is_enabled: bool | None = None
     config: Mapping[str, Any] | None = None
-    """All of its settings, with what was changed."""
+    """All settings, including the changed ones."""
     secrets: Mapping[str, str] | None = None
 
 
@@ -31,7 +31,7 @@ NO_CHANGE = ConfigChange()
 
 
 class ConfigWatcher:
-    """Looks at the registry again and again, which costs two looks at a file where nothing was changed."""
+    """Detects changes of the registry. A check without a change costs two `stat` calls."""
 
     def __init__(self, registry: CapabilityRegistry) -> None:
         self._registry = registry
@@ -40,21 +40,21 @@ class ConfigWatcher:
         self.look()
 
     def look(self) -> bool:
-        """Whether something was changed since the last look. `news` then tells what."""
+        """Whether something changed since the last check; `change_for` then returns what."""
         stamp = self._registry.stamp()
         if stamp == self._stamp:
             return False
         try:
             content = self._registry.content()
         except CapabilityConfigError:
-            # Somebody is mending it by hand; the next change of the file is the next look.
+            # The file is being edited by hand. The next change of it is checked again.
             self._stamp = stamp
             return False
         self._before, self._current, self._stamp = self._current, content, stamp
         return True
 
     def change_for(self, instance: str, capability: str, settings: Mapping[str, Any]) -> ConfigChange:
-        """CapabilitySource the last look found for an instance that runs with these settings."""
+        """What the last check found for an instance that runs with these settings."""
         before, now = self._before.instances.get(instance, {}), self._current.instances.get(instance, {})
         was_on, is_on = (entry.get("enabled", True) is not False for entry in (before, now))
         old, new = before.get("config", {}), now.get("config", {})
@@ -73,11 +73,11 @@ class ConfigWatcher:
 
 
 async def renew(instance: Instance, secrets: Mapping[str, str]) -> None:
-    """Have whatever is not begun yet done by a process that knows these secrets."""
+    """Run every job that has not started yet in a process that has these secrets."""
     worker = instance.worker
     if not isinstance(worker, SupervisedWorker) or not worker.give_secrets(secrets):
         return
-    # Nothing is begun in the old process any more, and what it has it finishes.
+    # The old process gets no new calls, and finishes those it has.
     instance.is_draining = True
     try:
         await instance.emptied()
@@ -92,7 +92,7 @@ EventCallback = Callable[[Instance, WorkerEvent], None]
 
 
 class Instances:
-    """CapabilitySource is registered outlives one stay in `async with`; the workers do not."""
+    """The instances of one runtime. Registrations outlive `async with`; workers do not."""
 
     def __init__(self, registry: CapabilityRegistry, supervision: Supervision | None) -> None:
         self.registry = registry
@@ -100,7 +100,7 @@ class Instances:
         self._supervision = supervision
         self._manifests: dict[str, Manifest] = {}
         self._from_registry: set[str] = set()
-        """Those from the registry; the next stay finds them anew."""
+        """Instances from the registry; the next `async with` loads them again."""
         self._unloaded: set[str] = set()
         self._unsubscribe: dict[str, Callable[[], None]] = {}
         self._queue: Queue | None = None
@@ -108,10 +108,10 @@ class Instances:
         self._on_event: EventCallback | None = None
         self._results: str | None = None
 
-    # -------------------------------------------------------------- one stay in `async with`
+    # -------------------------------------------------------------- entering and leaving `async with`
 
     def prepare(self, results: str, on_event: EventCallback) -> None:
-        """Make the workers of what was registered before, with a folder for what they return."""
+        """Create the workers of registered instances; `results` is the folder for result files."""
         self._results, self._on_event = results, on_event
         registered = [instance for instance in self.loaded.values() if instance.id not in self._from_registry]
         self.loaded.clear()
@@ -124,11 +124,11 @@ class Instances:
         self._watcher = ConfigWatcher(self.registry)
 
     def serve(self, queue: Queue) -> None:
-        """From now on jobs are done."""
+        """Use this queue from now on."""
         self._queue = queue
 
     def leave(self) -> None:
-        """Stop listening to the registry and the workers."""
+        """Stop listening to the registry and to workers."""
         for leave in self._unsubscribe.values():
             leave()
         self._queue = self._on_event = self._results = self._watcher = None
@@ -144,7 +144,7 @@ class Instances:
             raise NotEntered
         return self._queue
 
-    # -------------------------------------------------------------- knowing them
+    # -------------------------------------------------------------- registering and loading
 
     def register(
         self,
@@ -157,7 +157,7 @@ class Instances:
         manifest = _manifest(what, fields)
         check_platform(manifest)
         if instance is not None and not _is(str, instance):
-            raise _wrong_type("instance", instance, "a text")
+            raise _wrong_type("instance", instance, "text")
         _check_config(config)
         name = check_instance(manifest.name if instance is None else instance)
         if name in self.loaded:
@@ -176,7 +176,7 @@ class Instances:
         """The manifest of a known capability.
 
         Raises:
-            CapabilityNotLoadedError: it is not known.
+            CapabilityNotLoadedError: it is neither registered here nor in the registry.
         """
         return self._manifests.get(capability) or self.registry.manifest(capability)
 
@@ -184,8 +184,8 @@ class Instances:
         """An instance of the registry, loaded the first time it is named.
 
         Raises:
-            NotReadable: what is kept of it cannot be read. Somebody may mend that.
-            CapabilityConfigError: its configuration is not valid any more; every bad field is named.
+            NotReadable: its stored settings cannot be read.
+            CapabilityConfigError: its configuration is no longer valid; every invalid field is named.
         """
         if name in self._unloaded:
             return None
@@ -198,18 +198,18 @@ class Instances:
         except CapabilityConfigError as error:
             raise NotReadable(str(error)) from error
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            # A file that somebody else broke: not TOML any more, or a number where an object was.
-            raise NotReadable(f"what is kept of `{name}` cannot be read: {error}") from error
+            # A file that was edited by hand: no longer TOML, or a number in place of an object.
+            raise NotReadable(f"the stored settings of `{name}` cannot be read: {error}") from error
         instance = self._make(manifest, name, config, secrets, check=check)
         self._from_registry.add(name)
         self._add(instance)
         return instance
 
     def get(self, name: str) -> Instance:
-        """The instance; also one whose configuration is not valid, so that it can be mended.
+        """The instance, even if its configuration is invalid, so that it can be corrected.
 
         Raises:
-            CapabilityNotLoadedError: it is not known.
+            CapabilityNotLoadedError: it does not exist.
         """
         self.queue  # noqa: B018  (raises outside of `async with`)
         instance = self.loaded.get(name) or self.find(name, check=False)
@@ -247,19 +247,19 @@ class Instances:
         if self._queue is not None:
             self._queue.look_outside()
 
-    # -------------------------------------------------------------- changing them
+    # -------------------------------------------------------------- changing
 
     async def unload(self, name: str) -> None:
         """See `Runtime.unload`."""
         instance = self.get(name)
-        # Nothing is started in it any more; what runs is put back.
+        # No call starts in it any more, and running jobs go back to the queue.
         instance.is_leaving = True
         await instance.worker.stop()
         await instance.emptied()
-        # A job that had been given to it a moment before may have started it once more.
+        # A job that was assigned just before may have started the worker again.
         await instance.worker.stop()
         if self.loaded.get(name) is not instance:
-            # Somebody else unloaded it meanwhile.
+            # Another task unloaded it in the meantime.
             return
         self._unsubscribe.pop(name)()
         del self.loaded[name]
@@ -312,7 +312,7 @@ class Instances:
         if change.is_enabled is not None:
             await (self.enable if change.is_enabled else self.disable)(instance.id)
         if change.config is not None and change.config != instance.requested_config:
-            with suppress(Fault, reason="whoever set it was told what is wrong with it; it goes on as it is"):
+            with suppress(Fault, reason="an invalid setting was reported when it was set; the old one stays"):
                 instance.configure(await instance.worker.reconfigure(change.config))
         if change.secrets is not None:
             await renew(instance, change.secrets)
@@ -330,7 +330,7 @@ def _manifest(what: CapabilitySource, fields: Mapping[str, Any]) -> Manifest:
 
 
 def _is(kind: type, value: object) -> bool:
-    """Whether a value is what its annotation says; not every caller has a type checker."""
+    """Whether a value has its annotated type; not every caller has a type checker."""
     return isinstance(value, kind)
 
 
@@ -340,6 +340,4 @@ def _check_config(config: object) -> None:
 
 
 def _wrong_type(name: str, value: object, what: str) -> CapabilityInputError:
-    return CapabilityInputError(
-        f"`{name}` is {what}, and not of type {type(value).__name__}", fields_invalid=[name]
-    )
+    return CapabilityInputError(f"`{name}` must be {what}, not {type(value).__name__}", fields_invalid=[name])

@@ -1,4 +1,4 @@
-"""What a job is: a request, where it stands, and how it ended. Values only; nothing here runs anything."""
+"""A job as values: its request, its state and its result."""
 
 import os
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 
 
 class JobState(StrEnum):
-    """Where a job stands. The set is closed, and the last three are final."""
+    """The state of a job. The last three are final."""
 
     PENDING = "pending"
-    """Accepted and written down; waits for room."""
+    """Accepted and stored; it waits until it may start."""
     RUNNING = "running"
-    """A worker has it."""
+    """A worker runs it."""
     WAITING = "waiting"
-    """An attempt failed; the next one starts at `not_before` or once something was freed."""
+    """An attempt failed; the next one starts at `not_before`, or when memory is free."""
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing can happen to the job any more."""
+        """Whether the job has ended."""
         return self in _FINAL
 
 
@@ -50,80 +50,80 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.FAILED: frozenset(),
     JobState.CANCELLED: frozenset(),
 }
-"""Every move there is. From running back to pending goes a job whose host died under it."""
+"""The allowed changes of state. A job whose host died goes from running back to pending."""
 
 
 class CancelPhase(StrEnum):
-    """How far the cancelling of a running job has got."""
+    """The progress of cancelling a running job."""
 
     COOPERATIVE = "cooperative"
     """The capability was asked to stop."""
     FORCE = "force"
-    """It did not, and its worker is being ended."""
+    """It did not stop, and its worker is being killed."""
     RELOADING = "reloading"
-    """A fresh worker is being started in its place."""
+    """A new worker is being started."""
     COMPLETED = "completed"
 
 
 class NotAllowed(ValueError):
-    """A job was to make a move that does not exist."""
+    """A change of state that is not in `TRANSITIONS`."""
 
 
 @frozen
 class JobRequest:
-    """What somebody wants done, before it has an id."""
+    """A request to call a capability, before it is stored as a job."""
 
     instance: str
-    """Which instance of which capability; the default instance is named like its capability."""
+    """The instance to call; the default instance is named like its capability."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments of the call, as JSON."""
     action: str = "execute"
-    """Which method of the capability."""
+    """The method of the capability."""
     stream: bool = False
-    """Whether the results are wanted one by one as they are made."""
+    """Whether the results are streamed, one item at a time."""
     priority: int = 0
-    """Higher goes first."""
+    """Jobs with a higher priority start first."""
     timeout: float | None = None
     """Seconds that one attempt may run."""
     deadline: datetime | None = None
-    """When the result is of no use any more, waiting included."""
+    """When the job must have ended, waiting included."""
     key: str | None = None
-    """Idempotency key: a second request with the same one is the first."""
+    """Idempotency key: a second request with the same key is the same job."""
     run: str | None = None
     actor: str | None = None
     control: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Flags for the runtime; they never reach the capability's arguments."""
+    """Flags for the queue; the capability does not get them."""
 
 
 @frozen
 class Job:
-    """One request on its way."""
+    """One stored call to a capability."""
 
     id: JobId
     request: JobRequest
     state: JobState
     submitted_at: datetime
     started_at: datetime | None = None
-    """When the present attempt began."""
+    """When the current attempt started."""
     completed_at: datetime | None = None
     attempt: int = 0
-    """How many attempts were begun."""
+    """How many attempts were started."""
     not_before: datetime | None = None
     progress: float = 0.0
-    """From 0 to 1 within the present attempt, or -1 where the capability cannot tell."""
+    """From 0 to 1 within the current attempt, or -1 if the capability does not know."""
     message: str = ""
     result: Any = None
     error: ErrorReport | None = None
     block_reason: str | None = None
-    """Why a job that could run does not."""
+    """Why the job does not start."""
     cancel_requested_at: datetime | None = None
     cancel_phase: CancelPhase | None = None
     key: int | None = None
-    """Its number in the store, which rises from job to job; `None` until it is stored."""
+    """Its number in the store, which increases from job to job; `None` until it is stored."""
     charged: int = 0
-    """How many attempts count against those that it may fail."""
+    """How many attempts count towards its limit."""
     losses: int = 0
-    """How often its host died while it ran."""
+    """How often the host died while it ran."""
 
     @property
     def retry_count(self) -> int:
@@ -131,10 +131,10 @@ class Job:
         return max(0, self.attempt - 1)
 
     def moved(self, state: JobState, **changes: Any) -> "Job":
-        """The same job in `state`.
+        """A copy of the job in `state`.
 
         Raises:
-            NotAllowed: there is no such move.
+            NotAllowed: the change of state is not allowed.
         """
         if state not in TRANSITIONS[self.state]:
             raise NotAllowed(f"job {self.id} cannot go from {self.state} to {state}")
@@ -142,11 +142,11 @@ class Job:
 
 
 def result_of(job: Job) -> Any:
-    """What came of an ended job.
+    """The result of an ended job.
 
     Raises:
-        Fault: it failed or was cancelled.
-        NotOver: it has not ended.
+        Fault: the job failed or was cancelled.
+        NotOver: the job has not ended.
     """
     if not job.state.is_final:
         raise NotOver(job=job.id, stands=job.state.value)
@@ -158,5 +158,5 @@ def result_of(job: Job) -> Any:
 
 
 def new_job_id() -> str:
-    """An id for a job: sorted by time, never given twice."""
+    """A unique id for a job; ids sort by time."""
     return f"{int(time() * 1000):011x}{os.urandom(5).hex()}"

@@ -1,6 +1,6 @@
-"""A capability's manifest: what it is, which interpreter runs it, what it may see and what it needs.
+"""A capability's manifest: its code, its interpreter, its environment and its needs.
 
-`manifest_file` reads one from TOML; `manifest_of` makes one for a class or a function.
+`manifest_file` reads one from TOML; `manifest_of` creates one for a class or a function.
 """
 
 import os
@@ -16,26 +16,26 @@ from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
 
 Schema = Mapping[str, Any]
-"""A JSON Schema, of the part of that language that `failwell.jobs.config_schema` understands."""
+"""A JSON Schema, of the part of the language that `failwell.jobs.schema_language` supports."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @frozen
 class Variable:
-    """One environment variable that the worker is given."""
+    """One environment variable of the worker."""
 
     name: str
     value: str | None = None
     secret: bool = False
-    """Its value comes from the secrets of this capability, and is masked in what the capability says: its errors,
-    its progress, its lines. What a job is given and what it returns is kept as it is."""
+    """Its value comes from the secrets of the capability, and is masked in errors, progress and output. Arguments
+    and results of jobs are stored unmasked."""
     required: bool = False
 
 
 @frozen
 class Manifest:
-    """One capability as it was registered. Immutable; see `failwell.jobs.capability_registry` for where they are kept."""
+    """One capability: what to run, with which interpreter, and what it needs."""
 
     name: str
     """1–64 letters, digits, `_` and `-`."""
@@ -48,31 +48,31 @@ class Manifest:
     description: str = ""
     env: tuple[Variable, ...] = ()
     inherit: tuple[str, ...] = ()
-    """Further variables of the host, as shell patterns, beside the few every worker gets."""
+    """Further variables of the host, as shell patterns, beside those that every worker gets."""
     resources: Resources = field(default_factory=Resources)
     config: Schema | None = None
-    """Schema of the configuration. Left out, the capability's own is asked for when it is loaded."""
+    """Schema of the configuration. Without it, the schema of the code is used."""
     defaults: Mapping[str, Any] | None = None
     config_strict: bool = True
-    """Whether keys of a configuration that its schema does not know are refused; else they are left out, with
-    an `UnknownConfigWarning`."""
+    """Whether unknown keys of a configuration are refused. If not, they are dropped with an
+    `UnknownConfigWarning`."""
     concurrency: int = 1
-    """How many calls one process takes at a time."""
+    """How many calls one process runs at a time."""
     stall_after: float = 60.0
-    """Seconds without a sign of progress after which a starting worker is given up."""
+    """Seconds without a sign of progress after which a starting worker is killed."""
     cancel_grace: float = 3.0
-    """Seconds a call has to stop after it was asked to."""
+    """Seconds that a cancelled call has to stop before its process is killed."""
     stop_grace: float = 5.0
-    """Seconds `cleanup` has before the process is ended."""
+    """Seconds that `cleanup` has before the process is killed."""
     directory: str = "."
-    """Where the manifest lies; relative paths in it start there."""
+    """The folder that relative paths of the manifest start at."""
 
 
 def check_instance(instance: str) -> str:
-    """`instance` itself, if it may be the id of one.
+    """Return `instance` if it is a valid id of an instance.
 
     Raises:
-        CapabilityInputError: it may not.
+        CapabilityInputError: it is not valid.
     """
     if _NAME.fullmatch(instance) is None:
         raise CapabilityInputError(
@@ -83,7 +83,7 @@ def check_instance(instance: str) -> str:
 
 
 def new_instance(name: str) -> str:
-    """An id for a further instance of a capability. It is for this run alone and is never kept."""
+    """An id for another instance of a capability. It is for one run only, and nothing is stored for it."""
     return check_instance(f"{name[:57]}-{os.urandom(3).hex()}")
 
 
@@ -91,15 +91,15 @@ _BRIEF = re.compile(r".+-[0-9a-f]{6}")
 
 
 def is_temporary(name: str, instance: str) -> bool:
-    """Whether `instance` is one that `new_instance` made."""
+    """Whether `instance` is an id that `new_instance` generated."""
     return instance != name and instance.startswith(name[:57]) and _BRIEF.fullmatch(instance) is not None
 
 
 def manifest_of(what: type | Callable[..., Any], **fields: Any) -> Manifest:
-    """The manifest of a class or a function, so that a worker of the same interpreter can import it.
+    """The manifest of a class or a function, which a worker imports with the same interpreter.
 
     Raises:
-        CapabilityInputError: a worker could not find it.
+        CapabilityInputError: a worker could not import it.
     """
     module, name = what.__module__, what.__qualname__
     loaded = sys.modules.get(module)

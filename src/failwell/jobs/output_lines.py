@@ -1,10 +1,10 @@
-"""What capabilities print and log: the last lines of each job, in files that their owner alone can read.
+"""Stores what capabilities print and log: the last lines of each job, in files that only their owner can read.
 
-    lines/JOB.jsonl                what was said during a job, over all its attempts
-    lines/worker-INSTANCE.jsonl    what a worker said that belongs to no job, or to nobody knows which
+    lines/JOB.jsonl                the output of a job, over all its attempts
+    lines/worker-INSTANCE.jsonl    output of a worker that belongs to no job, or to an unknown one
 
-One JSON object a line, with a number `n` that rises, so that whoever follows a file can go on after it was
-cut. Secrets of the capability were masked before the lines came here.
+Each line is a JSON object with an increasing number `n`, so that a reader can continue after the file was
+shortened. Secrets of the capability are masked before lines arrive here.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _ROOM = 1_000
 
 
 def mask_secrets(value: Any, secrets: Mapping[str, str]) -> Any:
-    """`value` with these secrets masked, in whatever text of it they stand."""
+    """`value` with these secrets masked in every text of it."""
     for secret in secrets.values():
         if len(secret) >= SHORTEST_SECRET:
             register_secret(secret)
@@ -44,18 +44,18 @@ MOST_BYTES = 65_536
 _OVERHEAD = 64
 """Bytes of a line beside its text."""
 _FLUSH_AFTER = 0.2
-"""Seconds after which a line is in its file at the latest."""
+"""Seconds after which a line is written to its file at the latest."""
 _MOST_TAILS = 64
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 def read_lines(folder: Path, job: str, after: int = 0) -> list[OutputLine]:
-    """The last lines of a job that came after number `after`; `folder` is the store's."""
+    """The last lines of a job with a number above `after`; `folder` is the store's."""
     return _read(_file(folder, job), after)
 
 
 class OutputFiles:
-    """Keeps the last lines, on the event loop of the host."""
+    """Writes the last lines of each job; used on the event loop of the host."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,7 +64,7 @@ class OutputFiles:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, event: OutputLine, job: str | None) -> None:
-        """Keep one line; of a worker where it is not known which job it belongs to."""
+        """Add one line to the file of its job, or of its worker if `job` is `None`."""
         name = f"worker-{event.instance}" if job is None else job
         if _NAME.fullmatch(name) is None:
             return
@@ -78,7 +78,7 @@ class OutputFiles:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER, self.flush)
 
     def flush(self, name: str | None = None) -> None:
-        """Put what is new into the files: of one job, or all of it."""
+        """Write new lines to the file of one job, or to all files."""
         if name is not None:
             tail = self._dirty.pop(name, None)
             if tail is not None:
@@ -99,12 +99,12 @@ class _Tail:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        # A job that is tried again, or whose host was started again, goes on where it was.
+        # A new attempt, or a new host, continues the file of the job.
         before = _read(file, 0)
         self._lines: deque[OutputLine] = deque(before, MOST_LINES)
         self._bytes = sum(len(line.text) + _OVERHEAD for line in before)
         self._in_file = 2 * self._bytes
-        """About: names and escapes take room too. It decides when the file is written anew, and no more."""
+        """An estimate of the size of the file, which only decides when the file is rewritten."""
         self._number = before[-1].n if before else 0
         self._unsaved = 0
 
@@ -123,7 +123,7 @@ class _Tail:
         self._bytes -= len(self._lines.popleft().text) + _OVERHEAD
 
     def save(self) -> None:
-        """Add what is new to the file; a file that has grown long is written anew with what is kept."""
+        """Append new lines to the file; a file that has grown too long is rewritten with the last lines."""
         new = list(self._lines)[-min(self._unsaved, len(self._lines)) :]
         is_whole = self._unsaved >= len(self._lines)
         self._unsaved = 0
@@ -141,7 +141,7 @@ class _Tail:
                 _write(self._file, text, os.O_APPEND)
                 self._in_file += len(text)
         except (OSError, Fault):
-            # Jobs go on without their lines.
+            # A job must not fail because its output cannot be stored.
             return
 
 
@@ -176,7 +176,7 @@ def _read(file: Path, after: int) -> list[OutputLine]:
             values = cast("dict[str, Any]", loads(row))
             line = OutputLine(**values)
         except (ValueError, TypeError):
-            # Half a line: its other half is being written, or never will be.
+            # An incomplete line: it is still being written, or its host died.
             continue
         if line.n > after:
             lines.append(line)

@@ -1,7 +1,7 @@
-"""What this machine is, and whether a capability can run on it.
+"""The platform of this machine, and whether a capability can run on it.
 
-Only what is known to be missing stands in the way: an accelerator that nobody can look for here is
-not refused, and whoever asks is told so.
+A capability is refused only for what is known to be missing. An accelerator that cannot be detected is not
+refused, and `capabilities check` warns about it.
 """
 
 import platform
@@ -25,7 +25,7 @@ ACCELERATORS = {
     "rocm": "an AMD card with its driver, on Linux",
     "mps": "the GPU of a Mac with its own processor",
 }
-"""What may be asked for, and what that is."""
+"""Accelerator → what it is."""
 _SYSTEMS = {"linux": "linux", "darwin": "darwin", "windows": "win"}
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 PLATFORMS = tuple(f"{system}-{machine}" for system in _SYSTEMS.values() for machine in ("x64", "arm64"))
@@ -33,24 +33,24 @@ PLATFORMS = tuple(f"{system}-{machine}" for system in _SYSTEMS.values() for mach
 
 @frozen
 class Resources:
-    """Yes-or-no facts. Amounts are measured, never declared."""
+    """What a capability needs of the machine. Amounts are measured, never declared."""
 
     gpu: bool = False
     accelerators: tuple[str, ...] = ()
-    """Those of `ACCELERATORS` that it can work on, of which one is enough; empty means any."""
+    """The accelerators that it can use, of which one is enough; empty means any."""
     platforms: tuple[str, ...] = ()
-    """Such as `linux-x64`, `darwin-arm64`, of which it has to be one; empty means any."""
+    """The platforms that it can run on, such as `linux-x64` or `darwin-arm64`; empty means any."""
 
 
 def platform_name(system: str, machine: str) -> str:
-    """Such as `linux-x64`; a machine that has no shorter name is called what it calls itself."""
+    """The short name of a platform, such as `linux-x64`; unknown processors keep their own name."""
     processor = machine.lower()
     return f"{_SYSTEMS.get(system.lower(), system.lower())}-{_MACHINES.get(processor, processor)}"
 
 
 def resource_mistakes(needs: Resources) -> list[tuple[str, str]]:
-    """Every name of an accelerator or a platform that means nothing, and what is wrong with it."""
-    # Whatever this machine is may be named, however rare it is.
+    """Every unknown name of an accelerator or a platform, with its place and a message."""
+    # The platform of this machine is always allowed, however rare it is.
     platforms = dict.fromkeys((*PLATFORMS, platform_name(platform.system(), platform.machine())))
     fields = (
         ("resources.accelerators", needs.accelerators, ACCELERATORS),
@@ -65,11 +65,11 @@ def resource_mistakes(needs: Resources) -> list[tuple[str, str]]:
 
 
 _NVIDIA = ("nvidia[0-9]*", "nvhost-gpu", "dxg")
-"""Device files of NVIDIA's driver: on servers, on boards, and below Windows."""
+"""Device files of NVIDIA's driver: on servers, on boards, and in WSL."""
 
 
 class UnsupportedPlatform(CapabilityFatalError, kind="tool.unavailable"):
-    """The machine is not one that the capability can run on."""
+    """The capability cannot run on this machine."""
 
     capability_name: str = ""
     missing: tuple[str, ...] = ()
@@ -77,14 +77,14 @@ class UnsupportedPlatform(CapabilityFatalError, kind="tool.unavailable"):
 
 @frozen
 class HostPlatform:
-    """A machine, as far as capabilities care."""
+    """The platform and the accelerators of a machine."""
 
     platform: str
     accelerators: Mapping[str, bool | None]
-    """Whether each is there; `None` where it cannot be looked for."""
+    """Whether each is present; `None` if that cannot be detected."""
 
     def missing(self, needs: Resources) -> list[str]:
-        """What stands in the way, in words; nothing where it can run."""
+        """Why the capability cannot run, as messages; empty if it can."""
         reasons: list[str] = []
         if needs.platforms and self.platform not in needs.platforms:
             reasons.append(f"it runs on {_listed(needs.platforms)}, and this machine is `{self.platform}`")
@@ -96,11 +96,11 @@ class HostPlatform:
         return reasons
 
     def undetected(self, needs: Resources) -> list[str]:
-        """Which accelerators it needs that cannot be looked for here, in words."""
+        """Messages for the accelerators that it needs and that cannot be detected here."""
         if any(self.accelerators.get(name) for name in needs.accelerators):
             return []
         return [
-            f"whether this machine has `{name}` cannot be seen; install `nvidia-ml-py` to have it looked for"
+            f"whether this machine has `{name}` cannot be detected; install `nvidia-ml-py` to detect it"
             for name in needs.accelerators
             if self.accelerators.get(name, False) is None
         ]
@@ -108,12 +108,12 @@ class HostPlatform:
 
 @cache
 def this_machine() -> HostPlatform:
-    """This machine. It is looked at once."""
+    """This machine, examined once."""
     return machine_of(platform.system(), platform.machine(), Path("/dev"))
 
 
 def machine_of(system: str, machine: str, devices: Path) -> HostPlatform:
-    """The machine of which this is known; `devices` is where Linux has its device files."""
+    """The machine with this system and processor; `devices` is the folder of device files on Linux."""
     name = platform_name(system, machine)
     is_linux = system.lower() == "linux"
     return HostPlatform(
@@ -130,8 +130,8 @@ def check_platform(manifest: "Manifest") -> None:
     """Refuse a capability that cannot run on this machine.
 
     Raises:
-        CapabilityConfigError: it asks for something that does not exist anywhere.
-        UnsupportedPlatform: what it asks for is not here.
+        CapabilityConfigError: its manifest names an unknown accelerator or platform.
+        UnsupportedPlatform: this machine does not have what it needs.
     """
     needs = manifest.resources
     if not needs.platforms and not needs.accelerators:
@@ -167,7 +167,7 @@ def _has_cuda(system: str, devices: Path) -> bool | None:
         gpus.close()
     if pools:
         return True
-    # Without its device files the driver is not there; other systems have none that could be looked at.
+    # On Linux a driver without device files is not loaded. Other systems have no such files.
     return False if system == "linux" or can_look else None
 
 

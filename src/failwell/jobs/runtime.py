@@ -199,7 +199,7 @@ class Hosting:
             self._publish_snapshot()
 
     def _keep_line(self, instance: Instance, event: OutputLine) -> None:
-        # CapabilitySource comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
+        # What comes from a descriptor, or from the start, says nothing of a job; with one there is no doubt.
         only = next(iter(instance.entries)) if len(instance.entries) == 1 else None
         self._lines.add(event, event.job or only)
 
@@ -254,7 +254,7 @@ class Runtime:
             registry: Where registered capabilities are kept; beside the jobs by default, as
                 `failwell capabilities add` does it.
             lanes: How many jobs run at a time.
-            policy: CapabilitySource is repeated, how often, after which waits.
+            policy: What is repeated, how often, after which waits.
             history: How many ended jobs are kept in memory.
             headroom: The share of the machine's memory that jobs may use together.
             limits: How much of it they may use at the most, in megabytes: `Limits(memory_mb=8_000)`.
@@ -384,7 +384,7 @@ class Runtime:
         return self.register(self._instances.manifest(name), instance=instance, config=config)
 
     async def unload(self, instance: str) -> None:
-        """Stop an instance and forget it. CapabilitySource runs in it is put back.
+        """Stop an instance and forget it. What runs in it is put back.
 
         Its jobs that wait stay on record until it is known again.
         """
@@ -406,7 +406,7 @@ class Runtime:
         return await self._instances.enable(instance)
 
     async def disable(self, instance: str) -> bool:
-        """Let it take no more work. CapabilitySource it has it finishes; then its hook is told, once."""
+        """Let it take no more work. What it has it finishes; then its hook is told, once."""
         return await self._instances.disable(instance)
 
     async def configure(self, instance: str, config: Mapping[str, Any]) -> None:
@@ -606,7 +606,7 @@ class Runtime:
     def events(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
     ) -> Subscription:
-        """CapabilitySource happens from now on; with `after`, first what happened since event `after`.
+        """What happens from now on; with `after`, first what happened since event `after`.
 
         Args:
             job: Only this one; the iterator then ends with it.

@@ -1,1 +1,1 @@
-"""What the machine has, what each instance was seen to need, and whose memory makes room."""
+"""Memory of the machine and of workers: what is free, what jobs need, which worker is evicted."""

@@ -1,1 +1,1 @@
-"""Where jobs are kept: the protocol, its SQLite home, and jobs as rows."""
+"""The store of jobs: its protocol, its SQLite implementation, and jobs as rows."""

@@ -1,6 +1,6 @@
-"""What the queue needs of a store: one commit for each turn of its loop, and a few queries.
+"""The protocol of a job store: one commit for each turn of the queue, and queries.
 
-A commit is one transaction: jobs, events, counts and profiles are there together or not at all.
+A commit is one transaction: jobs, events, counts and profiles are stored together or not at all.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,33 +14,34 @@ from failwell.journal.event import Event
 from failwell.journal.watch import Watch
 
 Values = tuple[Any, ...]
-"""A job as the store writes it: the state that it was stored in last, then its columns in the order of `COLUMNS`."""
+"""A job as the store writes it: the state in which it was stored last, then its values in the order of `COLUMNS`."""
 COLUMNS = (
     "key", "id", "instance", "state", "priority", "submitted", "started", "ended", "attempt", "charged", "losses",
     "due", "reason", "cancelled", "phase", "request", "result", "error", "once",
 )  # fmt: skip
-"""Times are seconds since 1970; the request, the result and the error are JSON. `key` is the store's own number."""
+"""Times are seconds since 1970; the request, the result and the error are JSON. `key` is a number that the store
+assigns."""
 
 
 @frozen
 class Profile:
-    """What the calls of one instance with one configuration were seen to need. Megabytes and seconds."""
+    """What calls of one instance with one configuration need, as measured; megabytes and seconds."""
 
     instance: str
     config: str
-    """The hash of the configuration; another one is measured anew."""
+    """The hash of the configuration. Another configuration has its own profile."""
     samples: int = 0
     successes: int = 0
     gpu_mb: float = 0.0
     ram_mb: float = 0.0
     disk_mb: float = 0.0
     seconds: float = 0.0
-    """The mean time of a call that ended well."""
+    """The mean duration of calls that succeeded."""
     updated: float = 0.0
 
 
 class ControlRequest(NamedTuple):
-    """What another process wants done about a job."""
+    """What another process asks the host to do with a job."""
 
     key: int
     job: str
@@ -49,12 +50,12 @@ class ControlRequest(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a commit gave."""
+    """The result of a commit."""
 
     keys: Mapping[str, int]
-    """Job → key, for the rows that are new."""
+    """Job → key, for new rows."""
     twins: Mapping[str, str]
-    """Job → the job that had its idempotency key before it. Nothing was kept of the former."""
+    """Job → the earlier job with the same idempotency key. The new one was not stored."""
     last: int
     """The number of the last event."""
 
@@ -66,18 +67,18 @@ class Forgotten:
     jobs: tuple[str, ...] = ()
     events: int = 0
     files: int = 0
-    """Binary parts of their results."""
+    """Files of their results."""
     files_left: tuple[str, ...] = ()
-    """Those that could not be deleted."""
+    """Files that could not be deleted."""
     needed: tuple[str, ...] = ()
-    """Jobs that stay because they belong to a run that is not over; resumed again, it asks for them."""
+    """Jobs that stay because their run has not ended: it asks for them when it is resumed."""
 
 
 class JobStore(Protocol):
-    """Where jobs are kept. One process runs them at a time; any may add and look."""
+    """Stores jobs. One process at a time runs them; any process may submit and read."""
 
     folder: Path
-    """For what belongs to the jobs and is no row: results, sockets, the lock."""
+    """For everything beside rows: result files, sockets, the lock."""
 
     def commit(
         self,
@@ -86,27 +87,27 @@ class JobStore(Protocol):
         profiles: Sequence[Profile] = (),
         granted: Sequence[int] = (),
     ) -> Committed:
-        """Keep all of it in one transaction. The requests whose keys are `granted` are dropped with it.
+        """Store everything in one transaction. It also deletes the control requests with the keys `granted`.
 
         Raises:
-            Fault: nothing of it was kept.
+            Fault: nothing was stored.
         """
         ...
 
     def unfinished(self, after: int = 0) -> list[Job]:
-        """The jobs that have not ended and were submitted after the one with key `after`, oldest first."""
+        """Jobs that have not ended and have a key above `after`, oldest first."""
         ...
 
     def last_key(self) -> int:
-        """The key of the job that was submitted last; 0 before the first."""
+        """The key of the latest job; 0 if there is none."""
         ...
 
     def find(self, job: str) -> Job | None:
-        """One job."""
+        """The job with this id, if it exists."""
         ...
 
     def find_by_key(self, key: str) -> Job | None:
-        """The job with an idempotency key."""
+        """The job with this idempotency key, if it exists."""
         ...
 
     def jobs(
@@ -119,46 +120,46 @@ class JobStore(Protocol):
         limit: int | None = None,
         results: bool = True,
     ) -> list[Job]:
-        """The jobs that match every filter, the newest first.
+        """The jobs that match every filter, newest first.
 
         Args:
-            states: Any of these; every state by default.
+            states: In one of these states; in any state by default.
             instance: Of this instance.
-            prefix: The beginning of an id.
-            before: Only jobs older than the one with this id: the last id of the page before.
-            limit: How many at most.
+            prefix: With an id that begins like this.
+            before: Older than the job with this id, which is the last id of the previous page.
+            limit: At most this many.
             results: Whether to read the results too.
         """
         ...
 
     def counts(self) -> dict[str, int]:
-        """How many of the jobs on record stand in each state, exactly. What was forgotten is not counted."""
+        """The exact number of stored jobs in each state."""
         ...
 
     def events(self, after: int = 0, *, job: str | None = None, limit: int | None = None) -> list[Event]:
-        """The events after number `after`, in order; only those of one `job` if it is given."""
+        """Events with a number above `after`, in order; with `job`, only those of that job."""
         ...
 
     def follow(
         self, job: str | None = None, after: int = 0, give_up: Callable[[], bool] | None = None
     ) -> Iterator[Event]:
-        """Events as they are recorded; for one job, until it is over. `give_up` is called now and then."""
+        """Events as they are recorded; for one job, until it ends. Stops early when `give_up` returns true."""
         ...
 
     def last_event(self) -> int:
-        """The number of the latest event; 0 before the first."""
+        """The number of the latest event; 0 if there is none."""
         ...
 
     def profiles(self) -> list[Profile]:
-        """Everything that was learned."""
+        """All learned profiles."""
         ...
 
     def request_control(self, job: str, action: str, at: float) -> None:
-        """Ask the process that runs the jobs for something; it is woken."""
+        """Ask the host to do `action` with a job, and wake the host."""
         ...
 
     def control_requests(self) -> list[ControlRequest]:
-        """Requests of other processes (cancel, reorder, …) that the host has not applied yet, oldest first."""
+        """Control requests that the host has not applied yet, oldest first."""
         ...
 
     def forget(
@@ -170,51 +171,51 @@ class JobStore(Protocol):
         instance: str | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Delete jobs that are over, with their events and the files of their results.
+        """Delete ended jobs with their events and result files.
 
-        It can run while another process runs jobs. It works in small steps so as not to block that process: call it
-        from a thread where an event loop runs. The latest job stays, so that no number is given twice. An
-        idempotency key is forgotten with its job.
+        It may run beside the host. It works in small batches and blocks while it does: in a program with an event
+        loop, call it from a thread. The latest job stays, so that no number is used twice. An idempotency key is
+        deleted with its job.
 
         Args:
-            before: Only those that ended before this time.
-            keep: Not the newest so many of those that `states` and `instance` let through.
-            states: Only those that ended so; any end by default.
-            instance: Only those of this instance.
-            dry_run: Delete nothing.
+            before: Only jobs that ended before this time.
+            keep: Keep this many of the newest jobs that match `states` and `instance`.
+            states: Only jobs that ended in one of these states; all by default.
+            instance: Only jobs of this instance.
+            dry_run: Delete nothing; only return what would be deleted.
         """
         ...
 
     def hosting(self) -> AbstractContextManager[object]:
-        """Be the process that runs the jobs, for as long as the block lasts.
+        """Hold the host lock within the block: this process runs the jobs.
 
         Raises:
-            HostElsewhere: another one is.
+            HostElsewhere: another process holds the lock.
         """
         ...
 
     def short_waits(self) -> AbstractContextManager[None]:
-        """Wait for no other process longer than a moment, for as long as the block lasts.
+        """Within the block, wait only briefly for a database that another process has locked.
 
-        This is for an event loop, which stands still meanwhile and can try again.
+        An event loop is blocked while it waits, and can try again later.
         """
         ...
 
     def is_hosted(self) -> bool:
-        """Whether a living process runs the jobs."""
+        """Whether a live process holds the host lock."""
         ...
 
     wake_host: Callable[[], object]
-    """Wake the process that runs the jobs. Never raises."""
+    """Wakes the host. Never raises."""
 
     def host_watch(self) -> Watch:
-        """Where that process listens."""
+        """The watch that wakes the host."""
         ...
 
     def commit_watch(self) -> Watch:
-        """Woken by every commit, whoever makes it."""
+        """A watch that is woken by every commit of any process."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the database and release its resources."""
         ...

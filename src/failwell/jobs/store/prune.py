@@ -1,7 +1,7 @@
-"""Deleting jobs that are over: their rows, their events and the files of their results.
+"""Deletes ended jobs: their rows, their events and the files of their results.
 
-They go a few at a time, each few in a transaction of their own and with a rest after it, so that whoever
-runs jobs in the same store does not have to wait for long.
+Jobs are deleted in small batches, each in its own transaction and followed by a pause, so that the host of
+the same store never waits for long.
 """
 
 import re
@@ -17,15 +17,16 @@ from failwell.jobs.store.job_store import Forgotten
 from failwell.journal.status import ENDED
 
 _FILE = re.compile(r"[0-9a-f]{24}\.bin")
-"""What a worker calls the files of its results."""
+"""The names that workers give to the files of their results."""
 _WORKER = "worker-"
 _BATCH = 500
 _SHORTEST_AGE = 86_400.0
-"""Seconds in which a file may still come to belong to a job, or be in the hands of who takes a stream."""
+"""Seconds for which a result file is kept although no job names it: its job may not be recorded yet, or a
+consumer of a stream may still use it."""
 
 
 def delete_orphan_results(connection: sqlite3.Connection, results: Path, *, dry_run: bool) -> Forgotten:
-    """Delete the old files of results that no job names; what went, or would go, comes back."""
+    """Delete old result files that no job names; return what was deleted, or would be."""
     until = time() - _SHORTEST_AGE
     files = [file for file in _result_files(results) if _is_older(file, until)]
     if not files:
@@ -41,7 +42,7 @@ def delete_orphan_results(connection: sqlite3.Connection, results: Path, *, dry_
 
 
 def delete_orphan_lines(connection: sqlite3.Connection, lines: Path, before: float | None) -> None:
-    """Delete the lines of jobs that are gone, and those of workers that have said nothing since `before`."""
+    """Delete the output of deleted jobs, and of workers that have printed nothing since `before`."""
     try:
         files = {file.stem: file for file in lines.iterdir() if file.suffix == ".jsonl"}
     except OSError:
@@ -62,7 +63,7 @@ def _result_files(folder: Path) -> list[Path]:
     try:
         return [file for file in folder.iterdir() if _FILE.fullmatch(file.name)]
     except OSError:
-        # There is none, or nobody may look into it.
+        # The folder does not exist or cannot be read.
         return []
 
 
@@ -79,11 +80,11 @@ _OVER = ("completed", "failed", "cancelled")
 
 
 class Prunable(NamedTuple):
-    """What may go."""
+    """The jobs that may be deleted."""
 
     keys: Sequence[int]
     needed: tuple[str, ...]
-    """Jobs that are old enough, and belong to runs that are not over and may ask for them."""
+    """Jobs that are old enough but stay, because their run has not ended and may ask for them."""
 
 
 def old_jobs(
@@ -94,7 +95,7 @@ def old_jobs(
     states: Sequence[str],
     instance: str | None,
 ) -> Prunable:
-    """Jobs that are over and of these states, without the newest `keep` of them and what ended later."""
+    """Jobs that ended in these states and before `before`, without the newest `keep` of them."""
     final_states = [state for state in _OVER if not states or state in states]
     rows = connection.execute(
         f"""SELECT key, id, CASE WHEN instr(request, '"run"') THEN request END FROM (
@@ -125,21 +126,21 @@ def _read(text: str) -> object:
     try:
         return loads(text)
     except ValueError:
-        # Damaged; that it goes is all the better.
+        # A damaged row may be deleted.
         return None
 
 
 def delete_jobs(
     connection: sqlite3.Connection, keys: Sequence[int], folder: Path, *, dry_run: bool
 ) -> Forgotten:
-    """Delete these jobs within the transaction that is open; what went, or would go, comes back."""
+    """Delete these jobs within the open transaction; return what was deleted, or would be."""
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
         f"""SELECT id, state, CASE WHEN instr(result, '"$file"') THEN result END FROM jobs
             WHERE key IN ({marks}) ORDER BY key""",  # noqa: S608  (constants)
         keys,
     ).fetchall()
-    # The latest event stays, so that no number is given twice.
+    # The latest event stays, so that no number is used twice.
     condition = f"job IN ({marks}) AND seq < (SELECT max(seq) FROM job_events)"  # noqa: S608  (constants)
     events = connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", keys).fetchone()[0]  # noqa: S608  (constants)
     files = [file for row in rows if row[2] is not None for file in _files(_read(row[2]), folder)]
@@ -152,7 +153,7 @@ def delete_jobs(
         "UPDATE job_counts SET count = count - ? WHERE state = ?",
         [(number, state) for state, number in Counter(row[1] for row in rows).items()],
     )
-    # Before the commit: a file that outlived its job would never be found again.
+    # Before the commit: a file that outlives its row would not be found by its name again.
     undeleted = tuple(str(file) for file in files if not _is_deleted(file))
     return Forgotten(
         jobs=deleted.jobs, events=events, files=len(files) - len(undeleted), files_left=undeleted
@@ -160,7 +161,7 @@ def delete_jobs(
 
 
 def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_run: bool) -> int:
-    """Delete what happened to workers before a time; how much that was."""
+    """Delete the events of workers before a time; return how many."""
     condition = "job IS NULL AND at < ? AND seq < (SELECT max(seq) FROM job_events)"
     if dry_run:
         count = connection.execute(f"SELECT count(*) FROM job_events WHERE {condition}", (before,))  # noqa: S608  (constants)
@@ -169,7 +170,7 @@ def delete_worker_events(connection: sqlite3.Connection, before: float, *, dry_r
 
 
 def combined(parts: Sequence[Forgotten]) -> Forgotten:
-    """All of it."""
+    """The sum of all parts."""
     return Forgotten(
         jobs=tuple(job for part in parts for job in part.jobs),
         events=sum(part.events for part in parts),
@@ -180,19 +181,19 @@ def combined(parts: Sequence[Forgotten]) -> Forgotten:
 
 
 def _files(value: Any, folder: Path) -> list[Path]:
-    """The files of a result that lie in our folder; whatever else it names is not ours to delete."""
+    """The files of a result that lie in the store's folder. Other files that it names are never deleted."""
     if isinstance(value, list):
         return [file for item in cast("list[Any]", value) for file in _files(item, folder)]
     if not isinstance(value, dict):
         return []
     table = cast("dict[str, Any]", value)
     if len(table) == 1 and isinstance(table.get("$file"), dict):
-        # By its name alone: the state folder may have been moved.
+        # Only the name counts: the state folder may have been moved.
         name = Path(str(table["$file"].get("path"))).name
         file = folder / RESULTS / name
         return [file] if _FILE.fullmatch(name) and file.exists() else []
     if len(table) == 1 and isinstance(table.get("$plain"), dict):
-        # The capability's own words, which only look like a handle: see `failwell.jobs.store.rows`.
+        # A result that only looks like a file handle: see `failwell.jobs.store.rows`.
         table = cast("dict[str, Any]", table["$plain"])
     return [file for item in table.values() for file in _files(item, folder)]
 
@@ -201,6 +202,6 @@ def _is_deleted(file: Path) -> bool:
     try:
         file.unlink(missing_ok=True)
     except OSError:
-        # It is told of; the job goes all the same.
+        # It is reported as not deleted, and the job is deleted anyway.
         return False
     return True

@@ -1,4 +1,4 @@
-"""Jobs between memory and the store: requests and results as JSON, a job as the values of a row."""
+"""Converts jobs to rows of the store and back; requests and results are JSON."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from failwell.runtime.suppress import suppress
 
 
 def delete_files(value: Any) -> None:
-    """Delete the files of a result that was not handed to anybody. Handles are of our own folder alone."""
+    """Delete the files of a result that no caller received. Handles only point into the store's folder."""
     if isinstance(value, FileHandle):
         with suppress(OSError, reason="a file that cannot be deleted now is found when old jobs are deleted"):
             Path(value.path).unlink(missing_ok=True)
@@ -28,7 +28,7 @@ def delete_files(value: Any) -> None:
 
 
 def request_to_json(request: JobRequest) -> str:
-    """What was asked for, without what is its default. The idempotency key has a place of its own.
+    """The request as JSON, without default values. The idempotency key has its own column.
 
     Raises:
         NotRecordable: an argument is not JSON.
@@ -52,7 +52,7 @@ def request_to_json(request: JobRequest) -> str:
 
 
 def job_values(job: Job, was: JobState | None) -> Values:
-    """What the store writes of a job that was stored in the state `was` last."""
+    """The row of a job; `was` is the state in which it was stored last."""
     return (
         None if was is None else was.value,
         job.key,
@@ -118,14 +118,14 @@ def read_job(row: Sequence[Any]) -> Job:
 
 
 def result_to_json(value: Any) -> str:
-    """A result as JSON; files are kept by their handles."""
+    """A result as JSON, with files as handles."""
     if type(value) in _PLAIN:
         return to_json(value)
     return to_json(_encoded(value))
 
 
 def read_result(text: str) -> Any:
-    """What `result_to_json` wrote."""
+    """The result that `result_to_json` wrote."""
     value = loads(text)
     if '"$file"' not in text and '"$plain"' not in text:
         return value
@@ -134,8 +134,8 @@ def read_result(text: str) -> Any:
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _WORDS = ("$file", "$plain")
-"""Keys that mean something here where they stand alone. A capability's own that look so are put into `$plain`:
-what it returns must never be read as the handle of a file that it did not make.
+"""Keys with a meaning if they are the only key of a table. A result that has such a table is wrapped in `$plain`:
+what a capability returns must never be read as the handle of a file that it did not write.
 """
 
 
@@ -165,7 +165,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _file(fields: Any) -> FileHandle | None:
-    """The handle that was kept. A row that somebody else wrote may hold anything in its place."""
+    """The stored handle; `None` if the row holds something else, as another program may have written it."""
     table = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
     path, size = table.get("path"), table.get("size")
     return FileHandle(path=path, size=size) if isinstance(path, str) and isinstance(size, int) else None

@@ -41,9 +41,9 @@ from failwell.runtime.suppress import suppress
 
 JOBS = "jobs"
 HOST = "host"
-"""Where the process that runs the jobs listens; what it writes itself is not to wake it."""
+"""The socket folder of the host. It is separate, so that the host's own commits do not wake it."""
 _MOMENT = 0.02
-"""Seconds that an event loop may stand still for the sake of another process."""
+"""Seconds for which an event loop may be blocked by a database that another process has locked."""
 _COLUMNS = ", ".join(COLUMNS)
 _BRIEF = _COLUMNS.replace(" result,", " NULL,")
 _INSERT = f"INSERT INTO jobs ({_COLUMNS}) VALUES ({','.join('?' * 19)})"  # noqa: S608  (constants)
@@ -57,19 +57,19 @@ _PROFILE_COLUMNS = (
 _profile_values = attrgetter(*_PROFILE_COLUMNS)
 _GRANTED = "DELETE FROM job_wishes WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
-"""Where in `Values` each of them is."""
+"""Positions in `Values`."""
 _OPEN = "state IN ('pending', 'running', 'waiting')"
 
 
 def wake_host(state: Path) -> None:
-    """Wake the process that runs the jobs of a state folder, if there is one."""
+    """Wake the host of a state folder, if there is one."""
     waker = Waker(state / JOBS / HOST)
     waker.wake()
     waker.close()
 
 
 class SqliteJobs:
-    """One object per state folder and process; threads may share it."""
+    """Jobs in the SQLite database of a state folder. Threads may share one object."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class SqliteJobs:
             with turn() as connection:
                 batch = old.keys[start : start + BATCH]
                 parts.append(delete_jobs(connection, batch, self.folder, dry_run=dry_run))
-            # Others get as much time as we took.
+            # Leave the database to others for as long as this batch took.
             self._clock.sleep(self._clock.monotonic() - began)
         if before is not None and not states and instance is None:
             with turn() as connection:
@@ -204,15 +204,15 @@ class SqliteJobs:
         return whole
 
     def _compact(self) -> None:
-        """Return space to the disk, unless a host runs: it would have to wait until the file is rewritten."""
+        """Return free space to the disk, unless a host runs: rewriting the file would block it."""
         if not self.is_hosted():
             with suppress(Fault, reason="the jobs are deleted; their space is used again later"):
                 self._database.compact()
 
-    # -------------------------------------------------------------- asking
+    # -------------------------------------------------------------- reading
 
     def unfinished(self, after: int = 0) -> list[Job]:
-        # The counts say how many there are, and they are among the newest: no index has to be kept for this.
+        # The number of open jobs is known, and they are among the newest, so this needs no index.
         count = f"SELECT sum(count) FROM job_counts WHERE {_OPEN}"  # noqa: S608  (constants)
         rows = self._database.rows(
             f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({count})",  # noqa: S608  (constants)
@@ -283,7 +283,7 @@ class SqliteJobs:
         rows = self._database.rows(f"SELECT {', '.join(_PROFILE_COLUMNS)} FROM job_profiles")  # noqa: S608  (constants)
         return [Profile(**dict(zip(_PROFILE_COLUMNS, values, strict=True))) for values in rows]
 
-    # -------------------------------------------------------------- the one that runs them
+    # -------------------------------------------------------------- the host
 
     def hosting(self) -> AbstractContextManager[object]:
         def refusal(holder: Holder) -> HostElsewhere:
@@ -321,7 +321,7 @@ class SqliteJobs:
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:
-    """The jobs of a state folder; the user's own by default."""
+    """The jobs of a state folder; by default, the user's state folder."""
     from failwell.journal.folder import state_folder
 
     path = None if folder is None else os.fspath(folder)
