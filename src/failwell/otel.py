@@ -1,7 +1,7 @@
 """One failure as OpenTelemetry: a log record, or a span event for backends that know only those.
 
-Attributes hold names and numbers. `exception.message` and the stack trace are left out: they
-would carry what foreign exceptions say about themselves.
+Attributes hold names, numbers and the stack. `exception.message` is left out, and so is every message in the
+stack unless `FAILWELL_TRACEBACK=full`: they would carry what foreign exceptions say about themselves.
 
 Example:
     >>> from failwell import describe
@@ -60,6 +60,7 @@ def attributes(report: ErrorReport) -> Attributes:
     values = {
         "error.type": report.kind,
         "exception.type": report.error_type,
+        "exception.stacktrace": None if report.internal is None else report.internal.traceback,
         "gen_ai.provider.name": report.provider,
         "gen_ai.request.model": report.model,
         "http.response.status_code": reply.status_code if reply else None,

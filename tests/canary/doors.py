@@ -260,7 +260,7 @@ DOORS: dict[str, Door] = {
     "fastapi": Door("integrations.starlette", "shown", _fastapi),
     "logging": Door("delivery.logs", "operator", _logging),
     "structlog": Door("integrations.structlog", "operator", _structlog),
-    "otel": Door("otel", "shown", _otel),
+    "otel": Door("otel", "operator", _otel),
     "sentry": Door("sentry", "operator", _sentry),
 }
 

@@ -91,7 +91,9 @@ def agent_markdown(report: ErrorReport, **extras: Any) -> str:
 def _message(report: ErrorReport) -> str:
     # Where the original's text is recorded, the message may be nothing but that text. Only what was written
     # for the caller is repeated then.
-    return report.message if report.caller_facing or report.internal is None else user_message(report)
+    kept = report.internal
+    withheld = kept is None or kept.repr == report.error_type
+    return report.message if report.caller_facing or withheld else user_message(report)
 
 
 def _source(report: ErrorReport) -> Iterable[str]:

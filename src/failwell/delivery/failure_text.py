@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from failwell.delivery.plain_text import json_text, one_line
-from failwell.report.record import Attempt, Cause, ErrorReport, Evidence, Frame
+from failwell.delivery.plain_text import json_text, neutral, one_line
+from failwell.report.exception_text import WITHHELD
+from failwell.report.record import ENVIRONMENT_VARIABLE, Attempt, Cause, ErrorReport, Evidence, Frame
 from failwell.report.redact import TEXT_CAP
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def _for_operator(report: ErrorReport) -> FailureText:
         ("attempts", _columns([_attempt(attempt) for attempt in report.attempts])),
         ("crossed", [_frame(frame) for frame in report.frames]),
         ("evidence", [_evidence(evidence) for evidence in report.evidence]),
+        ("traceback", list(_traceback(report))),
     )
     return FailureText(
         title=one_line(report.title),
@@ -171,6 +173,16 @@ def _evidence(evidence: Evidence) -> str:
     return one_line(f"{evidence.rule} (by {evidence.basis}{saw})", TEXT_CAP)
 
 
+def _traceback(report: ErrorReport) -> Iterable[str]:
+    trace = None if report.internal is None else report.internal.traceback
+    if trace is None:
+        return
+    for line in neutral(trace).rstrip("\n").split("\n"):
+        yield line.rstrip() if len(line) <= TEXT_CAP else one_line(line, TEXT_CAP)
+    if WITHHELD in trace:
+        yield f"{WITHHELD}: set {ENVIRONMENT_VARIABLE}=full to record the text of foreign exceptions"
+
+
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else json_text(value)
 
@@ -184,7 +196,7 @@ def render_text(report: ErrorReport, audience: Audience = "user") -> str:
     """What happened, where, and what to do next; no colour, no trailing newline.
 
     A user gets what the user's view holds. An operator also gets the blame, what the
-    provider answered, what was tried, and why the failure was classified as it was.
+    provider answered, what was tried, why the failure was classified as it was, and where it was raised.
     """
     content = failure_text(report, audience)
     lines = [f"error: {content['message']}", *(f"  {label}: {value}" for label, value in content["rows"])]

@@ -1,8 +1,8 @@
-"""Failures in the standard `logging`: as fields, without the text that tracebacks carry.
+"""Failures in the standard `logging`: as fields and a stack, without the text that tracebacks carry.
 
 A traceback ends in `str(exc)`, and that is where SDKs put bodies, prompts and keys. So an
-exception that was logged is described, its fields are attached to the record, and its own
-text is taken off.
+exception that was logged is described, its fields are attached to the record, and its own text is
+replaced. Types, files, lines and functions stay: an operator never loses the stack.
 """
 
 import logging
@@ -13,9 +13,10 @@ from typing import Any, TypeGuard, cast
 
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
-from failwell.delivery.plain_text import bounded_str, is_large, json_text, one_line
-from failwell.fault.axes import Domain
+from failwell.delivery.plain_text import bounded_str, is_large, json_text, neutral, one_line
+from failwell.fault.axes import Category, Domain
 from failwell.report.describe import describe
+from failwell.report.exception_text import place_in
 from failwell.report.record import ErrorReport
 from failwell.report.redact import TEXT_CAP, redact_text, redact_value
 
@@ -27,12 +28,22 @@ MESSAGE_CAP = 16_000
 
 
 def log_report(logger: logging.Logger, report: ErrorReport, *, level: int | None = None) -> None:
-    """Write one line about `report`, with the operator's view as `record.failwell`.
+    """Write one record about `report`, with the operator's view as `record.failwell`.
 
-    The caller's mistakes are warnings; everything else is an error.
+    The caller's mistakes are warnings; everything else is an error. A bug or a failure that nothing classified
+    also prints its traceback, with any formatter.
     """
     chosen = level_of(report) if level is None else level
-    logger.log(chosen, "%s", log_line(report), extra={"failwell": report.view("operator")}, stacklevel=2)
+    if not logger.isEnabledFor(chosen):
+        return
+    path, line, function, _ = logger.findCaller(stacklevel=2)
+    extra = {"failwell": report.view("operator")}
+    record = logger.makeRecord(
+        logger.name, chosen, path, line, "%s", (log_line(report),), None, function, extra
+    )
+    # A formatter prints this text below the line, as it does for a record with an exception.
+    record.exc_text = traceback_of(report) if needs_traceback(report) else None
+    logger.handle(record)
 
 
 def level_of(report: ErrorReport) -> int:
@@ -41,12 +52,31 @@ def level_of(report: ErrorReport) -> int:
 
 
 def log_line(report: ErrorReport) -> str:
-    """The line that a log shows for `report`."""
-    return one_line(f"{report.kind}: {report.message} [{report.id}]", TEXT_CAP)
+    """The line that a log shows for `report`: what happened, its id, where a bug was raised, and the advice."""
+    place = None
+    if needs_traceback(report) and (trace := traceback_of(report)) is not None:
+        place = place_in(trace)
+    raised = "" if place is None else f" {report.error_type} at {place}"
+    advice = f" hint: {report.user_action.detail}" if report.user_action.detail else ""
+    return one_line(f"{report.kind}: {report.message} [{report.id}]{raised}{advice}", TEXT_CAP)
+
+
+def needs_traceback(report: ErrorReport) -> bool:
+    """Whether an operator cannot do without the stack: a bug, or a failure that nothing classified for certain."""
+    if report.kind.startswith("validation."):
+        # A plain `ValueError` or `KeyError`: nobody said that the caller is at fault.
+        return not report.caller_facing
+    return report.kind.startswith("internal.") or report.category in (Category.FATAL, Category.UNKNOWN)
+
+
+def traceback_of(report: ErrorReport) -> str | None:
+    """The recorded traceback as safe text, or `None` if nothing was raised."""
+    trace = None if report.internal is None else report.internal.traceback
+    return None if trace is None else neutral(trace).rstrip("\n")
 
 
 class ReportFilter(logging.Filter):
-    """Puts a report where an exception was logged; for a handler or a logger.
+    """Puts a report with its stack where an exception was logged; for a handler or a logger.
 
     It changes the record itself, so that no handler after it prints the exception's own text.
     """

@@ -11,7 +11,7 @@ from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
 from failwell.fault.facts import NotBefore, UserAction
 from failwell.fault.kind import Kind
-from failwell.fault.links import Link, cause_of, instance_dict, links, traceback_of, type_name
+from failwell.fault.links import Link, cause_of, instance_dict, links, stands_alone, traceback_of, type_name
 from failwell.fault.registry import KINDS
 from failwell.report.failure_context import attempts_of, current_scene, merge, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note, site
@@ -167,12 +167,13 @@ def _build(
         frames=frames,
         attempts=attempts,
         evidence=reading.evidence,
-        internal=None if policy is TracebackPolicy.STRICT else _internal(error, policy),
+        internal=_internal(error, policy, name),
     )
     if report.kind in UNKNOWN:
         note(error, report)
     bulky = report.details and not _is_slim(report.details)
-    if bulky or report.internal is not None or len(below) > 4 or attempts or report.fields_invalid:
+    spoken = policy is not TracebackPolicy.STRICT
+    if bulky or spoken or len(below) > 4 or attempts or report.fields_invalid:
         from failwell.report.wire import fit
 
         return fit(report)
@@ -342,10 +343,14 @@ def _cause(link: Link, policy: TracebackPolicy) -> Cause:
     )
 
 
-def _internal(error: BaseException, policy: TracebackPolicy) -> Internal:
-    from failwell.report.exception_text import repr_of, traceback_text
+def _internal(error: BaseException, policy: TracebackPolicy, name: str) -> Internal | None:
+    if policy is TracebackPolicy.STRICT and stands_alone(error) and traceback_of(error) is None:
+        return None
+    from failwell.report.exception_text import repr_of, stack_text, traceback_text
 
-    trace = traceback_text(error) if policy is TracebackPolicy.FULL else None
+    trace = traceback_text(error) if policy is TracebackPolicy.FULL else stack_text(error)
+    if policy is TracebackPolicy.STRICT:
+        return None if trace is None else Internal(repr=name, traceback=trace)
     return Internal(repr=repr_of(error), traceback=trace)
 
 

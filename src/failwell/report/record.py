@@ -88,10 +88,12 @@ class Attempt:
 
 @frozen
 class Internal:
-    """For developers only: the original's repr and traceback, as far as the policy allows."""
+    """For operators only: where it was raised, and of the original's text what the policy allows."""
 
     repr: str
+    """The original's repr, or the name of its type where its text is withheld."""
     traceback: str | None = None
+    """Types, files, lines and functions; with messages and source lines under `full`. `None` if nothing was raised."""
 
 
 @frozen
@@ -209,16 +211,19 @@ ENVIRONMENT_VARIABLE = "FAILWELL_TRACEBACK"
 
 
 class TracebackPolicy(StrEnum):
-    """What is recorded of the original exception; whatever is recorded is redacted."""
+    """What is recorded of the original's text; whatever is recorded is redacted.
+
+    Types, files, lines and functions of the traceback are recorded under every policy: they are the program's own.
+    """
 
     FULL = "full"
-    """Its message, its repr and the whole traceback with its causes."""
+    """Its message, its repr, and messages and source lines in the traceback."""
     REPR_ONLY = "repr_only"
     """Its message and its repr."""
     NONE = "none"
     """Its repr."""
     STRICT = "strict"
-    """The names of its types and none of its text."""
+    """None of its text."""
 
     @property
     def keeps_message(self) -> bool:

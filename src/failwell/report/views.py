@@ -216,6 +216,9 @@ def map_bare_exception_to_job_error(
     report = describe(exc, policy=traceback_policy, scene=place, at=occurred_at)
     job_error = JobError.from_report(report)
     known: dict[str, Any] = {f.name: getattr(job_error, f.name) for f in fields(job_error)}
+    if traceback_policy is not TracebackPolicy.FULL:
+        # The job world's policies say whether there is a traceback at all; a report always has its places.
+        known["traceback"] = None
     declared = _declared(exc)
     if declared is not None:
         known["category"], known["retriable"] = declared
