@@ -52,7 +52,7 @@ def grouped() -> None:
     for fail in (look_up, unclassified):
         try:
             fail()
-        except Exception as error:  # noqa: BLE001  (the group is made of whatever was raised)
+        except Exception as error:
             errors.append(error)
     raise ExceptionGroup(WORDS, errors)
 
@@ -199,7 +199,7 @@ PATHS: dict[str, Callable[[Exception], str]] = {
 def caught(fail: Callable[[], None]) -> Exception:
     try:
         fail()
-    except Exception as error:  # noqa: BLE001  (whatever it is)
+    except Exception as error:
         return error
     raise AssertionError
 
