@@ -22,7 +22,7 @@ SDKS ?= $(sort $(basename $(notdir $(wildcard requirements/sdks/*.txt))))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-all test-slow test-sdks providers check bench docs site clean
+.PHONY: help demo test test-all test-slow test-sdks test-lowest providers check bench docs site dist lock clean
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,13 @@ test-sdks: $(SDKS:%=.sdks/%/.made) ## run the SDK tests with the SDKs of each re
 		FAILWELL_MATRIX=.sdks/$$name.jsonl .sdks/$$name/bin/python -m pytest -q -n $(SDK_WORKERS) tests/sdks; \
 	done
 
+# What touches a dependency or an extra: templates, files, panels, logs, HTTP, telemetry, prices, the command line.
+LOWEST_TESTS := tests/apps tests/delivery tests/files tests/integrations tests/workflows \
+	tests/workflow/check tests/workflow/compile tests/workflow/template tests/runtime/test_chain_cost.py
+
+test-lowest: .sdks/lowest/.project ## run the tests of every dependency with the oldest release it may have
+	@.sdks/lowest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(LOWEST_TESTS)
+
 providers: test-sdks $(VENV)/.project ## the same, and write what came out into docs/reference
 	@$(PY) -m tools.docs.providers .sdks/*.jsonl
 	@$(PY) -m tools.docs
@@ -57,6 +64,7 @@ check: $(VENV)/.dev ## everything a change must pass beside the tests
 	@$(VENV)/bin/lint-imports --no-logo --no-cache
 	@$(VENV)/bin/deptry --no-ansi src
 	@$(PY) -m tools.docs --check
+	@$(PY) -m tools.docs.providers --check
 	@$(PY) -m tools.acceptance --check
 	@$(VENV)/bin/mkdocs build --quiet --strict --site-dir $(VENV)/site
 
@@ -69,6 +77,14 @@ docs: $(VENV)/.project ## write docs/reference again from the code
 
 site: $(VENV)/.dev docs ## build the documentation as a site, into site/
 	@$(VENV)/bin/mkdocs build --quiet --strict
+
+dist: $(VENV)/.dev ## build the sdist and the wheel, and write the wheel's bill of materials (CycloneDX)
+	@rm -rf dist
+	@$(PY) -m build --outdir dist .
+	@$(PY) -m tools.sbom dist
+
+lock: $(VENV)/.dev ## resolve requirements/*.txt again, into requirements/locks
+	@$(PY) -m tools.locks
 
 clean: ## remove what make and the tools made
 	rm -rf $(VENV) .sdks build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -84,22 +100,27 @@ $(PY):
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/extras.txt
+# Every release that is installed, also of what others need, is pinned in requirements/locks.
+$(VENV)/.project: $(PY) pyproject.toml src/failwell/_version.py requirements/locks/dev.txt
 	@echo "installing failwell into $(VENV)"
-	@$(PIP) install --constraint requirements/extras.txt --editable .
+	@$(PIP) install --constraint requirements/locks/dev.txt --editable .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.project requirements/test.txt requirements/runner.txt requirements/sdks/newest.txt
+$(VENV)/.test: $(VENV)/.project requirements/test.txt requirements/runner.txt requirements/extras.txt requirements/sdks/newest.txt
 	@echo "installing what the tests need"
-	@$(PIP) install --requirement requirements/test.txt
+	@$(PIP) install --constraint requirements/locks/dev.txt --requirement requirements/test.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test requirements/dev.txt
 	@echo "installing the tools"
-	@$(PIP) install --requirement requirements/dev.txt
+	@$(PIP) install --constraint requirements/locks/dev.txt --requirement requirements/dev.txt
 	@touch $@
 
-.sdks/%/.made: requirements/sdks/%.txt requirements/runner.txt | $(PY)
+.sdks/lowest/.project: .sdks/lowest/.made pyproject.toml src/failwell/_version.py
+	@.sdks/lowest/bin/python -m pip --disable-pip-version-check -qq install --no-deps --editable .
+	@touch $@
+
+.sdks/%/.made: requirements/locks/%.txt | $(PY)
 	@echo "making .sdks/$*"
 	@rm -rf .sdks/$*
 	@$(PY) -m venv .sdks/$*

@@ -48,7 +48,7 @@ def sent() -> Iterator[list[dict[str, Any]]]:
         )
         yield transport.events
     sentry_sdk.get_client().close()
-    sentry_sdk.get_global_scope().set_client(None)
+    sentry_sdk.Scope.get_global_scope().set_client(None)
 
 
 def fail(words: str) -> None:

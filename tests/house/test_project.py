@@ -1,5 +1,6 @@
 """The papers around the code: short, true, and free of the machine they were written on."""
 
+import importlib.metadata
 import re
 import subprocess
 import tomllib
@@ -10,6 +11,7 @@ from typing import cast
 import pytest
 
 import failwell._version
+from tools import locks
 
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
@@ -129,13 +131,69 @@ def test_the_changelog_knows_the_version_or_calls_it_unreleased() -> None:
 def test_requirements_hold_versions_and_nothing_else(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
 
+    version = r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9a-z.]*"
+    marker = r"( ; [a-zA-Z0-9_.'<>=! ]+)?" if path.parent.name == "locks" else ""
     odd = [
-        line
-        for line in lines
-        if line and not re.fullmatch(r"#.*|-r [a-z./]+\.txt|[a-z0-9-]+(\[[a-z,]+\])?==[0-9][0-9a-z.]*", line)
+        line for line in lines if line and not re.fullmatch(rf"#.*|-r [a-z./]+\.txt|{version}{marker}", line)
     ]
 
     assert odd == []
+
+
+def test_every_environment_is_locked_with_the_versions_that_its_file_names() -> None:
+    for name, source in locks.sources().items():
+        locked = pins(locks.LOCKS / f"{name}.txt")
+
+        named = {line for path in included(source) for line in pins(path)}
+
+        assert named <= locked, (
+            f"run `make lock`: requirements/locks/{name}.txt lacks {sorted(named - locked)}"
+        )
+
+
+def test_what_is_installed_is_what_is_locked() -> None:
+    locked = {pin.partition("==")[0] for pin in pins(locks.LOCKS / "dev.txt")}
+    bootstrap = {"failwell", "pip", "setuptools", "wheel"}
+    installed = {canonical(package.name) for package in importlib.metadata.distributions()}
+
+    if "uv" not in installed:
+        pytest.skip("the development environment is not here")
+    assert installed - bootstrap - locked == set(), "run `make lock`"
+
+
+def test_the_lowest_releases_are_the_lower_bounds_of_the_project() -> None:
+    table = project_table()
+    extras = cast("dict[str, list[str]]", table["optional-dependencies"])
+    bounds = [
+        *cast("list[str]", table["dependencies"]),
+        *(bound for extra in extras.values() for bound in extra),
+    ]
+    lower = dict(bound.split(">=") for bound in bounds if ">=" in bound)
+
+    pinned = dict(pin.split("==") for pin in pins(ROOT / "requirements/lowest.txt"))
+
+    assert {name for name in lower if not same_release(pinned[name], lower[name])} == set()
+
+
+def pins(path: Path) -> set[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    matches = (re.match(r"([a-z0-9-]+)(?:\[[a-z,]+\])?==([^ ;]+)", line) for line in lines)
+    return {f"{pin[1]}=={pin[2]}" for pin in matches if pin}
+
+
+def included(path: Path) -> list[Path]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    others = (path.parent / line.removeprefix("-r ") for line in lines if line.startswith("-r "))
+    return [path, *(deeper for other in others for deeper in included(other))]
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def same_release(pinned: str, bound: str) -> bool:
+    """Whether the pin is the bound itself: `13.0.0` is `13`."""
+    return pinned == bound or (pinned.startswith(f"{bound}.") and not pinned[len(bound) :].strip(".0"))
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

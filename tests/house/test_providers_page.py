@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.sdks.matrix import caller, caller_names
 from tools.docs import providers
 
 ROOT = Path(__file__).resolve().parents[2]
-ENTRIES: list[dict[str, Any]] = json.loads(providers.RESULTS.read_text(encoding="utf-8"))
+SOURCE, ENTRIES = providers.results()
 
 
 def a_row(**more: Any) -> dict[str, Any]:
@@ -74,3 +76,32 @@ def test_the_page_counts_what_its_table_shows() -> None:
     assert told is not None
     assert int(told.group(1)) == len(ENTRIES)
     assert int(told.group(2)) == sum(int(cell) for cell in re.findall(r"(?<=\| )\d+(?= \|)", page))
+
+
+def test_the_page_names_the_commit_it_was_made_from() -> None:
+    assert re.fullmatch(r"[0-9a-f]{40}", SOURCE["commit"])
+    assert f"`{SOURCE['commit'][:12]}`" in providers.providers_page()
+
+
+def test_the_page_is_stale_once_the_adapters_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if providers.adapters_now() is None:
+        pytest.skip("not a git checkout")
+    document = {"source": {**SOURCE, "adapters": "0" * 40}, "clients": ENTRIES}
+    (tmp_path / "providers.json").write_text(json.dumps(document), encoding="utf-8")
+    monkeypatch.setattr(providers, "RESULTS", tmp_path / "providers.json")
+
+    assert providers.main(["--check"]) == 1
+    assert "run `make providers`" in capsys.readouterr().out
+
+
+def test_the_page_is_current_for_the_adapters_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = {"source": {**SOURCE, "adapters": providers.adapters_now()}, "clients": ENTRIES}
+    (tmp_path / "providers.json").write_text(json.dumps(document), encoding="utf-8")
+    monkeypatch.setattr(providers, "RESULTS", tmp_path / "providers.json")
+
+    assert providers.main(["--check"]) == 0
+    assert "is that of these adapters" in capsys.readouterr().out

@@ -1,11 +1,14 @@
 """The page of providers: which SDK, in which version, was understood in which scenario.
 
 Results come from `make providers`, which calls every installed SDK against the laboratory. They are kept
-in docs/reference/providers.json, so that the page can be written again without the SDKs.
+in docs/reference/providers.json, so that the page can be written again without the SDKs. The file names the
+commit and the version of the adapters (git's id of their folder) that the results were seen with; `make check`
+fails once the adapters are others.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +18,7 @@ from tools.docs.kinds import kind_link
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs/reference/providers.json"
+ADAPTERS = "src/failwell/adapters"
 
 Row = Mapping[str, Any]
 
@@ -39,9 +43,32 @@ def fold(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return list(made.values())
 
 
+def results() -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """What was tested (`commit`, `adapters`), and the entries of each client."""
+    document = cast("dict[str, Any]", json.loads(RESULTS.read_text(encoding="utf-8")))
+    return document["source"], document["clients"]
+
+
+def adapters_now() -> str | None:
+    """Git's id of the adapters as they are committed; None outside a checkout."""
+    return _git("rev-parse", f"HEAD:{ADAPTERS}")
+
+
+def stale() -> str | None:
+    """Why the page no longer speaks of these adapters, and what to do; None if it does."""
+    source, _ = results()
+    now = adapters_now()
+    if now is None or now == source["adapters"]:
+        return None
+    return (
+        f"docs/reference/providers.md was made from commit {source['commit'][:12]} and {ADAPTERS} has changed since: "
+        "commit, run `make providers`, and commit the page"
+    )
+
+
 def providers_page() -> str:
     """The table, and beneath it the calls behind it."""
-    entries = cast("list[dict[str, Any]]", json.loads(RESULTS.read_text(encoding="utf-8")))
+    source, entries = results()
     scenarios = sorted({name for entry in entries for name in entry["scenarios"]})
     calls = sum(found["calls"] for entry in entries for found in entry["scenarios"].values())
     wrong = list(_wrong(entries))
@@ -54,7 +81,8 @@ def providers_page() -> str:
         "without a stream) failwell named the failure as what it is; a blank, that the provider or its client",
         "cannot show it. `make providers` runs all of it again.",
         "",
-        f"{len(entries)} clients, {calls} calls, {missed or 'none'} of them misunderstood.",
+        f"{len(entries)} clients, {calls} calls, {missed or 'none'} of them misunderstood. Made from commit",
+        f"`{source['commit'][:12]}`.",
         "",
         f"| client | version | {' | '.join(f'`{name}`' for name in scenarios)} |",
         f"| --- | --- |{' --: |' * len(scenarios)}",
@@ -76,16 +104,40 @@ def providers_page() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fold the results of test runs into docs/reference/providers.json."""
     parser = argparse.ArgumentParser(prog="python -m tools.docs.providers", description=main.__doc__)
-    parser.add_argument("results", nargs="+", type=Path, help="files that FAILWELL_MATRIX wrote")
+    parser.add_argument("results", nargs="*", type=Path, help="files that FAILWELL_MATRIX wrote")
+    parser.add_argument(
+        "--check", action="store_true", help="exit 1 if the adapters changed since the last run"
+    )
     args = parser.parse_args(arguments)
-
+    if args.check:
+        reason = stale()
+        print(f"error: {reason}" if reason else "docs: the page of providers is that of these adapters")
+        return 1 if reason else 0
+    if not args.results:
+        parser.error("name the files that FAILWELL_MATRIX wrote; `make providers` does")
+    commit, adapters = _git("rev-parse", "HEAD"), adapters_now()
+    if commit is None or adapters is None:
+        parser.error("the results name the commit they were made from; run this in a git checkout")
+    if _git("status", "--porcelain", "--", ADAPTERS):
+        parser.error(f"{ADAPTERS} has changes that are not committed; commit them, then run `make providers`")
     rows = [
         json.loads(line) for path in args.results for line in path.read_text(encoding="utf-8").splitlines()
     ]
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in fold(rows))
-    RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    source = json.dumps({"commit": commit, "adapters": adapters})
+    RESULTS.write_text(f'{{"source": {source},\n"clients": [\n{lines}\n]}}\n', encoding="utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)} from {len(rows)} calls")
     return 0
+
+
+def _git(*arguments: str) -> str | None:
+    """What git answers in this project; None if it cannot."""
+    command = ("git", "-C", str(ROOT), *arguments)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  (our own argv)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()
 
 
 def _cell(found: Mapping[str, Any] | None) -> str:
