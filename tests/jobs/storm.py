@@ -27,7 +27,7 @@ from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.supervisor import Supervision
+from failwell.jobs.worker.protocol import Supervision
 from failwell.processes.tree import descendants
 from tests.jobs.queues import OutsideWorld, book_of
 from tests.jobs.workers import SAMPLES, until

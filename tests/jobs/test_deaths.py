@@ -16,8 +16,7 @@ import failwell
 from failwell.capability import CapabilityResourceError, CapabilityTransientError, WorkerOOMError
 from failwell.fault.base import Fault
 from failwell.jobs.faults import WorkerCrashed
-from failwell.jobs.worker.protocol import Died, Quarantined, Ready, WorkerState
-from failwell.jobs.worker.supervisor import Supervision
+from failwell.jobs.worker.protocol import Died, Quarantined, Ready, Supervision, WorkerState
 from failwell.processes.tree import descendants
 from tests.jobs.queues import a_runtime
 from tests.jobs.workers import (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from failwell.fault.base import Fault
-from failwell.jobs.worker.protocol import Died, Started
-from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.protocol import Died, Started, Supervision
+from failwell.jobs.worker.supervisor import SupervisedWorker
 from tests.jobs.workers import a_worker, is_alive, run
 
 

@@ -11,6 +11,7 @@ from failwell.capability import CapabilityConfigError
 from failwell.jobs import Runtime
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
+from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
@@ -22,7 +23,6 @@ from failwell.jobs.platform import (
     machine_of,
     this_machine,
 )
-from failwell.jobs.runtime import open_store
 from tests.jobs.workers import a_manifest, a_worker, failure, run
 
 ELSEWHERE = "linux-arm64" if this_machine().platform != "linux-arm64" else "linux-x64"

@@ -13,8 +13,9 @@ from failwell.fault.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
 from failwell.jobs.faults import EnteredTwice, NotEntered, OtherLoop
+from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest
-from failwell.jobs.runtime import Runtime, open_store
+from failwell.jobs.runtime import Runtime
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.report.describe import describe
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime

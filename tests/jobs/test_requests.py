@@ -9,9 +9,9 @@ import pytest
 from failwell.capability import CapabilityInputError
 from failwell.jobs.capability_registry import CapabilityRegistry
 from failwell.jobs.client import QueueClient
+from failwell.jobs.hosting import open_store
 from failwell.jobs.job import JobRequest
 from failwell.jobs.request import MOST_BYTES
-from failwell.jobs.runtime import open_store
 from tests.jobs.queues import a_capability, a_runtime
 from tests.jobs.workers import SAMPLES, failure, run
 

@@ -16,7 +16,7 @@ from failwell.jobs import Limits
 from failwell.jobs.job import Job, JobState
 from failwell.jobs.manifest import Manifest, Resources
 from failwell.jobs.runtime import Runtime
-from failwell.jobs.worker.supervisor import Supervision
+from failwell.jobs.worker.protocol import Supervision
 from tests.jobs.machine import a_small_disk, within_memory
 from tests.jobs.queues import (
     a_capability,

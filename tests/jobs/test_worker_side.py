@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from failwell.jobs.child.shares import Shares
-from failwell.jobs.worker.protocol import OutputLine
-from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.protocol import OutputLine, Supervision
+from failwell.jobs.worker.supervisor import SupervisedWorker
 from tests.jobs.workers import a_worker, run, until
 
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import failwell
 from failwell.fault.base import Fault
 from failwell.jobs.manifest import Manifest
-from failwell.jobs.worker.protocol import WorkerEvent
-from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.protocol import Supervision, WorkerEvent
+from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.report.record import ErrorReport
 
 SAMPLES = str(Path(__file__).with_name("samples"))

@@ -13,8 +13,8 @@ from failwell.jobs.manifest_file import read_manifest
 from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.queue import Queue
-from failwell.jobs.worker.protocol import WorkerEvent
-from failwell.jobs.worker.supervisor import SupervisedWorker, Supervision
+from failwell.jobs.worker.protocol import Supervision, WorkerEvent
+from failwell.jobs.worker.supervisor import SupervisedWorker
 from failwell.runtime.suppress import suppress
 
 
