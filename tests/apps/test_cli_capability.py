@@ -182,7 +182,7 @@ def test_settings_that_a_newer_version_does_not_know_are_told_of_by_check_and_by
     checked = run(home, "check", "greeter", "--json")
     job = failwell("jobs", "submit", "greeter", "name=x", "--wait", "--store", str(home / "state"))
 
-    words = "left out of the configuration of 'greeter', because it is not known: `loudness`; "
+    words = "dropped from the configuration of 'greeter', because it is not known: `loudness`; "
     assert checked.data["config"] == {"language": "de", "volume": 3}
     assert [one.startswith(words) for one in checked.data["warnings"]] == [True]
     assert (job.code, job.out) == (0, "null\n")
@@ -202,8 +202,8 @@ def test_a_workflow_whose_job_loses_settings_says_so_in_one_line(home: Path) -> 
     assert done.code == 0, done.err
     [told] = [line for line in done.err.splitlines() if "loudness" in line]
     assert told == (
-        "warning: left out of the configuration of 'greeter', because it is not known: `loudness`;"
-        " correct that where it is set, `failwell capabilities config greeter` shows what is kept"
+        "warning: dropped from the configuration of 'greeter', because it is not known: `loudness`;"
+        " `failwell capabilities config greeter` shows the stored settings"
     )
     assert "UnknownConfigWarning" not in done.err
 
@@ -398,7 +398,7 @@ def test_what_nobody_could_call_cannot_be_loaded(home: Path, target: str) -> Non
     done = run(home, "check", str(home / "empty.toml"))
 
     assert done.code == 2
-    assert f"has nothing that could be called: `{target}` must be a function" in done.err
+    assert f"has nothing to call: `{target}` must be a function" in done.err
 
 
 def test_what_cannot_run_here_is_said_by_check_add_list_and_submit(home: Path) -> None:

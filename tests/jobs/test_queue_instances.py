@@ -127,7 +127,7 @@ def test_stopping_leaves_nobody_waiting_and_every_job_on_record(tmp_path: Path) 
         for name, one in ends.items():
             assert isinstance(one, QueueStopped)
             assert f"job `{made[name].id}` was" in str(one)
-            assert "goes on when a queue is started on the same store" in str(one)
+            assert "continues when a queue is started on the same store" in str(one)
         with pytest.raises(RuntimeError):
             await inside.submit("a")
         async with a_runtime(tmp_path, measured=False) as jobs:

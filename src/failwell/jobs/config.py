@@ -1,7 +1,7 @@
-"""What a worker is configured with: its manifest's defaults and what was asked for, checked against the schema.
+"""The configuration of a worker: the requested settings and the manifest's defaults, checked against the schema.
 
-A manifest with `config_strict = false` asks for leniency: keys that nobody knows are left out with a warning,
-where they would be refused. Whatever is known is checked all the same.
+With `config_strict = false` in the manifest, unknown keys are dropped with a warning instead of being refused.
+Known keys are checked in either case.
 """
 
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from failwell.jobs.schema_language import UnknownConfigWarning, warn_about, with
 
 @frozen
 class Settled:
-    """A configuration that was checked."""
+    """A checked configuration."""
 
     requested: Mapping[str, Any]
     """The requested settings without the unknown keys that were dropped; this is what is stored."""
     effective: Mapping[str, Any]
-    """The same with all defaults; this is what the worker is given."""
+    """The same with all defaults; this is what the worker gets."""
     dropped: tuple[str, ...] = ()
-    """Where keys were that the schema does not know."""
+    """The places of dropped keys."""
     dropped_defaults: tuple[str, ...] = ()
-    """The same of the manifest's own defaults."""
+    """The places of keys that were dropped from the manifest's defaults."""
 
 
 def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Settled:
-    """`config` as it may be used. Nobody is warned here: see `left_out`.
+    """Check `config` and add the defaults. This does not warn; the caller reports dropped keys.
 
     Raises:
-        CapabilityConfigError: something is not allowed. Every such field is named.
+        CapabilityConfigError: it is not valid; every invalid field is named.
     """
     check_schema(schema, name=manifest.name)
     requested, dropped = dict(config), list[str]()
@@ -50,21 +50,21 @@ def settle(manifest: Manifest, schema: Schema, config: Mapping[str, Any]) -> Set
 
 
 class Settings:
-    """The configurations of one worker, one after the other; whoever gave one is warned of what it loses."""
+    """Checks the successive configurations of one worker, and warns about dropped keys."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._reported: tuple[str, ...] = ()
 
     def settle(self, config: Mapping[str, Any], code_schema: Schema | None) -> Settled:
-        """`config` by the manifest's schema, or by the capability's `own`.
+        """Check `config` against the manifest's schema, or else against that of the code.
 
         Raises:
-            CapabilityConfigError: something is not allowed. Every such field is named.
+            CapabilityConfigError: it is not valid; every invalid field is named.
         """
         schema = self._manifest.config if self._manifest.config is not None else code_schema
         settled = settle(self._manifest, schema or {}, config)
-        # The manifest's own mistakes come with every start, and are told once.
+        # Dropped defaults of the manifest recur with every start; they are reported once.
         new_defaults = () if settled.dropped_defaults == self._reported else settled.dropped_defaults
         if settled.dropped or new_defaults:
             self._warn(sorted({*settled.dropped, *new_defaults}))
@@ -76,7 +76,7 @@ class Settings:
         try:
             warn_about(name, keys)
         except UnknownConfigWarning as warning:
-            # Whoever takes warnings for errors wants them refused, and whoever runs the job wants to know why.
+            # Warnings are turned into errors: the unknown keys are refused, and the job has to say why.
             problems = "; ".join(f"`{key}` is not known" for key in keys)
             raise CapabilityConfigError(
                 f"the configuration of {name!r} is not valid: {problems}", fields_invalid=keys

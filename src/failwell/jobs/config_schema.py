@@ -1,4 +1,4 @@
-"""Configurations against their JSON Schema: every bad field named at once, defaults filled in."""
+"""Checks configurations against their JSON Schema and adds defaults. Every invalid field is named at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -54,10 +54,10 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bo
 
 
 def check_schema(schema: Schema, *, name: str) -> None:
-    """Refuse a schema with mistakes, or one that uses more of the language than is supported.
+    """Refuse a schema with mistakes, or with keywords that are not supported.
 
     Raises:
-        CapabilityConfigError: it is one; every mistake is named.
+        CapabilityConfigError: the schema is not valid; every mistake is named.
     """
     _refuse(schema, schema_mistakes(schema), name)
 
@@ -72,7 +72,7 @@ def _refuse(schema: Schema, mistakes: Sequence[Mistake], name: str) -> None:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """The same for the same configuration, whatever order its keys are in."""
+    """A hash of a configuration that does not depend on the order of its keys."""
     from hashlib import sha256
     from json import dumps
 
@@ -89,13 +89,13 @@ def _with_defaults(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-# ---------------------------------------------------------------- what jsonschema-rs finds, in our words
+# ---------------------------------------------------------------- errors of jsonschema-rs as messages
 
 
 def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[Mistake]:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
-    # The address of a schema and its dialect are notes here, and must not be looked up.
+    # `$schema` and `$id` are notes here, and must not be fetched.
     rules = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
     try:
         validator = Draft202012Validator(rules)
@@ -106,7 +106,7 @@ def _mistakes(schema: Schema, config: Mapping[str, Any], name: str) -> Iterator[
 
 
 def _mistakes_of(errors: Iterable[Any], config: Any) -> Iterator[Mistake]:
-    """The errors as places and words. Where the type is wrong, nothing else is said of the same value."""
+    """The errors as places and messages. A value of the wrong type gets no further message."""
     collected = list(errors)
     mistyped = {tuple(error.instance_path) for error in collected if error.kind.name == "type"}
     for error in collected:
@@ -134,7 +134,7 @@ def _mistake_of(keyword: str, error: Any, steps: Steps, config: Any) -> Iterator
 
 
 def _forms(error: Any, steps: Steps, value: Any, config: Any) -> Iterator[Mistake]:
-    """Of several forms the one that has the value's type is meant, such as the object of "an object or null"."""
+    """Of several forms, the only one with the value's type is used, such as the object of "an object or null"."""
     branches: list[list[Any]] = error.kind.context
     if not all(branches):
         yield steps, f"fits more than one of its allowed forms: {_short(value)}"
@@ -177,7 +177,7 @@ def _value_at(steps: Steps, config: Any) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """The value as jsonschema-rs takes it; what JSON has no word for is null there."""
+    """The value as JSON for jsonschema-rs; other objects become null."""
     if isinstance(value, Mapping):
         return {str(key): _as_json(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""The part of JSON Schema that configurations may use: mistakes in a schema, and keys that a schema does not know.
+"""The supported part of JSON Schema: mistakes in a schema, and keys of a configuration that it does not know.
 
-Values are checked by jsonschema-rs, see `failwell.jobs.config_schema`. A schema that uses more of the language is refused,
-because which keys of a configuration are unknown could not be said of it.
+Values are checked by jsonschema-rs, see `failwell.jobs.config_schema`. A schema with other keywords is refused,
+because its unknown keys could not be determined.
 """
 
 import warnings
@@ -13,9 +13,9 @@ from failwell.files.suggestions import not_one_of, unknown_word
 
 Schema = Mapping[str, Any]
 Steps = tuple[str | int, ...]
-"""Where something stands in a schema or a configuration."""
+"""A place in a schema or a configuration."""
 Mistake = tuple[Steps, str]
-"""A place, and what is wrong there."""
+"""A place and a message."""
 
 TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -32,11 +32,11 @@ NOTES = frozenset(
         "writeOnly", "format",
     }
 )  # fmt: skip
-"""Words that check nothing."""
+"""Keywords that check nothing."""
 
 
 def path_text(steps: Steps) -> str:
-    """A place as messages name it, such as `audio.channels[0]`."""
+    """A place as text, such as `audio.channels[0]`."""
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -44,7 +44,7 @@ def path_text(steps: Steps) -> str:
 
 
 def schema_mistakes(schema: Any) -> list[Mistake]:
-    """Every mistake in a schema. A schema that uses more than is supported is one, too."""
+    """Every mistake in a schema, unsupported keywords included."""
     return list(_schema(schema, (), schema))
 
 
@@ -138,14 +138,14 @@ _SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), ("a whole number from 0", _is_count)),
 }
 CHECKS = (*_SHAPES, *_BELOW, "type", "$ref")
-"""Words that check something."""
+"""Keywords that check values."""
 
 
 # ---------------------------------------------------------------- parts of a schema
 
 
 def referred(pointer: str, root: Schema) -> Any:
-    """The schema that `$ref` stands for; one that allows everything where there is none."""
+    """The schema that a `$ref` refers to; `True`, which allows everything, if there is none."""
     target: Any = root
     for step in pointer.removeprefix("#/").split("/"):
         if not isinstance(target, Mapping):
@@ -155,7 +155,7 @@ def referred(pointer: str, root: Schema) -> Any:
 
 
 def is_type(types: Any, value: Any) -> bool:
-    """Whether `value` is of the type, or one of the types, that a schema names."""
+    """Whether `value` has the type, or one of the types, of a schema."""
     names = cast("list[str]", types) if isinstance(types, list) else [str(types)]
     for name in names:
         if isinstance(value, bool):
@@ -169,7 +169,7 @@ def is_type(types: Any, value: Any) -> bool:
 
 
 def only_form(forms: Any, value: Any, root: Schema) -> Any:
-    """The one of several forms that has the value's type, such as the object of "an object or null"; else `None`."""
+    """The only form with the value's type, such as the object of "an object or null"; else `None`."""
     fitting: list[Any] = []
     for form in cast("list[Any]", forms):
         schema: Any = form
@@ -185,7 +185,7 @@ def only_form(forms: Any, value: Any, root: Schema) -> Any:
 
 
 class UnknownConfigWarning(UserWarning):
-    """A configuration had keys that its schema does not know, and they were left out."""
+    """Unknown keys were dropped from a configuration."""
 
 
 class _Place(NamedTuple):
@@ -195,16 +195,16 @@ class _Place(NamedTuple):
 
 
 def unknown_keys(schema: Schema, config: Mapping[str, Any]) -> list[str]:
-    """Where `config` has keys that the schema does not know, such as `beem` or `audio.chanels`.
+    """The places of unknown keys in `config`, such as `beem` or `audio.chanels`.
 
-    A table with properties knows these alone unless `additionalProperties` says otherwise; one without
-    knows every key.
+    A table with `properties` knows only these unless `additionalProperties` allows more. A table without
+    `properties` knows every key.
     """
     return sorted({place.path for place in _unknown(schema, dict(config), "", schema)})
 
 
 def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """`config` without the keys that the schema does not know, and where they were. It is not changed itself."""
+    """A copy of `config` without unknown keys, and their places."""
     values = deepcopy(dict(config))
     places = list(_unknown(schema, values, "", schema))
     for place in places:
@@ -213,20 +213,20 @@ def without_unknown(schema: Schema, config: Mapping[str, Any]) -> tuple[dict[str
 
 
 def dropped_keys_text(name: str, keys: Sequence[str]) -> str:
-    """What is told of keys that were left out, and what to do about them."""
+    """The warning for dropped keys."""
     return (
-        f"left out of the configuration of {name!r}, because it is not known: {', '.join(f'`{key}`' for key in keys)};"
-        f" correct that where it is set, `failwell capabilities config {name}` shows what is kept"
+        f"dropped from the configuration of {name!r}, because it is not known: {', '.join(f'`{key}`' for key in keys)};"
+        f" `failwell capabilities config {name}` shows the stored settings"
     )
 
 
 def warn_about(name: str, keys: Sequence[str]) -> None:
-    """Warn whoever gave the configuration, at the nearest line that is not ours."""
+    """Warn about dropped keys, at the line of the caller outside of this package."""
     warnings.warn(dropped_keys_text(name, keys), UnknownConfigWarning, stacklevel=_lines_up())
 
 
 def _lines_up() -> int:
-    """How far up the nearest frame is that belongs neither to this package nor to the event loop."""
+    """The stack level of the nearest frame outside of this package and asyncio."""
     from inspect import currentframe
 
     packages = (__name__.partition(".")[0], "asyncio")
@@ -256,7 +256,7 @@ def _unknown(schema: Any, value: Any, place: str, root: Schema) -> Iterator[_Pla
 
 def _in_table(rules: Schema, value: dict[str, Any], dot: str, root: Schema) -> Iterator[_Place]:
     properties = cast("Schema", rules.get("properties") or {})
-    # What stands beside may know more keys, so only a table by itself is closed without saying so.
+    # A schema beside it may allow more keys, so only a table by itself is closed by default.
     is_alone = not any(word in rules for word in ("$ref", "allOf", "anyOf", "oneOf"))
     further = rules.get("additionalProperties", not (properties and is_alone))
     for key, inner in value.items():

@@ -1,1 +1,1 @@
-"""The host's side of a worker process: started, called, watched, ended."""
+"""The host's side of a worker process: starts it, calls it, watches it and stops it."""

@@ -1,7 +1,7 @@
-"""What a worker answered → a value, or the error to raise. Reading an answer never raises.
+"""Reads the answer of a worker as a value or as the error to raise. Reading never raises.
 
-A worker is another program, maybe of another version, and its capability returns what it likes. An answer
-that cannot be read is an answer all the same: the call failed, and no repeat would be read any better.
+A worker may run another version of failwell, and its capability may return anything. An answer that cannot be
+read fails the call, and a retry would not help.
 """
 
 import builtins
@@ -27,15 +27,15 @@ from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 from failwell.report.redact import mask_known
 
 DEEPEST = 200
-"""Levels of lists and tables in one result. Whatever handles it later may go one step deeper for each."""
+"""Levels of lists and tables in one result. Code that handles it later may recurse once per level."""
 _TRACEBACK_CAP = 16_000
 
 
 def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy) -> ErrorReport:
-    """The report that a worker made of a failure, as it is: with this side's secrets masked, and placed.
+    """The worker's report of a failure, with the secrets of the host masked and the scene added.
 
-    Never raises. The environment of a capability may have another `failwell`, whose report cannot be read or
-    could not be made.
+    Never raises. The environment of a capability may have another version of failwell, whose report cannot be
+    read or could not be built.
     """
     try:
         if "report" in error:
@@ -59,7 +59,7 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
 
 
 def _builtin_error(data: Mapping[str, Any]) -> BaseException:
-    """A failure that the worker could not describe: the nearest built-in class, with the text it had."""
+    """A failure that the worker could not describe, as the nearest built-in class with the same text."""
     text = str(data.get("text") or "")
     for module, name in cast("list[list[str]]", data["classes"]):
         cls = getattr(builtins, name, None) if module == "builtins" else None
@@ -71,7 +71,7 @@ def _builtin_error(data: Mapping[str, Any]) -> BaseException:
 
 
 def _masked(value: Any) -> Any:
-    """What another process described, without the secrets that this one knows: the other may know none."""
+    """A report of the worker with the secrets of the host masked, which the worker may not know."""
     return map_texts(value, lambda text: mask_known(text, _TRACEBACK_CAP))
 
 
@@ -93,19 +93,19 @@ class RemoteError(Fault):
 
 
 class RemoteInputError(RemoteError, CapabilityInputError):
-    """The worker refused what it was fields."""
+    """The worker refused its input."""
 
 
 class RemoteTransientError(RemoteError, CapabilityTransientError):
-    """Something passing went wrong in the worker."""
+    """A transient failure in the worker."""
 
 
 class RemoteResourceError(RemoteError, CapabilityResourceError):
-    """Something was used up in the worker."""
+    """The worker ran out of a resource."""
 
 
 class RemoteFatalError(RemoteError, CapabilityFatalError):
-    """The worker failed, and no repeat will help."""
+    """The worker failed, and a retry will not help."""
 
 
 _CLASSES: dict[str, type[CapabilityError]] = {
@@ -139,7 +139,7 @@ def raisable(report: ErrorReport) -> CapabilityError:
 
 
 class Answer(NamedTuple):
-    """How a call ended."""
+    """The value of a call, or its error."""
 
     value: Any = None
     error: CapabilityError | None = None
@@ -155,7 +155,7 @@ class Reader:
         self._folder = folder
 
     def read(self, job: str, frame: Mapping[str, Any]) -> Answer:
-        """What the answer to `job` says."""
+        """The answer to `job`."""
         try:
             if "error" not in frame:
                 return Answer(with_file_handles(frame["value"], self._folder))
@@ -164,20 +164,20 @@ class Reader:
             return Answer(error=self._unreadable(frame, error))
 
     def item(self, frame: Mapping[str, Any]) -> Answer:
-        """One item of a stream, or the value of an answer that nobody waits for."""
+        """One item of a stream, or the value of an answer that no caller waits for."""
         return self.read("", {"value": frame["value"]} if "value" in frame else {})
 
     def _failure(self, job: str, error: Mapping[str, Any]) -> CapabilityError:
         scene = self._scene if job.startswith("#") else replace(self._scene, job=job)
         report = read_report(error, scene, self._policy)
         if report.category is Category.CANCELLED:
-            # Whoever wished this call to stop has been answered already; nobody did.
+            # A cancelled call is answered before this, so this call was not cancelled.
             report = self._gave_up(report, scene)
         return raisable(report)
 
     def _gave_up(self, report: ErrorReport, scene: Scene) -> ErrorReport:
         fault = CapabilityFatalError(
-            f"capability {self._name!r} ended the call as cancelled ({report.error_type}), and nobody had asked it to"
+            f"capability {self._name!r} ended the call as cancelled ({report.error_type}), but it was not cancelled"
         )
         refused = describe(fault, scene=scene)
         return replace(refused, error_type=report.error_type, internal=report.internal)
@@ -186,30 +186,30 @@ class Reader:
         if isinstance(error, TooDeep):
             reason = str(error)
         elif "error" in frame:
-            reason = f"what it tells of its failure is not ours ({type(error).__name__})"
+            reason = f"its report of the failure has an unknown form ({type(error).__name__})"
         else:
-            reason = str(frame.get("unreadable") or "there is no value in it")
+            reason = str(frame.get("unreadable") or "it has no value")
         fault = CapabilityFatalError(f"the answer of capability {self._name!r} cannot be read: {reason}")
         fault.__cause__ = error
         return fault
 
 
 class TooDeep(ValueError):
-    """A result is nested deeper than anybody reads."""
+    """A result has too many levels."""
 
 
 def with_file_handles(value: Any, folder: str | None, depth: int = 0) -> Any:
-    """A result with its files as handles. Only files of the run's own folder are: a handle invites deleting.
+    """A result with its files as handles. Only files in `folder` become handles, because callers delete them.
 
     Raises:
-        TooDeep: there are more levels in it than `DEEPEST`.
+        TooDeep: it has more than `DEEPEST` levels.
     """
     if type(value) in _PLAIN:
         return value
     if depth >= DEEPEST:
         raise TooDeep(f"it is nested more than {DEEPEST} levels deep")
     below = depth + 1
-    # Most of what is in it holds nothing, and is not worth a call.
+    # Most items are plain values; the check here saves a call for each.
     if isinstance(value, list):
         items = cast("list[Any]", value)
         return [item if type(item) in _PLAIN else with_file_handles(item, folder, below) for item in items]
@@ -222,7 +222,7 @@ def with_file_handles(value: Any, folder: str | None, depth: int = 0) -> Any:
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-"""What JSON is made of, beside lists and tables."""
+"""The types of JSON values beside lists and tables."""
 
 
 def _file(data: Any, folder: str | None) -> FileHandle | None:

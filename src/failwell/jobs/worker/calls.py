@@ -1,4 +1,4 @@
-"""The calls in flight to one worker: sent, answered, asked to stop, and failed together when it dies."""
+"""The calls in flight to one worker: sends them, matches answers, cancels them, fails them if the worker dies."""
 
 import asyncio
 from collections import deque
@@ -19,7 +19,7 @@ StopReason = Literal["cancel", "timeout", "stop"]
 
 
 class PendingCall:
-    """What the host knows of a call in a worker."""
+    """One call in flight."""
 
     __slots__ = ("answer", "failed", "items", "job", "on_answer", "seconds", "stop_reason", "timer", "wake")
 
@@ -27,26 +27,26 @@ class PendingCall:
         self.job = job
         self.answer = answer
         self.stop_reason: StopReason | None = None
-        """Why it was asked to stop. It decides how the call ends, whatever the worker answers; only a call that
-        was stopped along with its process may still end well."""
+        """Why the call was asked to stop. It decides how the call ends, whatever the worker answers. Only a call that
+        is stopped together with its process may still succeed."""
         self.failed: CapabilityError | None = None
-        """What went wrong on our side while it ran; it ends by this, whatever was wished."""
+        """An error on the host's side. The call ends with it, whatever `stop_reason` is."""
         self.seconds = 0.0
-        """The time limit that ran out, if one did."""
+        """The timeout of the call, if it has one."""
         self.timer: asyncio.TimerHandle | None = None
         self.on_answer: Callable[[asyncio.Future[Any]], None] | None = None
-        """Called with the answer in the moment it comes, for those who do not await it."""
+        """Called with the answer as soon as it arrives, for callers that do not await it."""
         self.items: deque[Any] | None = deque() if streams else None
         self.wake: asyncio.Event | None = asyncio.Event() if streams else None
 
     def arrived(self, item: Any) -> None:
-        """One item of a stream came."""
+        """Add one item of a stream."""
         if self.items is not None and self.wake is not None:
             self.items.append(item)
             self.wake.set()
 
     def set_timer(self, timer: "asyncio.TimerHandle | None") -> None:
-        """Have this timer instead of the one there was."""
+        """Replace the timer."""
         if self.timer is not None:
             self.timer.cancel()
         self.timer = timer
@@ -60,7 +60,7 @@ class PendingCall:
             self.answer.set_result(value)
         else:
             self.answer.set_exception(error)
-            # A caller that went away must not make the loop complain of an error nobody fetched.
+            # Without this, the loop would report an exception that was never retrieved if the caller has left.
             self.answer.exception()
         if self.wake is not None:
             self.wake.set()
@@ -69,11 +69,11 @@ class PendingCall:
 
 
 _WINDOW = 16
-"""Items of a stream that may be on their way."""
+"""How many items of a stream the worker may send ahead."""
 
 
 class Calls:
-    """Every call of one worker, whichever process it has at the time."""
+    """All calls of one worker, over all its processes."""
 
     def __init__(
         self, scene: Scene, cancel_grace: float, policy: TracebackPolicy, folder: str | None
@@ -86,18 +86,18 @@ class Calls:
         self._process: WorkerProcess | None = None
         self._sequence = 0
         self.finished = 0
-        """How many calls of jobs were answered, well or not. An answer shows that the process is sound."""
+        """How many calls of jobs were answered. An answer, even an error, shows that the process works."""
 
     def attach(self, process: WorkerProcess | None) -> None:
-        """Speak to `process` from now on."""
+        """Send to `process` from now on."""
         self._process = process
 
     def jobs(self) -> tuple[str, ...]:
-        """The jobs that are running; calls of the worker's own life are not among them."""
+        """The jobs that are running, without calls of hooks."""
         return tuple(job for job in self._pending if not job.startswith("#"))
 
     def running(self, job: str) -> PendingCall | None:
-        """The call of `job`, unless it has been answered."""
+        """The call of `job`, unless it was answered."""
         call = self._pending.get(job)
         return None if call is None or call.answer.done() else call
 
@@ -119,7 +119,7 @@ class Calls:
         timeout: float | None,
         on_answer: "Callable[[asyncio.Future[Any]], None]",
     ) -> None:
-        """Send one call; `told` is called with its answer in the moment it comes."""
+        """Send one call; `on_answer` is called as soon as its answer arrives."""
         self._send_call(job, order, timeout).on_answer = on_answer
 
     async def stream(
@@ -128,7 +128,7 @@ class Calls:
         order: Mapping[str, Any],
         timeout: float | None,  # noqa: ASYNC109  (as in `call`)
     ) -> AsyncGenerator[Any]:
-        """Send one call and hand over its items as they come, taking no more than there is room for."""
+        """Send one call and yield its items as they arrive; the worker sends no more than `_WINDOW` ahead."""
         call = self._send_call(job, {**order, "stream": True, "window": _WINDOW}, timeout, streams=True)
         items, wake = call.items, call.wake
         assert items is not None
@@ -155,13 +155,13 @@ class Calls:
                 self._abandon(call)
 
     async def lifecycle(self, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> Any:
-        """Run a method that belongs to the capability's life rather than to a job."""
+        """Call a lifecycle hook of the capability."""
         self._sequence += 1
         order = {"action": phase, "phase": phase, "arguments": arguments}
         return await self._send_call(f"#{phase}-{self._sequence}", order, None, flush=True).answer
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Say something to the worker, if there is one."""
+        """Send a frame to the worker, if it has a process."""
         if self._process is not None:
             self._process.send(frame)
 
@@ -181,7 +181,7 @@ class Calls:
         piece = encode({"type": "call", "job": job, **order})
         process = self._process
         if process is None:
-            # It went between being ready and being called; whatever ended it was not this call.
+            # The process ended after it was ready and before this call was sent.
             raise ended_by_us(self._name, "stopped", doing="the call was being sent")
         self._pending[job] = call
         process.write(piece, flush=flush)
@@ -193,7 +193,7 @@ class Calls:
     # -------------------------------------------------------------- stopping
 
     def ask_to_stop(self, call: PendingCall, stop_reason: StopReason) -> None:
-        """Ask one call to stop, and end the process if it has not within the grace."""
+        """Ask one call to stop, and kill the process if it does not stop within the grace."""
         if call.answer.done() or call.stop_reason in ("cancel", "timeout"):
             return
         if call.stop_reason is None:
@@ -202,7 +202,7 @@ class Calls:
         call.set_timer(asyncio.get_running_loop().call_later(self._grace, self._force, call, self._process))
 
     def ask_all_to_stop(self) -> None:
-        """Ask every call to stop, as the process is about to; they end with it either way."""
+        """Ask every call to stop, because the process is being stopped."""
         for call in self._pending.values():
             if call.stop_reason is None:
                 call.stop_reason = "stop"
@@ -213,16 +213,16 @@ class Calls:
             process.kill("replaced")
 
     def _abandon(self, call: PendingCall) -> None:
-        """Nobody waits for this call any more; it is stopped like one that was cancelled."""
+        """Stop a call whose caller has left, as if it was cancelled."""
         if call.answer.cancelled():
-            # Whoever went away took the future along; the worker still owes an answer.
+            # The caller's cancellation cancelled the future, but the answer is still to come.
             call.answer = asyncio.get_running_loop().create_future()
         self.ask_to_stop(call, "cancel")
 
     # -------------------------------------------------------------- answers
 
     def item(self, frame: Mapping[str, Any]) -> None:
-        """One item of a stream came."""
+        """Take in one item of a stream."""
         call = self._pending.get(frame["job"])
         item, error = self._reader.item(frame)
         if call is None or call.items is None:
@@ -230,12 +230,12 @@ class Calls:
         elif error is None:
             call.arrived(item)
         elif call.failed is None:
-            # The stream ends here, and the worker is told to make no more of it.
+            # The item cannot be read: end the stream, and ask the worker to stop.
             call.failed = error
             self.ask_to_stop(call, "cancel")
 
     def answered(self, frame: Mapping[str, Any]) -> None:
-        """One call came back. Whatever is in the frame, it is answered: nothing here may raise before that."""
+        """Take in the answer of a call. Nothing here may raise before the call is settled, whatever the frame holds."""
         call = self._pending.pop(frame["job"], None)
         if call is None:
             delete_files(self._reader.item(frame).value)
@@ -249,12 +249,12 @@ class Calls:
         else:
             value, error = self._reader.read(call.job, frame)
             if error is not None and call.stop_reason == "stop":
-                # It gave up because we asked it to, whatever it says; nobody wanted the job itself to end.
+                # It failed because it was asked to stop with its process; the job itself was not cancelled.
                 error = self._process_ended(self._process)
             call.settle(value, error)
 
     def fail_all(self, why: Callable[[], CapabilityError]) -> None:
-        """The process is gone: every call ends, each by what it was asked or else by the death."""
+        """End every call after the process ended: by its stop reason, or else with `why`."""
         calls, self._pending = list(self._pending.values()), {}
         for call in calls:
             call.settle(error=self._stop_error(call) or why())
@@ -263,7 +263,7 @@ class Calls:
         return ended_by_us(self._name, None if process is None else process.doomed)
 
     def _stop_error(self, call: PendingCall) -> CapabilityError | None:
-        """How a call ends that was asked to stop: cancelled or timed out, whatever it answers."""
+        """The error of a call that was cancelled or timed out, whatever it answers; else `None`."""
         if call.failed is not None:
             return call.failed
         if call.stop_reason == "cancel":

@@ -1,4 +1,4 @@
-"""How a process ended → what that means. By signal, exit code, the kernel's counters and last words."""
+"""Classifies the death of a worker by its signal, its exit code, the kernel's counters and its stderr."""
 
 import asyncio
 from signal import Signals
@@ -18,19 +18,19 @@ _OUT_OF_MEMORY = (
     "memoryerror", "std::bad_alloc", "cannot allocate memory", "out of memory", "oom-kill",
     "failed to allocate memory",
 )  # fmt: skip
-"""Last words of a process that died for want of memory without being killed for it."""
+"""Text on stderr of a process that ran out of memory without being killed for it."""
 _COULD_BE_MEMORY = (1, -6, -11)
-"""An uncaught error, an abort, a fault: ends that memory brings about, among other things."""
+"""Exit codes that a lack of memory may cause: an uncaught error, an abort, a segmentation fault."""
 _KILLED_BELOW = 137
-"""What a shell exits with when the program it ran was killed."""
+"""The exit code of a shell whose program was killed."""
 _TAIL = 12
 _OURS = ("/failwell/jobs/child/", "/failwell/processes/")
-"""Frames of the worker's own code, which say nothing about a crash above them."""
+"""Folders of the worker's own code. Its frames say nothing about a crash in a capability."""
 _TOO_OLD = 78
 
 
 def death(capability: str, ending: Ending) -> CapabilityError:
-    """The fault of a worker that died by itself."""
+    """The fault of a worker that died."""
     if _is_out_of_memory(ending):
         error = WorkerOOMError(capability, process_returncode=ending.code)
         error.details = {
@@ -53,7 +53,7 @@ def death(capability: str, ending: Ending) -> CapabilityError:
 def failed_start(capability: str, ending: Ending) -> CapabilityError:
     """The fault of a worker that died before it was ready."""
     if ending.code is None or ending.code < 0:
-        # Somebody ended it, or its guardian; nothing that was given to it is to blame.
+        # A signal ended it or its guardian, so its input is not the cause.
         return death(capability, ending)
     old = ending.code == _TOO_OLD and _tail(ending)
     return WorkerStartFailed(
@@ -67,7 +67,7 @@ def failed_start(capability: str, ending: Ending) -> CapabilityError:
 
 
 def signal_of(ending: Ending) -> str | None:
-    """The signal that ended it, by name."""
+    """The name of the signal that ended the process."""
     if ending.code is None or ending.code >= 0:
         return None
     try:
@@ -77,12 +77,12 @@ def signal_of(ending: Ending) -> str | None:
 
 
 def _tail(ending: Ending) -> str:
-    """Its last lines of stderr."""
+    """The last lines of stderr."""
     return "\n".join([line for line in ending.stderr if not any(folder in line for folder in _OURS)][-_TAIL:])
 
 
 def how(ending: Ending) -> str:
-    """In words: ended by a signal, or with a code."""
+    """How the process ended, for a message."""
     if ending.code is None:
         return "vanished"
     if signal_of(ending) is not None:
@@ -96,13 +96,13 @@ def _is_out_of_memory(ending: Ending) -> bool:
         return True
     if ending.code not in _COULD_BE_MEMORY:
         return False
-    # The kernel's counter says nothing here: a neighbour in the same control group may have been killed.
+    # The kernel's counter is no evidence here: it counts every process of the control group.
     output = "\n".join(ending.stderr).lower()
     return any(phrase in output for phrase in _OUT_OF_MEMORY)
 
 
 def described_once(fault: Fault, scene: Scene) -> ErrorReport:
-    """The one report of a death or a failed start, however many jobs it fails."""
+    """The report of a death or a failed start, built once for all jobs that it fails."""
     report = kept_report(fault)
     if report is None:
         report = describe(fault, scene=scene)
@@ -111,18 +111,18 @@ def described_once(fault: Fault, scene: Scene) -> ErrorReport:
 
 
 def keep_report(fault: _F, report: ErrorReport) -> _F:
-    """The same fault, which stands for `report` from now on."""
+    """Attach `report` to a fault, and return the fault."""
     fault.__dict__["_report"] = report
     return fault
 
 
 def kept_report(error: BaseException) -> ErrorReport | None:
-    """The report that an error stands for, where it was described before."""
+    """The report that is attached to an error, if any."""
     return error.__dict__.get("_report")
 
 
 class CrashCount:
-    """Counts deaths between which no call was answered. Too many, and nothing is started for a while."""
+    """Counts deaths without an answered call between them. Too many put the worker into quarantine."""
 
     def __init__(self, capability: str, limit: int, cooldown: float) -> None:
         self._capability = capability
@@ -134,7 +134,7 @@ class CrashCount:
         self.deaths = 0
 
     def count(self, fault: Fault, answered: int) -> bool:
-        """Note a death after `answered` calls in all; whether the worker is quarantined now comes back."""
+        """Count a death after `answered` calls in all; return whether the worker is quarantined now."""
         if answered > self._answered:
             self.deaths = 0
         self._answered = answered
@@ -146,16 +146,16 @@ class CrashCount:
         return True
 
     def seconds_left(self) -> float:
-        """Seconds of quarantine that are left."""
+        """The remaining seconds of quarantine."""
         return max(0.0, self._until - asyncio.get_running_loop().time()) if self._until else 0.0
 
     def forgive(self) -> None:
-        """Forget them."""
+        """Reset the count and end the quarantine."""
         self.deaths = 0
         self._until = 0.0
 
     def refuse(self) -> None:
-        """Do nothing, or say why nothing is started.
+        """Refuse a start while the worker is quarantined.
 
         Raises:
             WorkerCrashed: the worker is quarantined.

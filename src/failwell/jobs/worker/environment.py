@@ -1,4 +1,4 @@
-"""What a worker sees of the host's environment: a few variables that programs need, and what its manifest names."""
+"""The environment of a worker: a few variables of the host that programs need, and those its manifest names."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -13,20 +13,20 @@ ALWAYS = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
     "http_proxy", "https_proxy", "no_proxy", "SYSTEMROOT",
 )  # fmt: skip
-"""Host variables that every worker is given. Keys and tokens are not among them."""
+"""Host variables that every worker gets. Keys and tokens are not among them."""
 SHORTEST_SECRET = 6
-"""Characters of a value that can be masked without masking what is no secret."""
+"""The shortest secret that is masked. A shorter one would occur in ordinary words."""
 NEVER = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV")
-"""They speak of the host's interpreter, and the worker may be another."""
+"""They configure the host's interpreter, and the worker may use another one."""
 
 
 def worker_environment(
     manifest: Manifest, host: Mapping[str, str], secrets: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables for one worker.
+    """The environment variables of one worker.
 
     Raises:
-        CapabilityConfigError: a required variable has no value; every such one is named.
+        CapabilityConfigError: required variables have no value; each is named.
     """
     patterns = (*ALWAYS, *manifest.inherit)
     variables = {
@@ -42,7 +42,6 @@ def worker_environment(
         if value is not None:
             variables[variable.name] = value
             if variable.secret and len(value) >= SHORTEST_SECRET:
-                # A shorter one is in too many ordinary words to be masked.
                 register_secret(value)
         elif variable.required:
             missing.append(variable.name)
@@ -53,6 +52,6 @@ def worker_environment(
             fields_invalid=missing,
         )
     if manifest.resources.gpu:
-        # CUDA numbers cards by their speed unless told so, and the ledger, like NVML, by their place on the bus.
+        # By default CUDA numbers cards by speed. NVML, and so the queue, numbers them by their place on the bus.
         variables.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     return variables

@@ -1,7 +1,7 @@
-"""What host and worker say to each other: one JSON object a frame, four bytes of length before it.
+"""The protocol between host and worker: frames of four bytes of length and one JSON object.
 
-The worker side says the same words from `failwell.processes.wire`, which cannot import this file
-because it runs where failwell may not be installed; a test holds the two together.
+`failwell.processes.wire` implements the worker's side. It cannot import this module, because it runs where
+failwell may not be installed; a test compares the two.
 
     host → worker
         load        module, object, path, lanes, pulse     import the capability
@@ -55,4 +55,4 @@ def encode(frame: dict[str, Any]) -> bytes:
 
 
 class ProtocolMismatch(CapabilityFatalError, kind="validation.contract_version_mismatch"):
-    """The worker speaks another version of the protocol."""
+    """The worker uses another version of the protocol."""

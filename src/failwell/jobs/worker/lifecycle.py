@@ -1,8 +1,7 @@
-"""A worker whose process is real: started, called, cancelled, configured, stopped, and started again after a death.
+"""Starts and stops the process of a worker, and starts it again after it died.
 
-`SupervisedWorker` alone decides when there is a process. Any number of tasks may ask for a start or a stop at
-once: they share one start, and one stop. A stop ends a start that is under way; tasks that wait for that start
-fail with a fault that says so, and none of them is cancelled.
+Any number of tasks may start or stop a worker at once: they share one start and one stop. A stop ends a start
+that is in progress. Tasks that wait for that start fail with a fault that says so; none of them is cancelled.
 """
 
 import asyncio
@@ -58,25 +57,25 @@ class WorkerLifecycle:
         folder: str | None = None,
         supervision: Supervision | None = None,
     ) -> None:
-        """Prepare one instance.
+        """Create the worker of one instance; no process is started.
 
         Args:
-            manifest: What to run and how.
-            instance: This instance's id; like its capability by default.
-            config: Its configuration; checked when it starts.
-            secrets: Values for the manifest's secret variables.
-            folder: Where binary results go; without one, a capability cannot return bytes.
-            supervision: How closely it is watched.
+            manifest: The capability to run.
+            instance: The id of the instance. The default is the name of the capability.
+            config: Its configuration, which is checked at the start.
+            secrets: Values of the manifest's secret variables.
+            folder: The folder for binary results; without one, a capability cannot return bytes.
+            supervision: How the worker is watched and restarted.
         """
         self.manifest = manifest
         self.capability = manifest.name
         self.instance = instance or manifest.name
         self.config: Config = dict(config or {})
-        """The configuration in force, defaults included once it was started."""
+        """The current configuration; it includes defaults once the worker was started."""
         self.generation = 0
-        """How many processes there were."""
+        """How many processes this worker has had."""
         self.about: dict[str, Any] = {}
-        """What the capability said of itself when it was imported: version, schema, actions, hooks."""
+        """What the capability reported when it was imported: version, schema, actions, hooks."""
         self._supervision = supervision or Supervision()
         self._secrets = dict(secrets or {})
         self._folder = folder
@@ -87,7 +86,7 @@ class WorkerLifecycle:
         self._calls = Calls(self._scene, manifest.cancel_grace, self._supervision.policy, folder)
         self._crashes = CrashCount(manifest.name, self._supervision.deaths, self._supervision.cooldown)
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        """Job → done when it is cancelled while it waits for the process."""
+        """Job → a future that is done if the job is cancelled while it waits for the process."""
         self._state = WorkerState.COLD
         self._process: WorkerProcess | None = None
         self._announced: WorkerProcess | None = None
@@ -100,41 +99,41 @@ class WorkerLifecycle:
         self.listen = self._events.listen
         self.forgive = self._crashes.forgive
 
-    # -------------------------------------------------------------- what can be seen
+    # -------------------------------------------------------------- state
 
     @property
     def state(self) -> WorkerState:
-        """Whether there is a process, and what it is doing."""
+        """The state of the process."""
         if self._state is WorkerState.COLD and self._crashes.seconds_left() > 0:
             return WorkerState.QUARANTINED
         return self._state
 
     @property
     def pid(self) -> int | None:
-        """The process that does the work."""
+        """The id of the worker process, if there is one."""
         return None if self._process is None else self._process.pid
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The jobs running in it."""
+        """The jobs that run in it."""
         return self._calls.jobs()
 
     def memory(self) -> Memory | None:
-        """What its processes hold, as of the last pulse."""
+        """What its processes hold, by the last pulse."""
         return None if self._process is None else self._events.memory
 
     def give_secrets(self, secrets: Mapping[str, str]) -> bool:
-        """Let the next process have these secrets; whether they differ from those of the present one."""
+        """Set the secrets of the next process; return whether they differ from the current ones."""
         if self._secrets == secrets:
             return False
         self._secrets = dict(secrets)
         return True
 
     def settle(self) -> Config:
-        """The requested configuration, checked and with all defaults. Starting does this by itself.
+        """The requested configuration, checked and with all defaults. Every start does this.
 
         Raises:
-            CapabilityConfigError: it is not valid; every bad field is named.
+            CapabilityConfigError: it is not valid; every invalid field is named.
         """
         settled = self._settings.settle(self._requested_config, self.about.get("schema"))
         self._requested_config = settled.requested
@@ -143,7 +142,7 @@ class WorkerLifecycle:
     # -------------------------------------------------------------- starting
 
     async def start(self) -> None:
-        """Make it ready, or wait until another task has; see `Worker.start`."""
+        """Start the process, or wait for a start in progress; see `Worker.start`."""
         try:
             await self._started()
         except _StartStopped:
@@ -165,12 +164,12 @@ class WorkerLifecycle:
     def _start_over(self, task: "asyncio.Task[None]") -> None:
         self._starting = None
         if not task.cancelled():
-            # Whoever waited has it; perhaps nobody did.
+            # Tasks that wait get the exception; without one, the loop would report it as never retrieved.
             task.exception()
 
     async def _start(self) -> None:
         if self._process is not None:
-            # The last one is still being cleared away.
+            # The previous process is still being removed.
             last = self._process
             await last.gone()
             self._forget(last)
@@ -186,10 +185,10 @@ class WorkerLifecycle:
         try:
             config = await self._make_ready(process, startup, env)
         except BaseException as error:
-            # Also a cancellation: whatever stops the start must not leave its process behind.
+            # Also after a cancellation: a start that does not finish must not leave its process behind.
             await self._abort(process)
             if self._is_unwanted and isinstance(error, Exception):
-                # It died because it was stopped.
+                # The process died because the worker was stopped.
                 raise _StartStopped from None
             if isinstance(error, Fault) and error.kind in _DEATHS:
                 self._count_death(error)
@@ -205,7 +204,7 @@ class WorkerLifecycle:
     async def _make_ready(self, process: WorkerProcess, startup: Startup, env: Mapping[str, str]) -> Config:
         self.generation += 1
         session = self._events.renew(self.generation)
-        # While we wait for the interpreter there is time for it.
+        # The host is idle while the interpreter starts.
         asyncio.get_running_loop().call_soon(preload_description)
         await startup.spawn(env)
         self._announced = process
@@ -228,14 +227,14 @@ class WorkerLifecycle:
         return config
 
     async def _abort(self, process: WorkerProcess) -> None:
-        """Leave no process behind, whatever went wrong."""
+        """Kill the process of a start that failed."""
         self._calls.attach(None)
         try:
             if process.is_started:
                 process.kill("start")
                 await process.gone()
         finally:
-            # Even where the wait was broken off: it is being ended, and nobody may wait for it again.
+            # Even if the wait was cancelled: the process is being killed, and no task may wait for it again.
             self._forget(process)
 
     def _forget(self, process: WorkerProcess) -> None:
@@ -250,12 +249,12 @@ class WorkerLifecycle:
     # -------------------------------------------------------------- stopping
 
     async def restart(self) -> None:
-        """End its process and start another."""
+        """Stop the process and start another."""
         await self.stop()
         await self.start()
 
     async def stop(self, grace: float | None = None) -> None:
-        """End its process, or wait until another task has; the shortest grace counts. See `Worker.stop`."""
+        """Stop the process, or wait for a stop in progress; the shortest grace counts. See `Worker.stop`."""
         if self._stopping is None:
             if self._process is None and self._starting is None:
                 return
@@ -347,7 +346,7 @@ class WorkerLifecycle:
             self._reviving = asyncio.ensure_future(self._revive())
 
     def _death(self, doomed: str | None, ending: Ending) -> CapabilityError | None:
-        """The fault of a process that ended by itself, or had to be ended; `None` where it was stopped."""
+        """The fault of a process that died or was frozen; `None` if the host stopped it."""
         if doomed == "frozen":
             tail = "\n".join(ending.stderr[-_STALL_TAIL:])
             return WorkerStalled(self.capability, self._supervision.stopped, "stopped by a signal", tail)
@@ -356,13 +355,13 @@ class WorkerLifecycle:
     def _error_of_call(
         self, fault: CapabilityError | None, doomed: str | None, ending: Ending
     ) -> CapabilityError:
-        """The error of one call that was in flight: each raises its own, and all stand for one report."""
+        """The error of one call that was in flight. Each call raises its own, and all share one report."""
         if fault is None:
             return ended_by_us(self.capability, doomed, code=ending.code)
         return keep_report(copy(fault), described_once(fault, self._scene))
 
     def _count_death(self, fault: Fault) -> None:
-        """Count one; it may be one too many."""
+        """Count a death; too many in a row put the worker into quarantine."""
         if self._crashes.count(fault, self._calls.finished):
             self._events.publish(
                 Quarantined(
@@ -377,11 +376,11 @@ class WorkerLifecycle:
         try:
             await self._started()
         except (Fault, OSError, _StartStopped):
-            # The next call starts it again, and is told why it cannot be.
+            # The next call tries to start it again, and fails with the reason.
             return
 
 
 @cache
 def preload_description() -> None:
-    """Describe a death that was none, once: what that takes is loaded when a real one is described."""
+    """Describe a made-up death once, so that the modules are loaded before a real one is described."""
     describe(death("", Ending(code=-signal.SIGKILL)))

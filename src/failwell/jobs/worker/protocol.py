@@ -1,7 +1,7 @@
-"""What the queue sees of a worker: a process that may die and come back, behind one object that stays.
+"""The protocol of a worker, and its events. A worker outlives its process, which may die and be started again.
 
-`Worker` is the protocol; `failwell.jobs.worker.supervisor.SupervisedWorker` is the real one. Everything here
-is called on the event loop's thread.
+`failwell.jobs.worker.supervisor.SupervisedWorker` implements it. All methods are called on the event loop's
+thread.
 """
 
 import os
@@ -22,26 +22,26 @@ def _host_environment() -> Mapping[str, str]:
 
 @frozen
 class Supervision:
-    """How closely a worker is watched, and how patiently."""
+    """How a worker is watched and restarted."""
 
     pulse: float = 0.25
-    """Seconds between two signs of life while a call runs."""
+    """Seconds between two pulses while a call runs."""
     deaths: int = 3
-    """Deaths in a row, without one finished call between them, after which nothing is started."""
+    """Deaths in a row, without an answered call between them, after which the worker is quarantined."""
     cooldown: float = 30.0
-    """Seconds of quarantine; then one start is tried."""
+    """Seconds of quarantine, after which one start is tried."""
     policy: TracebackPolicy = TracebackPolicy.FULL
-    """What is recorded of a capability's own words. They are redacted, and no user's view shows them."""
+    """What is recorded of a capability's tracebacks and messages. They are redacted, and users never see them."""
     respawn: bool = True
-    """Whether a worker that died is started again before anybody calls it."""
+    """Whether a worker that died is started again before the next call."""
     stopped: float = 20.0
-    """Seconds for which a signal (`SIGSTOP`) may keep the process stopped before it is ended."""
+    """Seconds for which a signal (`SIGSTOP`) may keep the process stopped before it is killed."""
     environment: Mapping[str, str] = field(default_factory=_host_environment)
-    """The host's variables, of which a worker sees a few."""
+    """The host's environment variables, of which a worker gets a few."""
 
 
 class WorkerState(StrEnum):
-    """Where the process behind a worker stands."""
+    """The state of the process of a worker."""
 
     COLD = "cold"
     """No process. The next call starts one."""
@@ -50,7 +50,7 @@ class WorkerState(StrEnum):
     READY = "ready"
     STOPPING = "stopping"
     QUARANTINED = "quarantined"
-    """It died too often in a row; calls are refused until the cooldown is over or `forgive()`."""
+    """It died too often in a row; calls are refused until the cooldown is over or `forgive()` is called."""
 
 
 @frozen
@@ -61,19 +61,19 @@ class Memory:
     peak_mb: float
     """The highest `rss_mb` seen in this process's life."""
     pids: tuple[int, ...]
-    """The worker's process and its descendants: whose GPU memory is this worker's."""
+    """The worker's process and its descendants. Their GPU memory counts as the worker's."""
 
 
 @frozen
 class FileHandle:
-    """A result too heavy for JSON, in a file that only this user may read. Whoever takes it deletes it."""
+    """A binary result in a file that only this user can read. The caller deletes it after use."""
 
     path: str
     size: int
     media_type: str = "application/octet-stream"
 
 
-# ------------------------------------------------------------------ what is told
+# ------------------------------------------------------------------ events
 
 
 @frozen
@@ -85,12 +85,12 @@ class Started:
     """Counts the processes of this worker, from 1."""
     pid: int
     session: str
-    """A fresh id for each process; every log line of it carries the same."""
+    """The id of this process, which all its output lines carry."""
 
 
 @frozen
 class Ready:
-    """The capability is initialised and takes calls."""
+    """The capability is initialised and accepts calls."""
 
     instance: str
     generation: int
@@ -99,7 +99,7 @@ class Ready:
 
 @frozen
 class Progress:
-    """A call said how far it is. `job` is `None` while the capability is being initialised."""
+    """A call reported progress. `job` is `None` while the capability is initialised."""
 
     instance: str
     job: str | None
@@ -109,7 +109,7 @@ class Progress:
 
 @frozen
 class Used:
-    """A call said what it consumed, in units of its own; amounts add up."""
+    """A call reported what it consumed, in its own units; amounts add up."""
 
     instance: str
     job: str | None
@@ -118,19 +118,19 @@ class Used:
 
 @frozen
 class Measured:
-    """What a call had needed at most by the time it ended. Told right before its result."""
+    """The peak memory of the process at the end of a call. Published right before the result."""
 
     instance: str
     job: str
     ram_peak_mb: float
-    """The highest resident memory of the process so far, by the kernel's own mark."""
+    """The highest resident memory of the process so far, by the kernel."""
     gpu_peak_mb: float | None
-    """The highest that its framework's allocator held so far, on all devices; `None` without one."""
+    """The highest amount that its GPU framework allocated so far, on all devices; `None` without one."""
 
 
 @frozen
 class Pulse:
-    """The process is alive. Pushed several times a second while it is."""
+    """The process is alive. Sent several times a second."""
 
     instance: str
     generation: int
@@ -148,18 +148,18 @@ class OutputLine:
     level: str = ""
     logger: str = ""
     n: int = 0
-    """Its number in the file that keeps it, from 1."""
+    """Its number in its file, from 1."""
     at: float = 0.0
-    """When it was kept, in seconds since 1970."""
+    """When it was stored, in seconds since 1970."""
     instance: str = ""
     session: str = ""
     job: str | None = None
-    """The job that it belongs to, where that is known."""
+    """The job that it belongs to, if that is known."""
 
 
 @frozen
 class CancelPhased:
-    """The cancelling of a running call went one step further."""
+    """The cancelling of a running call reached its next phase."""
 
     instance: str
     job: str
@@ -168,18 +168,18 @@ class CancelPhased:
 
 @frozen
 class Died:
-    """The process ended. Told at once, before the calls in flight fail with the same report."""
+    """The process ended. Published before the calls in flight fail with the same report."""
 
     instance: str
     generation: int
     pid: int
     returncode: int | None
     expected: bool
-    """Whether we ended it ourselves: stop, eviction, forced cancel."""
+    """Whether the host ended it: a stop, an eviction or a forced cancel."""
     report: ErrorReport | None
-    """The classified death; `None` for an expected end."""
+    """The report of the death; `None` for an expected end."""
     in_flight: tuple[str, ...]
-    """The jobs that were running in it."""
+    """The jobs that ran in it."""
 
 
 @frozen
@@ -196,14 +196,14 @@ WorkerEvent = (
     Started | Ready | Progress | Used | Measured | Pulse | OutputLine | CancelPhased | Died | Quarantined
 )
 Listener = Callable[[WorkerEvent], None]
-"""Told synchronously on the event loop; must return at once. What it raises is recorded and passed over."""
+"""Called on the event loop; it must return at once. What it raises is logged and ignored."""
 
 
-# ------------------------------------------------------------------ what may be asked
+# ------------------------------------------------------------------ the protocol
 
 
 class Worker(Protocol):
-    """One instance of one capability: its process, now or later."""
+    """One instance of one capability, with or without a process."""
 
     @property
     def capability(self) -> str:
@@ -212,7 +212,7 @@ class Worker(Protocol):
 
     @property
     def instance(self) -> str:
-        """This instance's id; the default one is named like its capability."""
+        """The id of the instance; the default instance is named like its capability."""
         ...
 
     @property
@@ -220,35 +220,34 @@ class Worker(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """The process that does the work, if there is one."""
+        """The id of the worker process, if there is one."""
         ...
 
     @property
     def generation(self) -> int:
-        """How many processes this worker has had; a new number means a new pid."""
+        """How many processes this worker has had."""
         ...
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration in force. It survives the process: a respawn gets the same."""
+        """The current configuration. A restarted process gets the same."""
         ...
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The jobs running in it now."""
+        """The jobs that run in it now."""
         ...
 
     def memory(self) -> Memory | None:
-        """What the process subtree holds, as last measured; `None` without a process."""
+        """What the process and its descendants hold, by the last measurement; `None` without a process."""
         ...
 
     async def start(self) -> None:
-        """Start the process, import and initialise the capability; does nothing where it is ready.
+        """Start the process, import and initialise the capability; does nothing if the worker is ready.
 
         Raises:
-            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or what
-                `initialize` raised where that says what is wrong (so memory that ran out there is
-                `resource.*`). No process is left.
+            Fault: `worker.start_failed`, `worker.stalled`, `validation.config_invalid`, or the error of
+                `initialize` if it names its cause, such as `resource.*`. No process is left.
         """
         ...
 
@@ -260,15 +259,15 @@ class Worker(Protocol):
         action: str = "execute",
         timeout: float | None = None,  # noqa: ASYNC109  (it is told to the worker, and ends more than a wait)
     ) -> Any:
-        """Run one call and return its result, starting the process first where there is none.
+        """Run one call and return its result. The process is started first if there is none.
 
-        After `timeout` seconds the call is asked to stop; if it does not within the worker's cancel
-        grace, the process is ended and replaced. Either way `CapabilityTimeoutError` is raised.
+        After `timeout` seconds the call is asked to stop. If it does not stop within the cancel grace, the
+        process is killed and replaced. Either way `CapabilityTimeoutError` is raised.
 
         Raises:
-            Fault: a report from the worker, revived; `WorkerOOMError`, `worker.crashed` where the
-                process died; `CapabilityCancelledError` after `cancel`. `describe(fault)` gives the
-                worker's own report, unchanged.
+            Fault: the error of the call; `WorkerOOMError` or `worker.crashed` if the process died;
+                `CapabilityCancelledError` after `cancel`. `describe(fault)` returns the worker's report,
+                unchanged.
         """
         ...
 
@@ -280,15 +279,15 @@ class Worker(Protocol):
         timeout: float | None,
         done: "Callable[[Future[Any]], None]",
     ) -> bool:
-        """`call` without a task of its own: `done` gets the answer in the moment it comes.
+        """Like `call`, but without a task: `done` is called with the answer as soon as it arrives.
 
-        `False` where the worker is not ready; nothing was sent then, and `call` starts it. What is begun
-        in one turn of the loop goes out together, at its end or with `flush`.
+        `False` if the worker is not ready: nothing was sent, and `call` would start it. Calls that are begun in
+        one turn of the loop are sent together, at its end or by `flush`.
         """
         ...
 
     def flush(self) -> None:
-        """Let go what was begun in this turn of the loop."""
+        """Send the calls that were begun in this turn of the loop."""
         ...
 
     def stream(
@@ -299,61 +298,62 @@ class Worker(Protocol):
         action: str = "execute_stream",
         timeout: float | None = None,
     ) -> AsyncIterator[Any]:
-        """The items of one call as they are made. The worker waits when nobody takes them.
+        """The items of one call as they arrive. The worker waits while the consumer is slow.
 
         Leaving the loop early cancels the call. Raises as `call` does.
         """
         ...
 
     async def cancel(self, job: str, *, grace: float | None = None) -> CancelPhase | None:
-        """Stop one call: ask it, wait `grace` seconds, then end and replace the process.
+        """Cancel one call: ask it to stop, wait `grace` seconds, then kill and replace the process.
 
-        Returns the last phase before completion that was needed: `COOPERATIVE` (same process as before) or
-        `FORCE`; `None` where no such call is running. Its neighbours in a forced process fail with
-        `worker.crashed` and `details["reason"] == "replaced"`: nothing of theirs is to blame.
+        Returns the last phase that was needed: `COOPERATIVE` (the process stays) or `FORCE`; `None` if no such
+        call runs. Other calls in a killed process fail with `worker.crashed` and
+        `details["reason"] == "replaced"`, because they did not cause it.
         """
         ...
 
     async def prefetch(self) -> None:
-        """Let the capability fetch what it will need (models, data). Stalls are detected as in `start`."""
+        """Let the capability fetch its models and data. Stalls are detected as in `start`."""
         ...
 
     async def release(self) -> bool:
-        """Ask the capability to give up memory in place; `False` where it cannot. Never ends the process."""
+        """Ask the capability to free memory; `False` if it cannot. Never stops the process."""
         ...
 
     async def reconfigure(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Validate and apply another configuration, in place where the process lives.
+        """Check and apply another configuration, without restarting the process.
 
-        What was taken of it comes back: a manifest may ask that unknown keys be left out, with a warning.
+        Returns the configuration without dropped keys: with `config_strict = false` in the manifest, unknown keys
+        are dropped with a warning.
 
         Raises:
-            CapabilityConfigError: it is not valid; every bad field is named and nothing was changed.
+            CapabilityConfigError: it is not valid. Every invalid field is named, and nothing changed.
         """
         ...
 
     async def enabled(self, *, on: bool) -> None:
-        """Fire the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
+        """Call the capability's `on_enable` or `on_disable` hook, if a process runs and has one."""
         ...
 
     async def restart(self) -> None:
-        """End the process and start a fresh one with the same configuration."""
+        """Stop the process and start another with the same configuration."""
         ...
 
     async def stop(self, grace: float | None = None) -> None:
-        """End the process: `cleanup`, then SIGTERM, then SIGKILL for the whole subtree; confirmed and reaped.
+        """Stop the process and its descendants: `cleanup`, then SIGTERM, then SIGKILL. Returns when they are gone.
 
-        Calls in flight fail with `worker.crashed` and `details["reason"] == "stopped"`, also those that gave up
-        because they were asked to: nobody cancelled them. One that ends well meanwhile has ended well. The
-        worker is cold afterwards and may be started again: this is also how an idle one is evicted. Several
-        stops at once are one, and the least patient decides how long it takes.
+        Calls in flight fail with `worker.crashed` and `details["reason"] == "stopped"`, even if they stopped when
+        asked to, because no caller cancelled them. A call that succeeds meanwhile succeeds. The worker is cold
+        afterwards and can be started again; idle workers are evicted this way. Concurrent stops are one, and the
+        shortest grace counts.
         """
         ...
 
     def forgive(self) -> None:
-        """Leave quarantine and forget past deaths."""
+        """End the quarantine and reset the count of deaths."""
         ...
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of every event; call what comes back to stop."""
+        """Call `listener` with every event. The returned function removes it."""
         ...

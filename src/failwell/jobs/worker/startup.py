@@ -1,7 +1,7 @@
-"""Making a worker ready, without a time limit: only silence ends it.
+"""Starts a worker. A start has no time limit; it fails only if the worker shows no progress.
 
-Signs of progress are what the capability says (progress, output) and what it does (modules imported,
-bytes moved, processor time used). A cold start of ten minutes that shows them is left alone.
+Signs of progress are what the capability reports (progress, output) and what it does (imported modules,
+bytes read and written, processor time). A start of ten minutes that shows them is not interrupted.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from failwell.report.record import Scene, TracebackPolicy
 _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
 _BUSY = 0.02
-"""Share of one processor below which its use is no sign of work."""
+"""Share of one processor below which its use is not a sign of progress."""
 
 
 class Startup:
-    """Watches one process while it does something that may take long, and ends it when it falls silent."""
+    """Watches a process during a long operation, and kills it if it shows no progress."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Startup:
         *,
         is_busy: Callable[[], bool] | None = None,
     ) -> None:
-        """Make it; while `is_busy` the process may be silent, for it is not its turn to show anything."""
+        """Create it; while `is_busy` returns true, the process need not show progress."""
         self._is_busy = is_busy
         self._loop = asyncio.get_running_loop()
         self._manifest = manifest
@@ -56,18 +56,18 @@ class Startup:
         self._loaded: asyncio.Future[dict[str, Any]] = self._loop.create_future()
 
     def sign(self) -> None:
-        """The worker showed that it gets on."""
+        """Record a sign of progress."""
         self._last_sign = self._loop.time()
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """A frame of the beginning came."""
+        """Take in a `hello` or `loaded` frame."""
         self.sign()
         waiting = self._hello if frame["type"] == "hello" else self._loaded
         if not waiting.done():
             waiting.set_result(frame)
 
     async def spawn(self, env: Mapping[str, str]) -> None:
-        """Start the interpreter and wait for its greeting."""
+        """Start the interpreter and wait for its `hello` frame."""
         name, python = self._manifest.name, self._manifest.python
         check_platform(self._manifest)
         try:
@@ -79,10 +79,10 @@ class Startup:
             ) from error
         greeting = await self.during("starting", self._hello)
         if greeting.get("protocol") != PROTOCOL:
-            raise ProtocolMismatch(message=f"the worker of capability {name!r} speaks another protocol")
+            raise ProtocolMismatch(message=f"the worker of capability {name!r} uses another protocol version")
 
     async def load(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Have the capability imported; what it says of itself comes back."""
+        """Import the capability in the worker; return what it reports about itself."""
         self._process.send(order)
         about = await self.during("being imported", self._loaded)
         if "error" in about:
@@ -90,7 +90,7 @@ class Startup:
         if not about["actions"]:
             name, target = self._manifest.name, self._manifest.object
             raise WorkerStartFailed(
-                message=f"capability {name!r} has nothing that could be called: `{target}` must be a function,"
+                message=f"capability {name!r} has nothing to call: `{target}` must be a function,"
                 " or a class or an instance with `execute` or other public methods",
                 capability_name=name,
                 user_action=UserAction(
@@ -114,14 +114,14 @@ class Startup:
         """Wait until the capability is initialised.
 
         Raises:
-            Fault: what it raised, where that says what is wrong: an argument, memory, a connection. Anything
-                else is a failed start, with what was raised as its cause.
+            Fault: the error of `initialize` if it names its cause: an argument, memory, a connection. Any other
+                error becomes the cause of a failed start.
         """
         try:
             return await self.during("being initialised", work)
         except CapabilityError as fault:
             cause = describe(fault)
-            # An error of the author's own says what is wrong; and a repeat may help with whatever passes by.
+            # An error that the author raised on purpose names its cause, and a transient one may be retried.
             if cause.caller_facing or cause.category.job in ("resource", "transient"):
                 raise
             name = self._manifest.name
@@ -131,16 +131,16 @@ class Startup:
             ) from fault
 
     async def during(self, doing: str, work: Awaitable[_T]) -> _T:
-        """Wait for `work`, which belongs to the start, as long as there are signs of progress.
+        """Wait for `work`, a part of the start, as long as there are signs of progress.
 
         Raises:
-            WorkerStalled: there were none for too long; the process is being ended.
+            WorkerStalled: there were none for too long; the process is being killed.
             Fault: the process died.
         """
         return await self._watched(doing, work, self._process.ended)
 
     async def later(self, doing: str, work: Awaitable[_T]) -> _T:
-        """The same for a call to a process that is ready: where that dies, the call tells it."""
+        """The same for a call to a ready process: if the process dies, the call itself fails."""
         return await self._watched(doing, work, None)
 
     async def _watched(
@@ -174,8 +174,8 @@ class Startup:
         while (remaining := self._last_sign + limit - self._loop.time()) > 0:
             pause = min(remaining, limit / 4)
             await asyncio.sleep(pause)
-            # A worker whose code holds the interpreter's lock has no pulse, and may be hard at work. One that
-            # waits for a process of its own does nothing itself.
+            # A worker whose code holds the interpreter lock has no pulse but uses the processor. A worker that waits
+            # for its own child process shows progress by other signs.
             now = cpu_seconds(self._process.pid)
             if now - used > _BUSY * pause or (self._is_busy is not None and self._is_busy()):
                 self.sign()
@@ -185,7 +185,7 @@ class Startup:
         raise WorkerStalled(self._manifest.name, silence, doing, "\n".join(list(self._process.stderr)[-5:]))
 
     def close(self) -> None:
-        """Nothing is watched any more."""
+        """Stop watching."""
         for waiting in (self._hello, self._loaded):
             waiting.cancel()
 
@@ -193,10 +193,12 @@ class Startup:
 async def inspect_capability(
     manifest: Manifest, *, host: Mapping[str, str], secrets: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the capability says of itself: name, version, schema, actions, hooks. It is not initialised.
+    """What the capability reports when it is imported: name, version, schema, actions, hooks.
+
+    It is not initialised, and its process ends with this call.
 
     Raises:
-        Fault: it cannot be imported, or its environment is not complete. No process is left.
+        Fault: it cannot be imported, or its environment is not complete.
     """
     env = worker_environment(manifest, host, secrets)
     startups: list[Startup] = []
@@ -228,7 +230,7 @@ def load_frame(
     folder: str | None,
     instance: str | None = None,
 ) -> dict[str, Any]:
-    """What a worker is told first."""
+    """The first frame to a worker."""
     return {
         "type": "load",
         "name": manifest.name,
@@ -243,12 +245,14 @@ def load_frame(
 
 
 def manifest_differences(manifest: Manifest, about: Mapping[str, Any]) -> list[str]:
-    """Where the manifest and the code say different things, in words."""
+    """The differences between the manifest and the code, as messages."""
     differences: list[str] = []
     version = about.get("version")
     if manifest.version and version and manifest.version != version:
         differences.append(f"the manifest says version {manifest.version}, the code {version}")
     schema = about.get("schema")
     if manifest.config is not None and schema and config_hash(manifest.config) != config_hash(schema):
-        differences.append("the manifest's configuration schema is not the code's; the manifest's is used")
+        differences.append(
+            "the configuration schema of the manifest differs from the code's; the manifest's is used"
+        )
     return differences

@@ -44,7 +44,7 @@ class SupervisedWorker(WorkerLifecycle):
         return True
 
     def flush(self) -> None:
-        """Send what was begun; see `Worker.flush`."""
+        """Send calls that were begun; see `Worker.flush`."""
         if self._process is not None:
             self._process.flush()
 
@@ -67,7 +67,7 @@ class SupervisedWorker(WorkerLifecycle):
                 yield item
 
     async def _ready_for(self, job: str) -> None:
-        """Start it for `job`, which may be cancelled while it waits; the start goes on for the next one."""
+        """Wait for the start on behalf of `job`, which may be cancelled meanwhile; the start itself continues."""
         if job in self._waiting:
             raise ValueError(f"job {job!r} is already waiting for {self.instance!r}")
         cancelled = self._waiting[job] = asyncio.get_running_loop().create_future()
@@ -120,13 +120,13 @@ class SupervisedWorker(WorkerLifecycle):
     # -------------------------------------------------------------- the capability's hooks
 
     async def prefetch(self) -> None:
-        """Let it fetch what it will need; see `Worker.prefetch`."""
+        """Call the `prefetch` hook; see `Worker.prefetch`."""
         await self.start()
         if self._has("prefetch"):
             await self._watched("prefetching", "prefetch")
 
     async def _watched(self, doing: str, phase: str, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> None:
-        """Run a hook that may take long, as long as it shows progress. Jobs before it may be silent."""
+        """Run a hook that may take long, as long as it shows progress. While jobs run, silence is allowed."""
         if self._process is None:
             return
         watch = Startup(
@@ -142,13 +142,13 @@ class SupervisedWorker(WorkerLifecycle):
             watch.close()
 
     async def release(self) -> bool:
-        """Ask it to give up memory in place; see `Worker.release`."""
+        """Call the `release` hook; see `Worker.release`."""
         if self._state is not WorkerState.READY or not self._has("release"):
             return False
         return await self._calls.lifecycle("release") is not False
 
     async def enabled(self, *, on: bool) -> None:
-        """Fire its hook; see `Worker.enabled`."""
+        """Call its hook; see `Worker.enabled`."""
         hook = "on_enable" if on else "on_disable"
         if self._state is WorkerState.READY and self._has(hook):
             await self._calls.lifecycle(hook)
@@ -156,10 +156,10 @@ class SupervisedWorker(WorkerLifecycle):
     async def reconfigure(self, config: Config) -> Config:
         """Apply another configuration; see `Worker.reconfigure`."""
         if self._starting is not None:
-            # It is given the configuration that it was started for, and this one after that.
+            # The start in progress uses the old configuration; this one is applied after it.
             await asyncio.wait([self._starting])
         if self.manifest.config is None and not self.about:
-            # The schema is not known yet, and what is kept unchecked would fail the next start.
+            # The schema is not known yet, and an unchecked configuration would fail the next start.
             self.about = await inspect_capability(
                 self.manifest, host=self._supervision.environment, secrets=self._secrets
             )

@@ -1,6 +1,6 @@
-"""What happens in a worker, told to whoever listens; and what its pulse last said.
+"""Turns the frames of a worker into events for listeners, and keeps its last pulse.
 
-Words of the capability pass through here on their way to records and screens, so its secrets are masked here.
+All text of a capability passes through here before it is stored or shown, so its secrets are masked here.
 """
 
 import logging
@@ -23,13 +23,13 @@ from failwell.report.redact import mask_known
 _log = logging.getLogger("failwell.jobs")
 _E = TypeVar("_E")
 _BUSY = 0.02
-"""Share of one processor below which its use is no sign of work."""
+"""Share of one processor below which its use is not a sign of progress."""
 _LONGEST = 8000
-"""Characters of one line, as the worker cuts them."""
+"""Characters of one line; the worker cuts longer lines."""
 
 
 def notify(callback: Callable[[_E], object], event: _E, failure: str, name: str) -> None:
-    """Call somebody back; what that raises is logged, and breaks nothing here."""
+    """Call `callback`; what it raises is logged and does not reach the caller."""
     try:
         callback(event)
     except Exception:  # noqa: BLE001  (one callback's trouble must not keep the others from theirs)
@@ -48,17 +48,17 @@ class WorkerEvents:
         self._cpu = 0.0
         self.memory: Memory | None = None
         self.on_sign: Callable[[], None] = _nothing
-        """Called whenever the worker shows that it gets on."""
+        """Called at every sign of progress."""
 
     def renew(self, generation: int) -> str:
-        """Another process begins; its session id comes back."""
+        """Begin a new process, and return its session id."""
         self._generation = generation
         self._session = uuid4().hex
         self._signs, self._cpu, self.memory = (), 0.0, None
         return self._session
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener; what comes back removes it."""
+        """Add a listener. The returned function removes it."""
         self._listeners.append(listener)
 
         def leave() -> None:
@@ -68,17 +68,17 @@ class WorkerEvents:
         return leave
 
     def publish(self, event: WorkerEvent) -> None:
-        """Give it to every listener; one that raises is recorded and passed over."""
+        """Call every listener; what one raises is logged."""
         for listener in list(self._listeners):
             notify(listener, event, "a listener of worker %s failed", self._instance)
 
     def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
-        """A line came from a descriptor, past Python."""
+        """Take in a line that was written to a descriptor of the process, not through Python's streams."""
         self.on_sign()
         self._publish_line(None, stream, "", "", text)
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """A frame came that is no answer."""
+        """Take in a frame that is not an answer."""
         kind = frame["type"]
         if kind == "pulse":
             self._pulse(frame)
@@ -99,7 +99,7 @@ class WorkerEvents:
             self.publish(Used(instance=self._instance, job=_job(frame), amounts=frame["amounts"]))
 
     def measured(self, frame: dict[str, Any]) -> None:
-        """A call is about to be answered, and says what it had needed."""
+        """Publish the peak memory that comes with the answer of a call."""
         job = _job(frame)
         peaks = frame.get("peaks")
         if job is not None and peaks is not None and self._listeners:
