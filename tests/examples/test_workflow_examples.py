@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples" / "workflows"
 FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
 WARNED = {
     # The flagship shows what a failure looks like that nobody thought of.
-    "release": ["`sign` raises `external.signing.key_missing`, and no route takes it"],
+    "release": ["`sign` raises `external.signing.key_missing`, and no route handles it"],
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from failwell.fault.registry import OWNED_PREFIXES
 from failwell.report.redact import register_secret
-from failwell.workflow.envelope import LARGEST, Malformed, raised, read_file, violation
+from failwell.workflow.envelope import LARGEST, Malformed, failure_of, read_file, violation
 from failwell.workflow.failure import Failure
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -94,7 +94,7 @@ def test_bytes_that_are_no_utf_8_are_malformed() -> None:
 def test_the_kinds_of_the_runtime_cannot_be_raised_by_an_author(prefix: str) -> None:
     told = reason(json.dumps(wire(kind=f"{prefix}script_error")).encode())
 
-    assert f"`{prefix}`, which belongs to the runtime" in told
+    assert f"`{prefix}`, which is reserved for the runtime" in told
 
 
 @pytest.mark.acceptance("conductor 17")
@@ -192,7 +192,7 @@ _json = some.recursive(
 @given(some.fixed_dictionaries({}, optional={"kind": _json, "message": _json, "details": _json}))
 def test_whatever_object_is_raised_comes_out_storable_or_malformed(wire_object: dict[str, Any]) -> None:
     try:
-        found = raised(wire_object, NOW)
+        found = failure_of(wire_object, NOW)
     except Malformed:
         return
     json.dumps([found.report.message, dict(found.report.details)], allow_nan=False).encode()

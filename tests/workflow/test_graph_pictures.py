@@ -95,7 +95,7 @@ def test_the_svg_is_well_formed_and_shows_every_node_and_label() -> None:
     words = {text.text for text in root.iter(f"{SVG}text")}
 
     assert {"fetch", "reset", "both", "left", "right", "approve", "fan", "deploy", "stop", "release"} <= words
-    assert {"external.drift", "any error", "ship", "change", "on an error", "again", "end"} <= words
+    assert {"external.drift", "any error", "ship", "change", "error", "retry", "end"} <= words
 
 
 def test_text_of_a_file_cannot_become_markup_in_the_svg() -> None:

@@ -23,38 +23,38 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Malformed(ValueError):
-    """What was written is not an envelope. The message says why and quotes nothing but the kind."""
+    """The error file is not a valid envelope. The message quotes only the kind."""
 
 
 def read_file(
     raw: bytes, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
 ) -> Failure | None:
-    """The failure in a script's error file; `None` if the file holds nothing.
+    """The failure in a script's error file; `None` if the file is empty.
 
     Args:
-        raw: The file.
+        raw: The content of the file.
         now: The time that a `retry_after` is counted from.
         kinds: What the workflow file declares about its own kinds.
         scene: Where it happened.
 
     Raises:
-        Malformed: the file holds something else.
+        Malformed: the file contains something else.
     """
     if len(raw) > LARGEST:
         raise Malformed(f"the error file holds more than {LARGEST} bytes; keep `details` small")
     raw = raw.removeprefix(_BOM)
     if not raw.strip():
         return None
-    return raised(parse(raw), now, kinds=kinds, scene=scene)
+    return failure_of(parse(raw), now, kinds=kinds, scene=scene)
 
 
-def raised(
+def failure_of(
     wire: object, now: datetime, *, kinds: Mapping[str, DeclaredKind] = NO_KINDS, scene: Scene | None = None
 ) -> Failure:
-    """The failure that a wire object stands for. Unknown keys are ignored.
+    """The failure that an envelope describes. Unknown keys are ignored.
 
     Raises:
-        Malformed: it breaks a rule, which is named.
+        Malformed: it is invalid; the message names the rule.
     """
     if not isinstance(wire, Mapping):
         raise Malformed("malformed envelope: it is not a JSON object")
@@ -68,7 +68,7 @@ def raised(
         )
     if kind.startswith(OWNED_PREFIXES):
         raise Malformed(
-            f"malformed envelope: `{kind}` lies under `{kind.partition('.')[0]}.`, which belongs to the "
+            f"malformed envelope: `{kind}` has the prefix `{kind.partition('.')[0]}.`, which is reserved for the "
             "runtime; raise a kind of your own"
         )
     if not isinstance(message, str) or not message.strip():
@@ -90,24 +90,24 @@ def raised(
     )
 
 
-def violation(node: str, source: str, reason: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    """Message and details of the `internal.schema_violation` that something malformed becomes."""
+def violation(node: str, source: str, reason: str, **details: Any) -> tuple[str, dict[str, Any]]:
+    """Message and details of an `internal.schema_violation`."""
     message = f"{source} '{node}' output failed schema validation: {reason}"
-    return message, {"node": node, "source": source, "original_message": reason, **more}
+    return message, {"node": node, "source": source, "original_message": reason, **details}
 
 
 def parse(raw: bytes) -> Any:
-    """What a JSON text says, if it is JSON in the strict sense.
+    """The value of a strict JSON text.
 
     Raises:
-        Malformed: it is not.
+        Malformed: it is not JSON.
     """
     from json import JSONDecodeError, loads
 
     try:
         value = loads(raw.decode("utf-8"), parse_constant=_refuse)
-        # Escapes allow half characters, which cannot be stored.
-        return map_texts(value, _replace_halves, deepest=len(raw)) if b"\\u" in raw else value
+        # Escapes can produce lone surrogates, which cannot be stored.
+        return map_texts(value, _replace_surrogates, deepest=len(raw)) if b"\\u" in raw else value
     except Malformed:
         raise
     except UnicodeDecodeError as error:
@@ -123,7 +123,7 @@ def parse(raw: bytes) -> Any:
         raise Malformed(f"the text is not valid JSON: {reason or 'a number is out of range'}") from None
 
 
-def _replace_halves(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,7 @@
 """The `retry` of a node and of a route, as policies that `failwell.decision.decide` answers for.
 
-A node's `retry` repeats what can be repeated and, beyond that, every kind that `retry_on` names. A
-route's `retry` repeats whatever the route matches: the author chose those failures.
+A node's `retry` repeats retryable failures and every kind that `retry_on` names. A route's `retry` repeats
+whatever the route matches, because the author chose those failures.
 """
 
 from collections.abc import Iterable
@@ -50,10 +50,10 @@ def _renews(report: ErrorReport) -> bool:
 
 
 def _rules(match: Match, schedule: Schedule) -> list[Rule]:
-    """Repeat what `match` covers as its category allows.
+    """Rules that repeat what `match` covers as its category allows.
 
-    A used-up resource is tried again after a wait, since nothing here can free it. A quota is waited
-    for only if the time of its renewal is known.
+    A used-up resource is retried after a wait, because nothing here can free it. A quota is retried only if
+    the time of its renewal is known.
     """
     rules: list[Rule] = []
     if not match.categories or Category.RESOURCE in match.categories:

@@ -1,4 +1,4 @@
-"""The inputs of one run, measured against those that the workflow declares."""
+"""Checks the inputs of a run against the declared ones."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,16 +16,16 @@ _ZERO: dict[str, Callable[[], Any]] = {
     "array": list,
     "object": dict,
 }
-"""Type → what an input is that is optional, has no default and was not given."""
-_CALLED = {
+"""Type → value of an optional input without a default."""
+_TYPE_NAMES = {
     "str": "text", "bool": "a boolean", "int": "a number", "float": "a number", "list": "an array", "dict": "an object",
 }  # fmt: skip
 
 
 def check_inputs(plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
-    """What the workflow gets, defaults filled in, and everything that is wrong with what was given.
+    """The inputs with defaults, and every mistake in `values`.
 
-    A mistake names an input and its type. It never holds a value: that may be a secret.
+    A mistake names an input and its type, and never a value, which may be a secret.
     """
     inputs: dict[str, Any] = {}
     mistakes: list[Mistake] = []
@@ -76,23 +76,23 @@ def _missing(declared: Input) -> Mistake:
     example = {"string": "TEXT", "number": "5", "boolean": "true", "array": "'[…]'", "object": "'{…}'"}
     return error(
         declared.place,
-        f"the input `{declared.name}` ({declared.type}) is required and was not given",
+        f"the input `{declared.name}` ({declared.type}) is required and missing",
         path=f"workflow.input.{declared.name}",
         hint=f"add `-i {declared.name}={example[declared.type]}`",
     )
 
 
 def _wrong_type(declared: Input, value: Any) -> Mistake:
-    actual = "null" if value is None else _CALLED.get(type(value).__name__, "something else")
+    actual = "null" if value is None else _TYPE_NAMES.get(type(value).__name__, "something else")
     return error(
         declared.place,
         f"the input `{declared.name}` must be of type {declared.type}, but it is {actual}",
         path=f"workflow.input.{declared.name}",
-        hint=f"give it as {_as(declared)}",
+        hint=f"pass {_example(declared)}",
     )
 
 
-def _as(declared: Input) -> str:
+def _example(declared: Input) -> str:
     match declared.type:
         case "string":
             return "text"

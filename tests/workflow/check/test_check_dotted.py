@@ -30,9 +30,7 @@ def test_explicit_mode_warns_about_what_is_not_declared() -> None:
         context_mode="explicit",
     )
 
-    assert warnings(bare) == [
-        "`build.error` is not in the `input` of `tell`, and in `explicit` mode only that is seen"
-    ]
+    assert warnings(bare) == ["`build.error` is not in the `input` of `tell`, which `explicit` mode requires"]
     assert hints(bare) == ["add `build.error` to its `input`"]
     assert found(granted) == []
 
@@ -72,7 +70,7 @@ def test_declaring_a_field_grants_that_field_and_the_short_form_means_the_output
     assert with_input("build.output.x") == []
     assert with_input("build.x") == []
     assert with_input("build.output.z") == [
-        "`build.output.x` is not in the `input` of `tell`, and in `explicit` mode only that is seen"
+        "`build.output.x` is not in the `input` of `tell`, which `explicit` mode requires"
     ]
 
 
@@ -129,14 +127,14 @@ def test_variables_come_from_inputs_and_outputs(env_from: dict[str, str], messag
 def test_a_variable_is_given_in_one_way() -> None:
     script = a_script("build", env={"NAME": "x"}, env_from={"NAME": "workflow.input.name"})
 
-    assert errors(a_plan(script, inputs=NAMED)) == ["`NAME` stands in both `env` and `env_from` of `build`"]
+    assert errors(a_plan(script, inputs=NAMED)) == ["`NAME` is in both `env` and `env_from` of `build`"]
 
 
 def test_a_variable_that_the_engine_sets_is_not_seen() -> None:
     script = a_script("build", env={"CONDUCTOR_ERROR_OUT": "/elsewhere"})
 
     assert warnings(a_plan(script)) == [
-        "the engine sets `CONDUCTOR_ERROR_OUT` itself, so what `build` gives is not seen"
+        "the runtime sets `CONDUCTOR_ERROR_OUT` itself, so the value of `build` has no effect"
     ]
 
 
@@ -175,4 +173,4 @@ def test_the_source_of_a_loop_is_not_a_member_beside_it() -> None:
         a_for_each("fan", source="left.output.files"),
     )
 
-    assert errors(plan) == ["`left` runs beside `fan` in `both`, so nothing of it is known yet"]
+    assert errors(plan) == ["`left` runs beside `fan` in `both`, so it has no output yet"]

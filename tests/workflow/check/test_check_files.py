@@ -111,7 +111,7 @@ def test_ten_workflows_may_lie_inside_each_other_and_no_more(tmp_path: Path) -> 
 
     assert messages(str(tmp_path / "2.yaml")) == []
     assert messages(str(tmp_path / "1.yaml")) == [
-        f"`{tmp_path / '12.yaml'}` is workflow number 11 inside another; 10 is the most"
+        f"`{tmp_path / '12.yaml'}` is nested 11 levels deep; the limit is 10"
     ]
 
 

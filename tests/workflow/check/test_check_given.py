@@ -16,7 +16,7 @@ def given(values: dict[str, Any], *inputs: Any) -> tuple[dict[str, Any], list[st
 
 @pytest.mark.acceptance("conductor 63")
 def test_a_missing_input_is_named() -> None:
-    assert given({}, an_input("name")) == ({}, ["the input `name` (string) is required and was not given"])
+    assert given({}, an_input("name")) == ({}, ["the input `name` (string) is required and missing"])
 
 
 @pytest.mark.acceptance("conductor 63")

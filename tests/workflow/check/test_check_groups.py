@@ -93,7 +93,7 @@ def test_a_group_may_lie_in_another_but_not_in_itself() -> None:
 def test_a_member_cannot_look_at_the_one_beside_it(what: str) -> None:
     plan = a_plan(a_parallel("both"), a_set("left"), a_script("right", args=[f"{{{{ left.{what} }}}}"]))
 
-    assert errors(plan) == ["`left` runs beside it in `both`, so nothing of it is known yet"]
+    assert errors(plan) == ["`left` runs beside it in `both`, so it has no output yet"]
 
 
 @pytest.mark.acceptance("conductor 34")
@@ -101,7 +101,7 @@ def test_the_condition_of_a_member_cannot_look_at_another_member() -> None:
     members = (Member(name="left"), Member(name="right", when=a_text("{{ left.error.kind == 'x.y' }}")))
     plan = a_plan(a_parallel("both", members=members), a_set("left"), a_set("right"))
 
-    assert errors(plan) == ["`left` runs beside it in `both`, so nothing of it is known yet"]
+    assert errors(plan) == ["`left` runs beside it in `both`, so it has no output yet"]
 
 
 def test_members_of_nested_groups_are_beside_each_other_as_well() -> None:
@@ -113,7 +113,7 @@ def test_members_of_nested_groups_are_beside_each_other_as_well() -> None:
         a_set("third", value="{{ left.output }}"),
     )
 
-    assert errors(plan) == ["`left` runs beside it in `outer`, so nothing of it is known yet"]
+    assert errors(plan) == ["`left` runs beside it in `outer`, so it has no output yet"]
 
 
 @pytest.mark.acceptance("conductor 64")
@@ -134,7 +134,7 @@ def test_a_loop_may_run_a_step_that_is_listed_elsewhere() -> None:
 
 
 def test_a_step_cannot_take_a_name_that_templates_use() -> None:
-    assert errors(a_plan(a_set("workflow"))) == ["`workflow` is a name that templates use for something else"]
+    assert errors(a_plan(a_set("workflow"))) == ["the name `workflow` is reserved in templates"]
 
 
 def test_an_item_that_hides_a_step_is_a_warning() -> None:

@@ -99,7 +99,7 @@ def test_a_member_is_found_through_its_group() -> None:
     through = a_plan(a_parallel("both", to("tell")), *members, a_set("tell", value="{{ both.outputs.left }}"))
     wrong = a_plan(a_parallel("both", to("tell")), *members, a_set("tell", value="{{ both.outputs.middle }}"))
 
-    assert errors(direct) == ["`left` runs inside `both` and has no place of its own"]
+    assert errors(direct) == ["`left` runs inside `both` and has no output of its own"]
     assert hints(direct) == ["write `both.outputs.left`"]
     assert found(through) == []
     assert errors(wrong) == ["`both` has no member `middle`"]
@@ -125,7 +125,7 @@ def test_what_one_branch_alone_makes_may_be_missing_behind_it() -> None:
     )
 
     assert warnings(plan) == [
-        "`left.output` may not exist here: not every path that leads here has `left` done"
+        "`left.output` may not exist here: `left` does not complete on every path that leads here"
     ]
 
 
@@ -137,7 +137,7 @@ def test_an_output_of_the_workflow_must_come_from_every_end() -> None:
     )
 
     assert warnings(plan) == [
-        "`left.output` may not exist here: not every path that leads here has `left` done"
+        "`left.output` may not exist here: `left` does not complete on every path that leads here"
     ]
 
 
@@ -172,7 +172,7 @@ def test_an_error_may_be_missing_where_success_leads_too() -> None:
 def test_an_error_that_no_route_leads_on_from_never_exists() -> None:
     plan = a_plan(a_script("build", to("tell")), a_script("tell", args=["{{ build.error.kind }}"]))
 
-    assert warnings(plan) == ["`build.error` never exists: no route leads on when `build` fails"]
+    assert warnings(plan) == ["`build.error` never exists: the run ends when `build` fails"]
 
 
 def test_a_failed_agent_leaves_no_output_but_a_script_leaves_what_it_printed() -> None:
@@ -180,7 +180,7 @@ def test_a_failed_agent_leaves_no_output_but_a_script_leaves_what_it_printed() -
     script = a_plan(a_script("build", on_error(to="tell"), to()), a_set("tell", value="{{ build.output.x }}"))
 
     assert warnings(agent) == [
-        "`write.output` may not exist here: not every path that leads here has `write` done"
+        "`write.output` may not exist here: `write` does not complete on every path that leads here"
     ]
     assert found(script) == []
 
@@ -191,7 +191,7 @@ def test_a_node_knows_its_own_output_in_its_routes_and_not_before() -> None:
 
     assert found(routed) == []
     assert warnings(early) == [
-        "`build.output` may not exist here: not every path that leads here has `build` done"
+        "`build.output` may not exist here: `build` does not complete on every path that leads here"
     ]
 
 
@@ -231,7 +231,7 @@ def test_the_output_of_a_member_that_may_not_run_or_may_fail_may_be_missing() ->
     assert warnings(conditional) == [
         "`both.outputs.left` may not exist here: `left` runs only when its condition holds"
     ]
-    assert warnings(lenient) == ["`both.outputs.left` may not exist here: `both` goes on when `left` fails"]
+    assert warnings(lenient) == ["`both.outputs.left` may not exist here: `both` continues when `left` fails"]
 
 
 def test_a_bare_condition_may_name_keys_of_the_output() -> None:
@@ -261,7 +261,7 @@ def test_only_the_step_before_is_seen_in_last_only_mode() -> None:
 
     assert found(a_plan(*nodes)) == []
     assert warnings(a_plan(*nodes, context_mode="last_only")) == [
-        "`build` may not be seen here: in `last_only` mode only the step before is, and that may be `test`"
+        "`build` may not be visible here: in `last_only` mode only the previous step is, and that may be `test`"
     ]
 
 

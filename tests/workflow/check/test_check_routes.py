@@ -91,13 +91,18 @@ def test_with_declared_kinds_one_that_never_comes_is_an_error() -> None:
 def test_a_cancel_is_not_a_failure_that_routes_are_asked_about() -> None:
     plan = a_routed(on_error("cancel.run", to="fix"), to())
 
-    assert warnings(plan)[0] == "`cancel.run` is how a run ends, and no route of `build` is asked about it"
+    assert (
+        warnings(plan)[0]
+        == "`cancel.run` ends a run and is never routed, so this route of `build` is never taken"
+    )
 
 
 def test_a_set_step_raises_no_kinds_of_its_own() -> None:
     plan = a_plan(a_set("shape", on_error("x.y", to="fix"), to(), value="1"), a_script("fix"))
 
-    assert warnings(plan)[0] == "`shape` is a set node and raises no kinds of its own, so `x.y` never comes"
+    assert (
+        warnings(plan)[0] == "`shape` is a set node and raises no kinds of its own, so it never raises `x.y`"
+    )
 
 
 def test_a_kind_near_a_declared_one_is_a_warning_and_others_are_fine() -> None:
@@ -166,7 +171,7 @@ def test_a_category_is_never_taken_where_no_kind_of_the_node_has_it() -> None:
     )
 
     assert warnings(scripted) == [
-        "this error route of `build` is never taken: no failure of a script node fits it"
+        "this error route of `build` is never taken: no failure of a script node matches it"
     ]
     assert found(asked) == []
 
@@ -181,7 +186,7 @@ def test_an_author_kind_has_the_category_that_the_file_gives_it() -> None:
     )
 
     assert warnings(bare) == [
-        "this error route of `build` is never taken: no failure of a script node fits it"
+        "this error route of `build` is never taken: no failure of a script node matches it"
     ]
     assert found(given) == []
 
@@ -190,7 +195,7 @@ def test_a_repeat_with_nowhere_to_go_afterwards_is_a_warning() -> None:
     alone = a_routed(on_error("x.y", retry=route_retry()), on_error("x.z", to="fix"), to())
     backed = a_routed(on_error("x.y", retry=route_retry()), on_error(to="fix"), to())
 
-    assert warnings(alone) == ["when the repeats of `build` are spent, no other route takes the failure"]
+    assert warnings(alone) == ["when the retries of `build` are used up, no other route handles the failure"]
     assert found(backed) == []
 
 
@@ -210,7 +215,7 @@ def test_a_repeat_leaves_its_failures_to_the_routes_behind_it_but_not_to_another
 def test_declared_kinds_that_nobody_takes_are_a_warning_in_a_root_alone() -> None:
     plan = a_routed(on_error("x.y", to="fix"), to(), raises=("x.y", "x.z"))
 
-    assert warnings(plan) == ["`build` raises `x.z`, and no route takes it"]
+    assert warnings(plan) == ["`build` raises `x.z`, and no route handles it"]
     assert warnings(plan, as_root=False) == []
 
 
@@ -227,7 +232,7 @@ def test_the_kinds_of_members_come_out_of_their_group() -> None:
     )
 
     assert found(taken) == []
-    assert warnings(open_) == ["`both` raises `x.z`, and no route takes it"]
+    assert warnings(open_) == ["`both` raises `x.z`, and no route handles it"]
     assert errors(wrong) == ["`both` has a route for `x.w`, but raises `x.y`, `x.z`"]
 
 
@@ -275,22 +280,20 @@ def test_a_person_is_not_asked_again_by_itself() -> None:
         "approve", on_error(retry=route_retry()), on_error(to="fix"), options={"yes": "fix"}, retry=retry
     )
 
-    what = "`approve` is answered by a person and is not repeated by itself"
+    what = "`approve` is answered by a person and cannot be retried"
     assert errors(a_plan(gate, a_script("fix"))) == [what, what]
 
 
 def test_the_options_of_a_gate_are_its_only_ways_out_of_success() -> None:
     plan = a_plan(a_gate("approve", to("fix"), options={"yes": "fix"}), a_script("fix"))
 
-    assert errors(plan) == [
-        "`approve` (human_gate) cannot have routes out of success: its options say where it leads"
-    ]
+    assert errors(plan) == ["`approve` (human_gate) cannot have success routes: its options have the routes"]
 
 
 def test_raises_on_a_node_that_raises_nothing_of_its_own_says_nothing() -> None:
     plan = a_plan(a_set("shape", value="1", raises=("x.y",)))
 
-    assert "a set node raises no kinds of its own, so `raises` of `shape` says nothing" in warnings(plan)
+    assert "a set node raises no kinds of its own, so `raises` of `shape` has no effect" in warnings(plan)
 
 
 def test_an_agent_raises_what_providers_and_tools_do() -> None:

@@ -55,7 +55,7 @@ TOKEN = "{{ workflow.input.token }}"
 def test_a_secret_in_a_text_is_refused_and_its_place_is_named(field: str, plan: Plan) -> None:
     [mistake] = found(plan)
 
-    assert mistake.message == f"the secret `workflow.input.token` would come into `{field}`"
+    assert mistake.message == f"the secret `workflow.input.token` would be used in `{field}`"
     assert (mistake.is_error, mistake.path) == (True, field)
 
 
@@ -74,7 +74,7 @@ def test_a_secret_is_followed_through_any_number_of_steps() -> None:
     )
 
     assert errors(plan) == [
-        "the secret `three.output.deep` (from the input `token`) would come into `ask.prompt`"
+        "the secret `three.output.deep` (from the input `token`) would be used in `ask.prompt`"
     ]
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_hold_the_secret_is_free() -> None:
 def test_a_dump_of_all_inputs_holds_the_secret() -> None:
     plan = a_plan(an_agent("ask", prompt="{{ workflow.input | json }}"), inputs=SECRET)
 
-    assert errors(plan) == ["the secret `workflow.input.token` would come into `ask.prompt`"]
+    assert errors(plan) == ["the secret `workflow.input.token` would be used in `ask.prompt`"]
 
 
 def test_a_script_may_have_it_in_its_environment() -> None:
@@ -107,7 +107,7 @@ def test_a_script_may_have_it_in_its_environment() -> None:
 def test_a_script_would_read_the_mark_of_a_secret_and_not_its_value() -> None:
     plan = a_plan(a_script("call", stdin=TOKEN), inputs=SECRET)
 
-    assert errors(plan) == ["the secret `workflow.input.token` would come into `call.stdin`"]
+    assert errors(plan) == ["the secret `workflow.input.token` would be used in `call.stdin`"]
 
 
 def test_nothing_can_be_made_of_a_secret_on_its_way() -> None:
@@ -117,7 +117,7 @@ def test_nothing_can_be_made_of_a_secret_on_its_way() -> None:
         inputs=SECRET,
     )
 
-    assert errors(plan) == ["`one.values.header` would make something of the secret `workflow.input.token`"]
+    assert errors(plan) == ["`one.values.header` combines the secret `workflow.input.token` with other text"]
 
 
 def test_a_loop_over_secrets_has_secret_items() -> None:
@@ -127,7 +127,9 @@ def test_a_loop_over_secrets_has_secret_items() -> None:
         inputs=inputs,
     )
 
-    assert errors(plan) == ["the secret `item` (from the input `tokens`) would come into `fan.agent.args[0]`"]
+    assert errors(plan) == [
+        "the secret `item` (from the input `tokens`) would be used in `fan.agent.args[0]`"
+    ]
 
 
 def test_an_item_of_another_loop_is_free_though_it_has_the_same_name() -> None:
@@ -162,7 +164,7 @@ def test_a_route_cannot_tell_a_secret_under_another_name(route: Route, field: st
     [message] = errors(plan)
 
     assert message.startswith(f"the secret `{shown}`")
-    assert message.endswith(f"would come into `one.{field}`")
+    assert message.endswith(f"would be used in `one.{field}`")
 
 
 def test_what_a_member_passes_on_is_in_the_record_of_its_group() -> None:
@@ -174,7 +176,9 @@ def test_what_a_member_passes_on_is_in_the_record_of_its_group() -> None:
         inputs=SECRET,
     )
 
-    assert errors(plan) == ["the secret `both.outputs` (from the input `token`) would come into `ask.prompt`"]
+    assert errors(plan) == [
+        "the secret `both.outputs` (from the input `token`) would be used in `ask.prompt`"
+    ]
 
 
 def test_a_sub_workflow_takes_a_secret_for_a_secret_input_alone() -> None:
@@ -198,10 +202,10 @@ def test_a_sub_workflow_that_is_chosen_later_cannot_be_given_a_secret() -> None:
     whole = a_plan(a_workflow("child", path=path), inputs=SECRET)
 
     assert errors(mapped) == [
-        "the secret `workflow.input.token` goes to a sub-workflow that is chosen while the run goes on"
+        "the secret `workflow.input.token` goes to a sub-workflow that is only known at run time"
     ]
     assert warnings(whole) == [
-        "`child` hands the secret `token` to a sub-workflow that is chosen while the run goes on"
+        "`child` passes the secret `token` to a sub-workflow that is only known at run time"
     ]
 
 

@@ -73,7 +73,7 @@ def test_a_gate_offers_each_value_once_and_chooses_among_its_own() -> None:
 def test_an_option_for_a_timeout_that_never_comes_is_a_warning() -> None:
     gate = a_gate("approve", options={"yes": END}, timeout_option="yes")
 
-    assert warnings(a_plan(gate)) == ["`approve` names what happens when its time is up, but has no timeout"]
+    assert warnings(a_plan(gate)) == ["`approve` has a `timeout_option`, but no timeout"]
 
 
 def test_the_abort_route_of_questions_leads_somewhere() -> None:

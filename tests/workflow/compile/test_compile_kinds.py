@@ -80,12 +80,12 @@ def test_an_on_error_that_means_nothing_is_refused(on_error: str, said: str) -> 
     [
         ("[]", "leave it out"),
         ("[x.y, x.y]", "keep one"),
-        ("[internal.script_error]", "do not declare it; just route on it"),
-        ("[provider.exhausted]", "do not declare it; just route on it"),
-        ("[subworkflow.failed]", "do not declare it; just route on it"),
-        ("[retry.exhausted]", "do not declare it; just route on it"),
-        ("[halt.now]", "do not declare it; just route on it"),
-        ("[tool.mine]", "do not declare it; just route on it"),
+        ("[internal.script_error]", "do not declare it; routes can use it"),
+        ("[provider.exhausted]", "do not declare it; routes can use it"),
+        ("[subworkflow.failed]", "do not declare it; routes can use it"),
+        ("[retry.exhausted]", "do not declare it; routes can use it"),
+        ("[halt.now]", "do not declare it; routes can use it"),
+        ("[tool.mine]", "do not declare it; routes can use it"),
         ("[1]", ""),
         ("x.y", "write `[…]`"),
         ('["*"]', "leave `raises` out"),
@@ -152,12 +152,12 @@ def test_a_declared_kind_must_be_ones_own() -> None:
 @pytest.mark.parametrize(
     ("retry_on", "said"),
     [
-        ("[tool.denied]", "`tool.denied` in `retry_on` is never repeated"),
-        ("[denied]", "is never repeated"),
-        ("[validation.input_invalid, fatal]", "is never repeated"),
+        ("[tool.denied]", "`tool.denied` in `retry_on` is never retried"),
+        ("[denied]", "is never retried"),
+        ("[validation.input_invalid, fatal]", "is never retried"),
         ("[]", "must not be empty"),
         ("[tool_denied]", "neither a kind nor a category"),
-        ("[provider.rate_limitd]", "is no kind of the runtime"),
+        ("[provider.rate_limitd]", "is not a kind of the runtime"),
         ("[3]", "must name kinds or categories"),
         ("transient", "must be a list"),
     ],
@@ -207,4 +207,4 @@ def test_a_declared_kind_that_is_never_repeated_is_refused_in_retry_on() -> None
     )
 
     assert mistake.path == "agents[0].retry.retry_on[0]"
-    assert "never repeated" in mistake.message
+    assert "never retried" in mistake.message

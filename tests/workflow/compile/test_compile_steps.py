@@ -389,4 +389,4 @@ def test_groups_that_run_each_other_without_end_are_refused() -> None:
 
     found = compiled(text).mistakes
 
-    assert any("groups run each other" in mistake.message for mistake in found)
+    assert any("groups are nested" in mistake.message for mistake in found)

@@ -13,13 +13,13 @@ def test_a_mistake_is_shown_with_its_line_and_a_caret() -> None:
     shown = render(mistakes_in(TEXT))
 
     assert shown == dedent("""\
-        error: `on_error: false` means nothing
+        error: `on_error: false` has no meaning
          --> flow.yaml:7:20
           |
         7 |       - {on_error: false, to: $end}
           |                    ^
           = at: agents[0].routes[0].on_error
-        hint: omit the field for a route of success; write `true` to catch every kind""")
+        hint: omit the field for a success route; write `true` to catch every kind""")
 
 
 def test_both_places_of_a_double_key_are_shown() -> None:

@@ -1,4 +1,4 @@
-"""What every rule looks at, and the two ways it speaks: an error or a warning."""
+"""The plan under check, and what the rules derive from it once."""
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
@@ -14,19 +14,19 @@ from failwell.workflow.template.references import Reference, references, simple_
 from failwell.workflow.template.render import syntax_mistake
 
 
-class Placed(NamedTuple):
-    """A node and where it stands."""
+class PlacedNode(NamedTuple):
+    """A node with its position in the plan."""
 
     node: Node
     home: str
     """The top-level node that runs it: itself, or the outermost group around it."""
     path: str
-    """How a message names its place."""
+    """Its path in messages."""
     names: frozenset[str]
-    """The names that the loops around it add."""
+    """The names that the enclosing loops add."""
 
 
-class Use(NamedTuple):
+class TemplateUse(NamedTuple):
     """A template and the references in it."""
 
     text: TemplateText
@@ -34,10 +34,10 @@ class Use(NamedTuple):
 
 
 class CheckContext:
-    """One plan under check, with what the rules share.
+    """One plan under check, with everything that several rules use.
 
-    Of a file with mistakes in its shape the plan is partial. Rules ask `knows` and `is_complete` before they
-    report something that may follow from such a mistake.
+    The plan of a file with mistakes of shape is partial. Rules call `knows` and `is_complete` before they report
+    something that may only be a consequence of such a mistake.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CheckContext:
 
     @cached_property
     def near(self) -> Near:
-        """Finds the name that was probably meant."""
+        """Finds the valid name that is spelled most like a wrong one."""
         return Near()
 
     @cached_property
@@ -86,39 +86,39 @@ class CheckContext:
         return groups
 
     @cached_property
-    def everything(self) -> list[Placed]:
-        """Every node, bodies of loops too."""
-        placed: list[Placed] = []
+    def placed_nodes(self) -> list[PlacedNode]:
+        """Every node, including the bodies of loops."""
+        placed: list[PlacedNode] = []
         for node in self.plan.nodes.values():
             if node.name in self.unreadable:
                 continue
             if node.name in self.bodies and node.name in self.flow.owner:
-                # It is listed, and a loop runs it by its name; it is checked there.
+                # A loop runs it by name, so it is checked as the body of that loop.
                 continue
             inner, path = node, node.name
             names = self._names_around(node.name)
             home = self.flow.outermost(node.name)
-            placed.append(Placed(inner, home, path, names))
+            placed.append(PlacedNode(inner, home, path, names))
             while isinstance(inner.spec, ForEachSpec):
                 names |= loop_names(inner.spec)
                 inner = inner.spec.body
                 if inner.name in self.unreadable:
                     break
                 path = f"{path}.agent"
-                placed.append(Placed(inner, home, path, names))
+                placed.append(PlacedNode(inner, home, path, names))
         return placed
 
     @cached_property
-    def uses(self) -> list[Use]:
-        """Every template that is not plain, with what it refers to. One that cannot be parsed is left out."""
-        return [Use(text, refs) for text in self.texts if (refs := self._read(text)[0])]
+    def uses(self) -> list[TemplateUse]:
+        """Every template with references. Templates that cannot be parsed are left out."""
+        return [TemplateUse(text, refs) for text in self.texts if (refs := self._read(text)[0])]
 
     @cached_property
     def texts(self) -> list[TemplateText]:
-        """Every text that the engine reads as a template or a condition."""
+        """Every template and condition."""
         texts = [
             text
-            for placed in self.everything
+            for placed in self.placed_nodes
             for text in texts_of_node(placed.node, placed.home, placed.path, placed.names)
         ]
         texts += texts_of_workflow(self.plan)
@@ -126,15 +126,15 @@ class CheckContext:
 
     @cached_property
     def loop_variables(self) -> frozenset[str]:
-        """The names of the items of all loops."""
+        """The item names of all loops."""
         return frozenset(spec.variable for spec in self._loops.values())
 
     def syntax_mistake(self, text: TemplateText) -> str | None:
-        """What keeps a text from being read, in words without a piece of it."""
+        """Why a text cannot be parsed, without quoting it."""
         return self._read(text)[1]
 
     def _read(self, text: TemplateText) -> tuple[Collection[Reference], str | None]:
-        """What a text refers to, and what is wrong with it. Each text is read once."""
+        """The references of a text, and its syntax mistake. Each text is parsed once."""
         template, condition = text.template, text.is_condition
         key = (template.text, template.folder, condition)
         result = self._texts_read.get(key)
@@ -152,23 +152,23 @@ class CheckContext:
             self._texts_read[key] = result
         return result
 
-    def universe(self, can: Raisable, named: Iterable[str]) -> Universe:
-        """Every kind that can come out of a node that can raise this and whose routes name those."""
-        key = (can, tuple(named))
+    def universe(self, raisable_kinds: Raisable, route_kinds: Iterable[str]) -> Universe:
+        """Every kind that a node can raise; `route_kinds` are those that its routes name."""
+        key = (raisable_kinds, tuple(route_kinds))
         universe = self._universes.get(key)
         if universe is None:
-            universe = self._universes[key] = Universe(can, key[1], self.plan.kinds)
+            universe = self._universes[key] = Universe(raisable_kinds, key[1], self.plan.kinds)
         return universe
 
     def member(self, group: str, spec: ParallelSpec, name: str) -> Member | None:
-        """The member of a group that is called `name`."""
+        """The member `name` of a group."""
         members = self._members.get(group)
         if members is None:
             members = self._members[group] = {member.name: member for member in spec.members}
         return members.get(name)
 
     def _names_around(self, name: str) -> frozenset[str]:
-        """The names of the loops that `name` is inside of."""
+        """The names that the loops around `name` add."""
         owner = self.flow.owner
         names: frozenset[str] = frozenset()
         visited = {name}

@@ -1,8 +1,7 @@
-"""Where a run can come, and what has surely happened by then.
+"""The control flow of a plan: which nodes a run can reach, and what has certainly happened before.
 
-Every node has up to three vertices: it starts, it succeeded, it failed. That something lies on every
-path to a vertex then also says how it ended: whoever is dominated by "`a` succeeded" finds `a.output`
-there, because a later failure of `a` on the way would have its own path around that vertex.
+Every node has up to three vertices: started, succeeded, failed. If the vertex "`a` succeeded" dominates another
+one, then `a.output` exists there: a later failure of `a` would be another path, around that vertex.
 """
 
 from collections.abc import Iterator
@@ -38,14 +37,14 @@ class Flow:
         self._success: dict[str, int] = {}
         self._failure: dict[str, int] = {}
         self._ends: list[list[int]] = []
-        self._before: dict[str, set[str]] = {}
+        self._predecessors: dict[str, set[str]] = {}
         self._number(plan)
         self._names = self._by_vertex()
         entry = self._start.get(self.outermost(plan.entry))
         self._tree = Dominators(self._ends, self._final if entry is None else entry)
 
     def outermost(self, name: str) -> str:
-        """The group that runs `name`, the outermost of several, or `name` itself."""
+        """The outermost group around `name`, or `name` itself."""
         visited = {name}
         while (around := self.owner.get(name)) is not None and around not in visited:
             visited.add(around)
@@ -53,43 +52,43 @@ class Flow:
         return name
 
     def unreachable(self) -> Iterator[str]:
-        """Nodes that no run comes to, in the order of the file. Members stand for nothing here."""
+        """Nodes that no run reaches, in the order of the file, without members of groups."""
         for name, vertex in self._start.items():
             if not self._tree.reaches(vertex):
                 yield name
 
     def reaches(self, name: str | None, moment: Moment = "start") -> bool:
-        """Whether a run can come to this moment of `name`; of `None`, to the end."""
+        """Whether a run can reach this moment of `name`; for `None`, the end."""
         vertex = self._vertex(name, moment)
         return vertex is not None and self._tree.reaches(vertex)
 
-    def is_sure(self, early: str, how: Moment, late: str | None, moment: Moment = "start") -> bool:
-        """Whether `early` has surely ended in the way `how` when `late` is at `moment`."""
-        first, second = self._vertex(early, how), self._vertex(late, moment)
-        return first is not None and second is not None and self._tree.dominates(first, second)
+    def is_sure(self, early: str, outcome: Moment, late: str | None, moment: Moment = "start") -> bool:
+        """Whether `early` certainly had this outcome when `late` is at `moment`."""
+        source, target = self._vertex(early, outcome), self._vertex(late, moment)
+        return source is not None and target is not None and self._tree.dominates(source, target)
 
-    def is_possible(self, early: str, how: Moment) -> bool:
-        """Whether `early` can end in the way `how` and the run go on."""
-        vertex = self._vertex(early, how)
+    def is_possible(self, early: str, outcome: Moment) -> bool:
+        """Whether the run can continue after this outcome of `early`."""
+        vertex = self._vertex(early, outcome)
         return vertex is not None and self._tree.reaches(vertex)
 
-    def just_before(self, name: str) -> set[str]:
-        """The nodes that a run may come from when it comes to `name`."""
-        if name not in self._before:
-            vertex = self._vertex(name, "start")
-            vertices = () if vertex is None else self._tree.predecessors(vertex)
-            self._before[name] = {self._names[before] for before in vertices}
-        return self._before[name]
+    def predecessors(self, name: str) -> set[str]:
+        """The nodes that may directly precede `name`."""
+        if name not in self._predecessors:
+            start = self._vertex(name, "start")
+            vertices = () if start is None else self._tree.predecessors(start)
+            self._predecessors[name] = {self._names[vertex] for vertex in vertices}
+        return self._predecessors[name]
 
     def fewest_steps(self) -> int | None:
-        """How many nodes the shortest run takes; `None` if no run comes to its end."""
+        """The number of nodes in the shortest run; `None` if no run reaches the end."""
         entry = self._start.get(self.outermost(self._plan.entry))
         if entry is None:
             return None
         starts = set(self._start.values())
         steps = {entry: 1}
         near, far = [entry], list[int]()
-        # Entering a node costs a step and leaving it none, so two lists take the place of a queue.
+        # Entering a node costs one step and leaving it none, so two lists replace a priority queue.
         while near or far:
             if not near:
                 near, far = far, []
@@ -109,7 +108,7 @@ class Flow:
             for member in spec.members:
                 self.owner.setdefault(member.name, node.name)
         elif isinstance(spec, ForEachSpec):
-            # A body that only bears the name of another node is a mistake; it must not hide that one.
+            # A body with the name of another node is a mistake, and must not hide that node.
             if is_same_step(self._plan.nodes.get(spec.body.name), spec.body):
                 self.owner.setdefault(spec.body.name, node.name)
             self._own(spec.body)
@@ -136,11 +135,11 @@ class Flow:
     def _connect(self, node: Node) -> None:
         success = self._ends[self._success[node.name]]
         failure = self._failure.get(node.name)
-        has_way_out = False
+        has_success_route = False
         for route in node.routes:
             target = self._target(route)
             if route.on_error is None:
-                has_way_out = True
+                has_success_route = True
                 if target is not None:
                     success.append(target)
             elif failure is not None and target is not None:
@@ -153,7 +152,7 @@ class Flow:
         elif isinstance(spec, TerminateSpec):
             if spec.status == "success" and spec.output_template is None:
                 success.append(self._final)
-        elif not has_way_out:
+        elif not has_success_route:
             success.append(self._final)
         if isinstance(spec, QuestionsSpec) and spec.abort_route is not None:
             vertex = self._named(spec.abort_route)
@@ -162,7 +161,7 @@ class Flow:
     def _target(self, route: Route) -> int | None:
         if route.to is None:
             return None
-        # What such a route gives takes the place of the workflow's own output.
+        # The output of such a route replaces the output of the workflow.
         return None if route.to == END and route.output else self._named(route.to)
 
     def _named(self, target: str) -> int | None:

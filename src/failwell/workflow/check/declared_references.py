@@ -1,4 +1,4 @@
-"""References that stand outside of templates: `input`, `env_from`, and where a loop or questions come from."""
+"""Rules about references outside templates: `input`, `env_from`, and the `source` of loops and questions."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
-from failwell.workflow.check.check_context import CheckContext, Placed, Use
+from failwell.workflow.check.check_context import CheckContext, PlacedNode, TemplateUse
 from failwell.workflow.check.template_names import GUARD, OF_GROUP, OF_NODE
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.findings import error, warning
@@ -17,11 +17,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = frozenset(
     {"FAILWELL_ERROR_OUT", "CONDUCTOR_ERROR_OUT", "FAILWELL_RETRY_ATTEMPT", "CONDUCTOR_RETRY_ATTEMPT"}
 )
-"""Variables that the engine sets itself, whatever the file says."""
+"""Variables that the runtime always sets itself."""
 
 
 class Dotted(NamedTuple):
-    """A reference as `input` writes it."""
+    """A reference in an `input` entry."""
 
     path: tuple[str, ...]
     is_optional: bool
@@ -35,8 +35,8 @@ def dotted(text: str) -> Dotted | None:
 
 
 def declared(context: CheckContext) -> Iterator[Mistake]:
-    """Everything that nodes declare to read."""
-    for placed in context.everything:
+    """Check every reference that nodes declare."""
+    for placed in context.placed_nodes:
         node = placed.node
         for index, text in enumerate(node.input):
             yield from _reference(context, placed, text, f"{placed.path}.input[{index}]")
@@ -50,34 +50,34 @@ def declared(context: CheckContext) -> Iterator[Mistake]:
         yield from _undeclared(context)
 
 
-def _env_from(context: CheckContext, placed: Placed, spec: ScriptSpec) -> Iterator[Mistake]:
+def _env_from(context: CheckContext, placed: PlacedNode, spec: ScriptSpec) -> Iterator[Mistake]:
     for variable, text in spec.env_from.items():
         path = f"{placed.path}.env_from.{variable}"
         if _VARIABLE.fullmatch(variable) is None:
             message = f"`{variable}` cannot be the name of a variable"
             yield error(placed.node.place, message, path=path, hint="use letters, digits and underscores")
         if variable in spec.env:
-            message = f"`{variable}` stands in both `env` and `env_from` of `{placed.node.name}`"
-            yield error(placed.node.place, message, path=path, hint="take one of them out")
+            message = f"`{variable}` is in both `env` and `env_from` of `{placed.node.name}`"
+            yield error(placed.node.place, message, path=path, hint="remove one of them")
         yield from _reference(context, placed, text, path)
     for variable in (*spec.env, *spec.env_from):
         if variable in _OURS:
             yield warning(
                 placed.node.place,
-                f"the engine sets `{variable}` itself, so what `{placed.node.name}` gives is not seen",
+                f"the runtime sets `{variable}` itself, so the value of `{placed.node.name}` has no effect",
                 path=f"{placed.path}.env.{variable}",
-                hint="take it out",
+                hint="remove it",
             )
 
 
-def _source(context: CheckContext, placed: Placed, text: str) -> Iterator[Mistake]:
+def _source(context: CheckContext, placed: PlacedNode, text: str) -> Iterator[Mistake]:
     path = f"{placed.path}.source"
     reference = dotted(text)
     if reference is None or reference.is_optional:
         yield _malformed(placed, text, path)
         return
-    root, *rest = reference.path
-    if root not in placed.names and (len(rest) < 2 and rest not in (["output"], ["outputs"])):
+    root, *fields = reference.path
+    if root not in placed.names and (len(fields) < 2 and fields not in (["output"], ["outputs"])):
         yield error(
             placed.node.place,
             f"`{text}` names no list of a step",
@@ -88,7 +88,7 @@ def _source(context: CheckContext, placed: Placed, text: str) -> Iterator[Mistak
     yield from _reference(context, placed, text, path)
 
 
-def _malformed(placed: Placed, text: str, path: str) -> Mistake:
+def _malformed(placed: PlacedNode, text: str, path: str) -> Mistake:
     return error(
         placed.node.place,
         f"`{text}` is not a reference",
@@ -97,7 +97,7 @@ def _malformed(placed: Placed, text: str, path: str) -> Mistake:
     )
 
 
-def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> Iterator[Mistake]:
+def _reference(context: CheckContext, placed: PlacedNode, text: str, path: str) -> Iterator[Mistake]:
     reference = dotted(text)
     if reference is None:
         yield _malformed(placed, text, path)
@@ -133,33 +133,33 @@ def _reference(context: CheckContext, placed: Placed, text: str, path: str) -> I
         )
         yield error(place, f"no step is called `{root}`", path=path, hint=hint)
         return
-    yield from _there(context, placed, node, reference, path)
+    yield from _missing_output(context, placed, node, reference, path)
 
 
-def _inside(context: CheckContext, placed: Placed, root: str, path: str) -> Iterator[Mistake]:
+def _inside(context: CheckContext, placed: PlacedNode, root: str, path: str) -> Iterator[Mistake]:
     home = context.flow.outermost(root)
     if home == placed.home:
-        message = f"`{root}` runs beside `{placed.node.name}` in `{home}`, so nothing of it is known yet"
+        message = f"`{root}` runs beside `{placed.node.name}` in `{home}`, so it has no output yet"
         hint = f"do this after `{home}`"
     else:
         message, hint = (
-            f"`{root}` runs inside `{home}` and has no place of its own",
+            f"`{root}` runs inside `{home}` and has no output of its own",
             f"write `{home}.outputs`",
         )
     yield error(placed.node.place, message, path=path, hint=hint)
 
 
-def _there(
-    context: CheckContext, placed: Placed, node: Node, reference: Dotted, path: str
+def _missing_output(
+    context: CheckContext, placed: PlacedNode, node: Node, reference: Dotted, path: str
 ) -> Iterator[Mistake]:
-    """A required reference fails the step if it is not there."""
-    what = reference.path[1] if len(reference.path) > 1 else "output"
+    """Warn about a required reference that may not exist: it would fail the step."""
+    slot = reference.path[1] if len(reference.path) > 1 else "output"
     if reference.is_optional or not context.knows(FLOW) or not context.flow.reaches(placed.home):
         return
-    how = "failure" if what == "error" and node.type not in GROUPS else "success"
-    is_kept = what in OF_GROUP if node.type in GROUPS else node.type == "script" and what == OF_NODE[0]
+    moment = "failure" if slot == "error" and node.type not in GROUPS else "success"
+    is_kept = slot in OF_GROUP if node.type in GROUPS else node.type == "script" and slot == OF_NODE[0]
     sure = node.name != placed.home and (
-        context.flow.is_sure(node.name, how, placed.home)
+        context.flow.is_sure(node.name, moment, placed.home)
         or (is_kept and context.flow.is_sure(node.name, "start", placed.home))
     )
     if not sure:
@@ -174,7 +174,7 @@ def _there(
 
 
 def _undeclared(context: CheckContext) -> Iterator[Mistake]:
-    """Explicit mode: what a template of a node uses must be in its `input`."""
+    """In explicit mode, everything that a template of a node uses must be in its `input`."""
     for use in context.uses:
         node = use.text.node
         if node is not None and use.text.moment == "start" and context.is_complete(node):
@@ -189,7 +189,7 @@ def _granted(node: Node) -> set[tuple[str, ...]]:
             continue
         path = reference.path
         if len(path) > 1 and path[1] == "error":
-            # An error is always given whole.
+            # An error is always granted as a whole.
             path = path[:2]
         elif len(path) > 1 and path[1] not in (*OF_NODE, *OF_GROUP):
             path = (path[0], "output", *path[1:])
@@ -197,7 +197,7 @@ def _granted(node: Node) -> set[tuple[str, ...]]:
     return paths
 
 
-def _not_granted(context: CheckContext, use: Use, node: Node) -> Iterator[Mistake]:
+def _not_granted(context: CheckContext, use: TemplateUse, node: Node) -> Iterator[Mistake]:
     granted = _granted(node)
     reported: set[str] = set()
     for reference in use.references:
@@ -206,12 +206,12 @@ def _not_granted(context: CheckContext, use: Use, node: Node) -> Iterator[Mistak
             continue
         if any(path[: len(grant)] == grant or grant[: len(path)] == path for grant in granted):
             continue
-        shown = ".".join(path[:3] if path[1:2] != ("error",) else path[:2])
-        if shown not in reported:
-            reported.add(shown)
+        name = ".".join(path[:3] if path[1:2] != ("error",) else path[:2])
+        if name not in reported:
+            reported.add(name)
             yield warning(
                 use.text.template.place,
-                f"`{shown}` is not in the `input` of `{node.name}`, and in `explicit` mode only that is seen",
+                f"`{name}` is not in the `input` of `{node.name}`, which `explicit` mode requires",
                 path=use.text.field,
-                hint=f"add `{shown}` to its `input`",
+                hint=f"add `{name}` to its `input`",
             )

@@ -1,7 +1,7 @@
-"""Which vertices of a graph lie on every path to another, in time that grows with the graph.
+"""The dominator tree of a graph, in almost linear time.
 
-Lengauer and Tarjan's algorithm with path compression, without recursion, on vertices renumbered in
-the order of a depth-first walk. https://doi.org/10.1145/357062.357071
+The algorithm of Lengauer and Tarjan with path compression, without recursion, on vertices numbered in
+depth-first order. https://doi.org/10.1145/357062.357071
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ class Dominators:
 
     def __init__(self, successors: Sequence[Sequence[int]], root: int) -> None:
         self._number, order, parents = _walk(successors, root)
-        before: list[list[int]] = [[] for _ in order]
+        predecessors: list[list[int]] = [[] for _ in order]
         for vertex, number in enumerate(self._number):
             if number >= 0:
                 for target in successors[vertex]:
-                    before[self._number[target]].append(number)
-        self._before = before
+                    predecessors[self._number[target]].append(number)
+        self._predecessors = predecessors
         self._order = order
-        self._first, self._size = _spans(_nearest(before, parents))
+        self._first, self._size = _spans(_immediate_dominators(predecessors, parents))
 
     def reaches(self, vertex: int) -> bool:
         """Whether the root leads to `vertex` at all."""
@@ -27,20 +27,20 @@ class Dominators:
 
     def dominates(self, early: int, late: int) -> bool:
         """Whether every path from the root to `late` goes through `early`."""
-        first, second = self._number[early], self._number[late]
-        if first < 0 or second < 0:
+        dominator, vertex = self._number[early], self._number[late]
+        if dominator < 0 or vertex < 0:
             return False
-        start = self._first[first]
-        return start <= self._first[second] < start + self._size[first]
+        start = self._first[dominator]
+        return start <= self._first[vertex] < start + self._size[dominator]
 
     def predecessors(self, vertex: int) -> list[int]:
         """The vertices with an edge to `vertex`, of those that the root reaches."""
         number = self._number[vertex]
-        return [] if number < 0 else [self._order[before] for before in self._before[number]]
+        return [] if number < 0 else [self._order[source] for source in self._predecessors[number]]
 
 
 def _walk(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], list[int], list[int]]:
-    """The number of each vertex (-1 if unreached), the vertices by number, and each one's parent."""
+    """The number of each vertex (-1 if unreached), the vertices by number, and the parent of each number."""
     number = [-1] * len(successors)
     order: list[int] = []
     parents: list[int] = []
@@ -49,16 +49,16 @@ def _walk(successors: Sequence[Sequence[int]], root: int) -> tuple[list[int], li
         vertex, parent = waiting.pop()
         if number[vertex] >= 0:
             continue
-        own = number[vertex] = len(order)
+        current = number[vertex] = len(order)
         order.append(vertex)
         parents.append(parent)
-        waiting.extend((target, own) for target in reversed(successors[vertex]) if number[target] < 0)
+        waiting.extend((target, current) for target in reversed(successors[vertex]) if number[target] < 0)
     return number, order, parents
 
 
-def _nearest(before: list[list[int]], parents: list[int]) -> list[int]:
+def _immediate_dominators(predecessors: list[list[int]], parents: list[int]) -> list[int]:
     """The immediate dominator of each number; the root is its own."""
-    count = len(before)
+    count = len(predecessors)
     semi = list(range(count))
     best = list(range(count))
     ancestor = [-1] * count
@@ -69,27 +69,27 @@ def _nearest(before: list[list[int]], parents: list[int]) -> list[int]:
         if ancestor[vertex] < 0:
             return vertex
         path: list[int] = []
-        at = vertex
-        while ancestor[ancestor[at]] >= 0:
-            path.append(at)
-            at = ancestor[at]
-        for one in reversed(path):
-            above = ancestor[one]
-            if semi[best[above]] < semi[best[one]]:
-                best[one] = best[above]
-            ancestor[one] = ancestor[above]
+        current = vertex
+        while ancestor[ancestor[current]] >= 0:
+            path.append(current)
+            current = ancestor[current]
+        for step in reversed(path):
+            above = ancestor[step]
+            if semi[best[above]] < semi[best[step]]:
+                best[step] = best[above]
+            ancestor[step] = ancestor[above]
         return best[vertex]
 
     for vertex in range(count - 1, 0, -1):
-        for source in before[vertex]:
+        for source in predecessors[vertex]:
             candidate = semi[lowest(source)]
             semi[vertex] = min(semi[vertex], candidate)
         waiting[semi[vertex]].append(vertex)
         parent = parents[vertex]
         ancestor[vertex] = parent
-        for one in waiting[parent]:
-            candidate = lowest(one)
-            nearest[one] = candidate if semi[candidate] < semi[one] else parent
+        for pending in waiting[parent]:
+            candidate = lowest(pending)
+            nearest[pending] = candidate if semi[candidate] < semi[pending] else parent
         waiting[parent] = []
     for vertex in range(1, count):
         if nearest[vertex] != semi[vertex]:
@@ -101,7 +101,7 @@ def _spans(nearest: list[int]) -> tuple[list[int], list[int]]:
     """Each vertex's place in a walk over the tree, and how many places its subtree takes."""
     count = len(nearest)
     size = [1] * count
-    # A vertex has a higher number than its dominator, so one pass back and one forth will do.
+    # A vertex has a higher number than its dominator, so one backward and one forward pass are enough.
     for vertex in range(count - 1, 0, -1):
         size[nearest[vertex]] += size[vertex]
     first = [0] * count

@@ -1,4 +1,4 @@
-"""Routes that can be taken, and failures that have somewhere to go."""
+"""Rules about routes: each can be taken, and every declared failure has one."""
 
 from collections.abc import Iterator
 
@@ -12,32 +12,33 @@ from failwell.workflow.plan import GROUPS, PEOPLE, GateSpec, Node, Route, Termin
 
 
 def routes(context: CheckContext) -> Iterator[Mistake]:
-    """The routes of every node that may have some."""
+    """Check the routes of every node."""
     for node in context.plan.nodes.values():
         if node.name in context.flow.owner or not context.is_complete(node):
             continue
-        yield from _success(node)
+        yield from _success_routes(node)
         if node.type in PEOPLE:
-            yield from _people(node)
+            yield from _repeated_gates(node)
         if node.is_opted_in or node.type in GROUPS:
-            yield from _failure(context, node)
+            yield from _failures(context, node)
 
 
-def _success(node: Node) -> Iterator[Mistake]:
-    ways = [(index, route) for index, route in enumerate(node.routes) if route.on_error is None]
-    if not ways:
+def _success_routes(node: Node) -> Iterator[Mistake]:
+    success = [(index, route) for index, route in enumerate(node.routes) if route.on_error is None]
+    if not success:
         return
     if isinstance(node.spec, GateSpec | TerminateSpec):
-        what = "its options say where it leads" if isinstance(node.spec, GateSpec) else "it ends the run"
+        reason = "its options have the routes" if isinstance(node.spec, GateSpec) else "it ends the run"
+        index, route = success[0]
         yield error(
-            ways[0][1].place or node.place,
-            f"`{node.name}` ({node.type}) cannot have routes out of success: {what}",
-            path=f"{node.name}.routes[{ways[0][0]}]",
-            hint="take the route out",
+            route.place or node.place,
+            f"`{node.name}` ({node.type}) cannot have success routes: {reason}",
+            path=f"{node.name}.routes[{index}]",
+            hint="remove the route",
         )
         return
     always: Route | None = None
-    for index, route in ways:
+    for index, route in success:
         if always is not None:
             yield warning(
                 route.place or node.place,
@@ -50,102 +51,104 @@ def _success(node: Node) -> Iterator[Mistake]:
             always = route
     if always is None:
         yield warning(
-            ways[-1][1].place or node.place,
+            success[-1][1].place or node.place,
             f"every route of `{node.name}` has a `when`; if none holds, the run fails",
             path=f"{node.name}.routes",
             hint="end with a route without `when`",
         )
 
 
-def _people(node: Node) -> Iterator[Mistake]:
-    what = f"`{node.name}` is answered by a person and is not repeated by itself"
-    hint = "lead back to it with `to` instead"
+def _repeated_gates(node: Node) -> Iterator[Mistake]:
+    message = f"`{node.name}` is answered by a person and cannot be retried"
+    hint = "route to it again with `to` instead"
     if node.retry is not None:
-        yield error(node.place, what, path=f"{node.name}.retry", hint="take `retry` out")
+        yield error(node.place, message, path=f"{node.name}.retry", hint="remove `retry`")
     for index, route in enumerate(node.routes):
         if route.retry is not None:
             path = f"{node.name}.routes[{index}].retry"
-            yield error(route.place or node.place, what, path=path, hint=hint)
+            yield error(route.place or node.place, message, path=path, hint=hint)
 
 
-def _failure(context: CheckContext, node: Node) -> Iterator[Mistake]:
-    ways = [(index, route) for index, route in enumerate(node.routes) if route.on_error is not None]
+def _failures(context: CheckContext, node: Node) -> Iterator[Mistake]:
+    on_error = [(index, route) for index, route in enumerate(node.routes) if route.on_error is not None]
     if node.type in GROUPS and not all(map(context.is_complete, leaves(node, context.plan))):
         return
     if not context.knows(KINDS) or (node.type in GROUPS and not context.knows(NAMES)):
         return
-    can = raisable(node, context.plan)
-    if ways:
-        yield from _error_routes(context, node, ways, can)
+    raisable_kinds = raisable(node, context.plan)
+    if on_error:
+        yield from _error_routes(context, node, on_error, raisable_kinds)
     if context.as_root:
-        yield from _propagated(node, ways)
-        yield from _nobody(context, node, ways, can)
-    yield from _raises(context, node, can)
+        yield from _propagated(node, on_error)
+        yield from _unhandled_kinds(context, node, on_error, raisable_kinds)
+    yield from _raises(context, node, raisable_kinds)
 
 
 def _error_routes(
-    context: CheckContext, node: Node, ways: list[tuple[int, Route]], can: Raisable
+    context: CheckContext, node: Node, on_error: list[tuple[int, Route]], raisable_kinds: Raisable
 ) -> Iterator[Mistake]:
-    named = [kind for _, route in ways if route.on_error is not None for kind in route.on_error.kinds]
-    universe = context.universe(can, named)
-    left = universe.kinds
-    """What still comes to the next route that is no repeat."""
-    fresh = universe.kinds
-    """What still comes to the next repeat: another repeat before it takes its failures for good."""
-    takers: list[tuple[Route, frozenset[str]]] = []
+    route_kinds = [
+        kind for _, route in on_error if route.on_error is not None for kind in route.on_error.kinds
+    ]
+    universe = context.universe(raisable_kinds, route_kinds)
+    unhandled = universe.kinds
+    """Kinds that reach the next route without `retry`."""
+    unretried = universe.kinds
+    """Kinds that reach the next route with `retry`: the first one that matches handles all retries."""
+    matched: list[tuple[Route, frozenset[str]]] = []
     alternatives = [
-        universe.taken(route.on_error).maybe
-        for _, route in ways
+        universe.matched_by(route.on_error).maybe
+        for _, route in on_error
         if route.retry is None and route.on_error is not None
     ]
-    for index, route in ways:
+    for index, route in on_error:
         assert route.on_error is not None
         path = f"{node.name}.routes[{index}].on_error"
-        mistakes = list(kinds_of_route(context, node, route, can, path))
+        mistakes = list(kinds_of_route(context, node, route, raisable_kinds, path))
         yield from mistakes
-        selection = universe.taken(route.on_error)
-        if not mistakes and not selection.maybe & (left if route.retry is None else fresh):
-            yield _never(node, route, path, selection.maybe, takers)
+        selection = universe.matched_by(route.on_error)
+        if not mistakes and not selection.maybe & (unhandled if route.retry is None else unretried):
+            yield _never_taken(node, route, path, selection.maybe, matched)
         elif route.retry is not None and not any(selection.maybe & kinds for kinds in alternatives):
             yield warning(
                 route.place or node.place,
-                f"when the repeats of `{node.name}` are spent, no other route takes the failure",
+                f"when the retries of `{node.name}` are used up, no other route handles the failure",
                 path=path,
-                hint="add an error route with `to` or `halt` behind it",
+                hint="add an error route with `to` or `halt` after it",
             )
         if route.when is None:
-            takers.append((route, selection.surely))
-            fresh -= selection.surely
+            matched.append((route, selection.surely))
+            unretried -= selection.surely
             if route.retry is None:
-                left -= selection.surely
+                unhandled -= selection.surely
 
 
-def _never(
-    node: Node, route: Route, path: str, maybe: frozenset[str], takers: list[tuple[Route, frozenset[str]]]
+def _never_taken(
+    node: Node, route: Route, path: str, maybe: frozenset[str], matched: list[tuple[Route, frozenset[str]]]
 ) -> Mistake:
-    what = f"this error route of `{node.name}` is never taken"
+    message = f"this error route of `{node.name}` is never taken"
     if not maybe:
         return warning(
             route.place or node.place,
-            f"{what}: no failure of a {node.type} node fits it",
+            f"{message}: no failure of a {node.type} node matches it",
             path=path,
             hint="run `failwell kinds` to see what can be raised",
         )
-    first = next((taker for taker, kinds in takers if kinds & maybe), None)
-    catches_all = first is not None and first.on_error is not None and first.on_error.is_any
+    earlier = next((candidate for candidate, kinds in matched if kinds & maybe), None)
+    catches_all = earlier is not None and earlier.on_error is not None and earlier.on_error.is_any
     return warning(
         route.place or node.place,
-        f"{what}: {'the catch-all' if catches_all else 'a route'} before it takes the same failures",
+        f"{message}: {'the catch-all' if catches_all else 'a route'} before it takes the same failures",
         path=path,
         hint="put the route for every error last"
         if catches_all
-        else "give the earlier route a `when`, or take one out",
-        also=None if first is None else first.place,
+        else "give the earlier route a `when`, or remove one of them",
+        also=None if earlier is None else earlier.place,
     )
 
 
-def _propagated(node: Node, ways: list[tuple[int, Route]]) -> Iterator[Mistake]:
-    for index, route in ways:
+def _propagated(node: Node, on_error: list[tuple[int, Route]]) -> Iterator[Mistake]:
+    for index, route in on_error:
         if route.propagate:
             yield error(
                 route.place or node.place,
@@ -155,37 +158,37 @@ def _propagated(node: Node, ways: list[tuple[int, Route]]) -> Iterator[Mistake]:
             )
 
 
-def _nobody(
-    context: CheckContext, node: Node, ways: list[tuple[int, Route]], can: Raisable
+def _unhandled_kinds(
+    context: CheckContext, node: Node, on_error: list[tuple[int, Route]], raisable_kinds: Raisable
 ) -> Iterator[Mistake]:
-    """Declared kinds that no route takes. In a sub-workflow they go to the caller, and that is fine."""
-    if not can.authored:
+    """Declared kinds without a route. In a sub-workflow they are passed to the caller."""
+    if not raisable_kinds.authored:
         return
-    universe = context.universe(can, ())
-    open_kinds = set(can.authored)
-    for _, route in ways:
+    universe = context.universe(raisable_kinds, ())
+    open_kinds = set(raisable_kinds.authored)
+    for _, route in on_error:
         if route.on_error is not None:
-            open_kinds -= universe.taken(route.on_error).maybe
+            open_kinds -= universe.matched_by(route.on_error).maybe
     if open_kinds:
         kinds = ", ".join(f"`{kind}`" for kind in sorted(open_kinds))
         yield warning(
             node.place,
-            f"`{node.name}` raises {kinds}, and no route takes {'it' if len(open_kinds) == 1 else 'them'}",
+            f"`{node.name}` raises {kinds}, and no route handles {'it' if len(open_kinds) == 1 else 'them'}",
             path=f"{node.name}.raises",
             hint=f"add a route `on_error: {min(open_kinds)}`, or `on_error: true` for everything",
         )
 
 
-def _raises(context: CheckContext, node: Node, can: Raisable) -> Iterator[Mistake]:
+def _raises(context: CheckContext, node: Node, raisable_kinds: Raisable) -> Iterator[Mistake]:
     if not node.raises:
         return
     path = f"{node.name}.raises"
-    if can.authored is not None and not can.authored:
+    if raisable_kinds.authored is not None and not raisable_kinds.authored:
         yield warning(
             node.place,
-            f"a {node.type} node raises no kinds of its own, so `raises` of `{node.name}` says nothing",
+            f"a {node.type} node raises no kinds of its own, so `raises` of `{node.name}` has no effect",
             path=path,
-            hint="take `raises` out",
+            hint="remove `raises`",
         )
         return
     for index, kind in enumerate(node.raises):
@@ -204,14 +207,16 @@ _OWNED = frozenset(owned_kinds())
 
 
 def kinds_of_route(
-    context: CheckContext, node: Node, route: Route, can: Raisable, path: str
+    context: CheckContext, node: Node, route: Route, raisable_kinds: Raisable, path: str
 ) -> Iterator[Mistake]:
-    """What is wrong with the kinds and prefixes that `route` names."""
+    """Mistakes in the kinds and prefixes that `route` names."""
     selector = route.on_error
     assert selector is not None
     place = route.place or node.place
     for kind in sorted(selector.kinds):
-        problem = (_owned if kind.startswith(OWNED_PREFIXES) else _authored)(context, node, kind, can)
+        problem = (_owned if kind.startswith(OWNED_PREFIXES) else _authored)(
+            context, node, kind, raisable_kinds
+        )
         if problem is not None:
             message, hint, is_error = problem
             yield (error if is_error else warning)(place, message, path=path, hint=hint)
@@ -222,8 +227,10 @@ def kinds_of_route(
             yield error(place, f"no kind of the runtime begins with `{prefix}`", path=path, hint=hint)
 
 
-def _owned(context: CheckContext, node: Node, kind: str, can: Raisable) -> tuple[str, str, bool] | None:
-    if kind in can.runtime:
+def _owned(
+    context: CheckContext, node: Node, kind: str, raisable_kinds: Raisable
+) -> tuple[str, str, bool] | None:
+    if kind in raisable_kinds.runtime:
         return None
     if kind not in _OWNED:
         near = context.near(kind, _OWNED, "owned")
@@ -231,27 +238,29 @@ def _owned(context: CheckContext, node: Node, kind: str, can: Raisable) -> tuple
         return f"there is no kind `{kind}`, and its prefix belongs to the runtime", hint, True
     if kind.startswith(NEVER_ROUTED):
         return (
-            f"`{kind}` is how a run ends, and no route of `{node.name}` is asked about it",
-            "take the route out",
+            f"`{kind}` ends a run and is never routed, so this route of `{node.name}` is never taken",
+            "remove the route",
             node.raises is not None,
         )
     return (
         f"`{node.name}` is a {node.type} node and never raises `{kind}`",
-        "take the route out, or put it on the node that raises it",
+        "remove the route, or move it to the node that raises it",
         node.raises is not None,
     )
 
 
-def _authored(context: CheckContext, node: Node, kind: str, can: Raisable) -> tuple[str, str, bool] | None:
-    if can.authored is not None and kind not in can.authored:
-        if not can.authored:
+def _authored(
+    context: CheckContext, node: Node, kind: str, raisable_kinds: Raisable
+) -> tuple[str, str, bool] | None:
+    if raisable_kinds.authored is not None and kind not in raisable_kinds.authored:
+        if not raisable_kinds.authored:
             return (
-                f"`{node.name}` is a {node.type} node and raises no kinds of its own, so `{kind}` never comes",
-                "take the route out, or put it on the node that raises it",
+                f"`{node.name}` is a {node.type} node and raises no kinds of its own, so it never raises `{kind}`",
+                "remove the route, or move it to the node that raises it",
                 False,
             )
-        declared = ", ".join(f"`{name}`" for name in sorted(can.authored))
-        near = context.near(kind, sorted(can.authored), f"raises of {node.name}")
+        declared = ", ".join(f"`{name}`" for name in sorted(raisable_kinds.authored))
+        near = context.near(kind, sorted(raisable_kinds.authored), f"raises of {node.name}")
         return (
             f"`{node.name}` has a route for `{kind}`, but raises {declared}",
             f"did you mean `{near}`?" if near else f"add `{kind}` to its `raises`",

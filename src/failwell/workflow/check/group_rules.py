@@ -1,4 +1,4 @@
-"""The rules of groups: who may be a member, and what a member may not do."""
+"""Rules about groups: which nodes may be members, and what members may not have."""
 
 from collections.abc import Iterator
 
@@ -12,21 +12,21 @@ from failwell.workflow.plan import GROUPS, PEOPLE, ForEachSpec, Node, ParallelSp
 
 _BARRED = {
     **dict.fromkeys(PEOPLE, "a person answers one thing at a time"),
-    "terminate": "it would end the run while others are at work",
+    "terminate": "it would end the run while other members are running",
 }
 RESERVED = frozenset({"workflow", "context", "output", "error", "failwell", "conductor", "_index", "_key"})
-"""Names that templates find without a node: no step and no loop variable may take one."""
+"""Names with a meaning in templates. No step and no loop variable may have one."""
 
 
 def groups(context: CheckContext) -> Iterator[Mistake]:
-    """Every group, to any depth."""
+    """Check every group, at any depth."""
     home: dict[str, str] = {}
-    for node, _, path, _ in context.everything:
+    for node, _, path, _ in context.placed_nodes:
         spec = node.spec
         if node.name in RESERVED:
             yield error(
                 node.place,
-                f"`{node.name}` is a name that templates use for something else",
+                f"the name `{node.name}` is reserved in templates",
                 path=path,
                 hint="give the step another name",
             )
@@ -34,7 +34,7 @@ def groups(context: CheckContext) -> Iterator[Mistake]:
             yield from _parallel(context, node, spec, home)
         elif isinstance(spec, ForEachSpec):
             yield from _for_each(context, node, spec, path)
-    yield from _circles(context)
+    yield from _cycles(context)
 
 
 def _parallel(
@@ -46,7 +46,7 @@ def _parallel(
             node.place,
             f"the group `{node.name}` has {len(spec.members)} member{'' if spec.members else 's'}",
             path=path,
-            hint="name two or more, or use the step without a group",
+            hint="name at least two, or use the step without a group",
         )
     names: set[str] = set()
     for index, member in enumerate(spec.members):
@@ -64,14 +64,14 @@ def _parallel(
                 node.place, f"`{node.name}` has no step `{member.name}` to run", path=field, hint=hint
             )
             continue
-        first = home.setdefault(member.name, node.name)
-        if first != node.name or member.name in names:
+        group = home.setdefault(member.name, node.name)
+        if group != node.name or member.name in names:
             message = (
                 f"`{member.name}` is in `{node.name}` twice"
-                if first == node.name
-                else f"`{member.name}` is a member of both `{first}` and `{node.name}`"
+                if group == node.name
+                else f"`{member.name}` is a member of both `{group}` and `{node.name}`"
             )
-            yield error(node.place, message, path=field, hint="let each group have a step of its own")
+            yield error(node.place, message, path=field, hint="give each group its own step")
         names.add(member.name)
         yield from _member(context, step, node)
 
@@ -83,7 +83,7 @@ def _for_each(context: CheckContext, node: Node, spec: ForEachSpec, path: str) -
             node.place,
             f"`{spec.variable}` cannot be the name of an item",
             path=f"{path}.as",
-            hint="use a word of your own, such as `item`",
+            hint="use another word, such as `item`",
         )
     elif spec.variable in context.plan.nodes:
         yield warning(
@@ -113,18 +113,18 @@ def _member(context: CheckContext, member: Node, group: Node) -> Iterator[Mistak
             member.place or group.place,
             f"`{member.name}` ({member.type}) cannot be in the group `{group.name}`: {reason}",
             path=member.name,
-            hint="put it before or behind the group",
+            hint="put it before or after the group",
         )
     if member.routes:
         yield error(
             member.routes[0].place or member.place,
             f"`{member.name}` is in the group `{group.name}`, so it cannot have routes",
             path=f"{member.name}.routes",
-            hint=f"move them to `{context.flow.outermost(group.name)}`; what goes wrong inside comes out there",
+            hint=f"move them to `{context.flow.outermost(group.name)}`; failures of members are routed there",
         )
 
 
-def _circles(context: CheckContext) -> Iterator[Mistake]:
+def _cycles(context: CheckContext) -> Iterator[Mistake]:
     """Groups that contain themselves."""
     owner = context.flow.owner
     clear: set[str] = set()
@@ -137,11 +137,11 @@ def _circles(context: CheckContext) -> Iterator[Mistake]:
             trail[inner] = None
             inner = owner.get(inner)
         if inner is not None and inner in trail:
-            circle = list(trail)[list(trail).index(inner) :]
+            cycle = list(trail)[list(trail).index(inner) :]
             yield error(
-                context.plan.nodes[circle[0]].place if circle[0] in context.plan.nodes else node.place,
-                f"the group `{circle[0]}` contains itself: {' in '.join(f'`{member}`' for member in [*circle, circle[0]])}",
-                path=circle[0],
-                hint="take one of them out of the other",
+                context.plan.nodes[cycle[0]].place if cycle[0] in context.plan.nodes else node.place,
+                f"the group `{cycle[0]}` contains itself: {' in '.join(f'`{member}`' for member in [*cycle, cycle[0]])}",
+                path=cycle[0],
+                hint="remove one of them from the other",
             )
         clear.update(trail)

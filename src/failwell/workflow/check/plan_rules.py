@@ -1,4 +1,4 @@
-"""`check`: every rule over one plan, and every mistake at once."""
+"""`check`: applies every rule to one plan."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -38,15 +38,15 @@ def check(
     partial: PartialPlan | None = None,
     rules: Collection[Rule] = RULES,
 ) -> list[Mistake]:
-    """Everything that is wrong with `plan`.
+    """Every mistake in `plan`.
 
     Args:
-        plan: the plan of a file.
-        as_root: whether it is run by itself; a failure then has no caller to go to.
-        children: the plans of its sub-workflows, by resolved path.
-        available: types of node that something here can run, beside those that need nothing.
-        partial: what is not known about the plan because its file has mistakes in its shape.
-        rules: which rules to apply.
+        plan: The plan of a file.
+        as_root: Whether it runs by itself, so that failures have no caller to go to.
+        children: The plans of its sub-workflows, by resolved path.
+        available: Types of nodes that have an executor here, besides those that need none.
+        partial: What is not known about the plan because its file has mistakes of shape.
+        rules: The rules to apply.
     """
     with without_garbage_collection():
         context = CheckContext(

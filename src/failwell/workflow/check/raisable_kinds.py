@@ -1,7 +1,7 @@
-"""What each type of node can raise, and which of those failures an error route takes.
+"""The kinds that each type of node can raise, and which of them an error route matches.
 
-An author's kinds come from `raises`; where that is left out, any kind of the author's may come. The
-runtime's kinds follow from the type of the node, in the one table here.
+The author's kinds come from `raises`; without it, the node may raise any of them. The runtime's kinds follow
+from the type of the node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from failwell.fault.registry import find_kind, is_owned
 from failwell.workflow.plan import DeclaredKind, ForEachSpec, Node, ParallelSpec, Plan
 
 OTHER = ""
-"""Stands for every kind of an author's that nobody named."""
+"""Represents every author's kind that the file does not name."""
 
 _ANYWHERE = (
     "internal.template_error", "internal.sandbox_error", "internal.sandbox_timeout", "internal.io_error",
@@ -43,22 +43,22 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
 """Type → kinds, or prefixes of kinds, that the runtime raises for it beside those of `_ANYWHERE`."""
 
 _OPEN = frozenset({"agent", "script", "job", "tool", "workflow"})
-"""Types whose work may raise kinds of its author's own."""
+"""Types whose nodes may raise the author's own kinds."""
 
 NEVER_ROUTED = ("cancel.", "halt.")
-"""Ends that are states of a run and not failures of a node."""
+"""Prefixes of kinds that end a run and are never failures of a node."""
 
 
 class Raisable(NamedTuple):
-    """What one node can raise."""
+    """The kinds that one node can raise."""
 
     runtime: frozenset[str]
     authored: frozenset[str] | None
-    """`None` if it may be any."""
+    """`None` if any is possible."""
 
 
 def raisable(node: Node, plan: Plan) -> Raisable:
-    """What `node` can raise; a group, what its members can."""
+    """The kinds that `node` can raise; for a group, those of its members."""
     if not isinstance(node.spec, ParallelSpec | ForEachSpec):
         declared = node.raises if node.type in _OPEN else ()
         return Raisable(runtime_kinds(node.type), None if declared is None else frozenset(declared))
@@ -98,52 +98,54 @@ def leaves(node: Node, plan: Plan) -> list[Node]:
 def runtime_kinds(node_type: str) -> frozenset[str]:
     """The runtime's kinds that a node of this type can raise."""
     names = (*_ANYWHERE, *_BY_TYPE[node_type])
-    whole = frozenset(name for name in names if not name.endswith("."))
+    exact = frozenset(name for name in names if not name.endswith("."))
     prefixes = tuple(name for name in names if name.endswith("."))
-    return frozenset(kind.name for kind in CATALOGUE if kind.name in whole or kind.name.startswith(prefixes))
+    return frozenset(kind.name for kind in CATALOGUE if kind.name in exact or kind.name.startswith(prefixes))
 
 
 def owned_kinds() -> list[str]:
-    """Every kind of the runtime's, whoever raises it."""
+    """Every kind of the runtime."""
     return [kind.name for kind in CATALOGUE]
 
 
-class Taken(NamedTuple):
-    """Which kinds a selector takes."""
+class MatchedKinds(NamedTuple):
+    """The kinds that a selector matches."""
 
     maybe: frozenset[str]
     surely: frozenset[str]
-    """Those it takes whatever else is true of the failure."""
+    """Those that it matches whatever the other fields of the failure are."""
 
 
 class Universe:
-    """Every kind that can come out of one node."""
+    """Every kind that one node can raise, for matching."""
 
-    def __init__(self, can: Raisable, named: Iterable[str], declared: Mapping[str, DeclaredKind]) -> None:
+    def __init__(
+        self, raisable_kinds: Raisable, route_kinds: Iterable[str], declared: Mapping[str, DeclaredKind]
+    ) -> None:
         authored = (
-            can.authored
-            if can.authored is not None
-            else {OTHER, *declared, *(kind for kind in named if not is_owned(kind))}
+            raisable_kinds.authored
+            if raisable_kinds.authored is not None
+            else {OTHER, *declared, *(kind for kind in route_kinds if not is_owned(kind))}
         )
-        self.kinds = can.runtime | authored
+        self.kinds = raisable_kinds.runtime | authored
         self._declared = declared
 
-    def taken(self, selector: Match) -> Taken:
-        """What `selector` takes of these kinds."""
+    def matched_by(self, selector: Match) -> MatchedKinds:
+        """The kinds that `selector` matches."""
         maybe = surely = self.kinds
         if selector.kinds or selector.prefixes:
-            named = self.kinds & selector.kinds
-            begun = frozenset(kind for kind in self.kinds if self._has_prefix(kind, selector.prefixes))
-            maybe, surely = named | begun, named | (begun - {OTHER})
+            equal = self.kinds & selector.kinds
+            prefixed = frozenset(kind for kind in self.kinds if self._has_prefix(kind, selector.prefixes))
+            maybe, surely = equal | prefixed, equal | (prefixed - {OTHER})
         if selector.categories:
             maybe = frozenset(kind for kind in maybe if self.category(kind) in selector.categories)
             surely &= maybe
-        # An instance may know its certainty and its blame better than its kind does.
+        # A report may have another certainty or blame than the default of its kind.
         narrow = selector.certainties or selector.blames
-        return Taken(maybe, frozenset() if narrow else surely)
+        return MatchedKinds(maybe, frozenset() if narrow else surely)
 
     def category(self, kind: str) -> Category:
-        """The category of `kind`: the registry's, the author's, or `unknown`."""
+        """The category of `kind` in the registry or in `kinds:`, else `unknown`."""
         registered = find_kind(kind)
         if registered is not None:
             return registered.category

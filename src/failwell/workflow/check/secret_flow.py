@@ -1,17 +1,15 @@
-"""Secrets: where they may go, and everywhere that they come to by way of something else.
+"""Rules about secret inputs: they may only go where they are not stored, shown or sent.
 
-A secret input may be read by the `env_from` of a script, and handed to an input of a sub-workflow that
-is secret as well. `set` may pass it on under another name, and that is then a secret too. Templates see
-a mark in its place, so nothing can be made of it: a text that holds more than the secret alone would
-hold the mark. Anything else would put it into a text that is stored, shown or sent. A mistake names
-the place and the name, and never a value.
+A secret may be used in the `env_from` of a script, and passed to a secret input of a sub-workflow. `set` may pass it
+on under another name, which is then secret too. Templates see a placeholder instead of the value, so a secret
+cannot be combined with other text. A mistake names the place and the input, and never the value.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from failwell.files.mistakes import Mistake
-from failwell.workflow.check.check_context import CheckContext, Placed, Use
+from failwell.workflow.check.check_context import CheckContext, PlacedNode, TemplateUse
 from failwell.workflow.check.declared_references import dotted
 from failwell.workflow.check.step_rules import child_of
 from failwell.workflow.findings import error, warning
@@ -22,36 +20,36 @@ Path = tuple[str, ...]
 
 
 class Taint(NamedTuple):
-    """Something that holds a secret, and how the secret came there."""
+    """A path that contains a secret, and where the secret came from."""
 
     path: Path
     source: str
-    """The input it began with."""
+    """The secret input."""
     via: str = ""
-    """The step before, when it came by way of one."""
+    """The step that passed it on, if any."""
 
 
 def secrets(context: CheckContext) -> Iterator[Mistake]:
-    """Every use of a secret in a place that does not keep it."""
-    hidden = [name for name, declared in context.plan.inputs.items() if declared.secret]
-    if not hidden:
+    """Find every use of a secret that would disclose it."""
+    secret_inputs = [name for name, declared in context.plan.inputs.items() if declared.secret]
+    if not secret_inputs:
         return
-    taints = _spread(context, [Taint(("workflow", "input", name), name) for name in hidden])
+    taints = _spread(context, [Taint(("workflow", "input", name), name) for name in secret_inputs])
     for use in context.uses:
         yield from _use(context, use, taints)
-    for placed in context.everything:
-        yield from _forwarded(context, placed, hidden)
-    yield from _correlated(context, hidden)
+    for placed in context.placed_nodes:
+        yield from _forwarded(context, placed, secret_inputs)
+    yield from _correlated(context, secret_inputs)
 
 
 class _Taints:
-    """Everything tainted, found by the first name of its path."""
+    """All tainted paths, by their first name."""
 
     def __init__(self) -> None:
         self._by_root: dict[str, dict[Path, Taint]] = {}
 
     def add(self, taint: Taint) -> bool:
-        """Take `taint` in; `False` if it was known."""
+        """Add `taint`; `False` if it was there."""
         taints = self._by_root.setdefault(taint.path[0], {})
         if taint.path in taints:
             return False
@@ -59,7 +57,7 @@ class _Taints:
         return True
 
     def hit(self, path: Path) -> Taint | None:
-        """What a reference touches: the secret itself, something in it, or what it is in."""
+        """The taint of a reference: of the path itself, of a parent, or of something inside it."""
         taints = self._by_root.get(path[0])
         if taints is None:
             return None
@@ -70,27 +68,27 @@ class _Taints:
         return next((candidate for candidate in taints.values() if candidate.path[: len(path)] == path), None)
 
 
-def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
-    """Follow the secrets through `set` steps and loops until nothing new turns up."""
-    readers: dict[str, list[tuple[Use, Placed]]] = {}
-    # Two loops may call their bodies alike, so a node is known by itself.
-    places = {id(placed.node): placed for placed in context.everything}
+def _spread(context: CheckContext, sources: Iterable[Taint]) -> _Taints:
+    """Follow the secrets through `set` steps and loops."""
+    readers: dict[str, list[tuple[TemplateUse, PlacedNode]]] = {}
+    # Bodies of two loops may have the same name, so nodes are identified by the object.
+    places = {id(placed.node): placed for placed in context.placed_nodes}
     for use in context.uses:
         node = use.text.node
         if node is not None and isinstance(node.spec, SetSpec) and use.text.moment == "start":
             placed = places[id(node)]
-            for root in {_seen(context, use, reference.path)[0] for reference in use.references}:
+            for root in {_full_path(context, use, reference.path)[0] for reference in use.references}:
                 readers.setdefault(root, []).append((use, placed))
     loops: dict[str, list[tuple[Path, Taint]]] = {}
-    for placed in context.everything:
+    for placed in context.placed_nodes:
         spec = placed.node.spec
         if isinstance(spec, ForEachSpec) and (source := dotted(spec.source)) is not None:
-            root, *rest = source.path
+            root, *fields = source.path
             root = _item(root, placed.home) if root in placed.names else root
             item = Taint((_item(spec.variable, placed.home),), "", placed.node.name)
-            loops.setdefault(root, []).append(((root, *rest), item))
+            loops.setdefault(root, []).append(((root, *fields), item))
     taints = _Taints()
-    waiting = [taint for taint in first if taints.add(taint)]
+    waiting = [taint for taint in sources if taints.add(taint)]
     while waiting:
         root = waiting.pop().path[0]
         for use, placed in readers.get(root, ()):
@@ -105,12 +103,14 @@ def _spread(context: CheckContext, first: Iterable[Taint]) -> _Taints:
     return taints
 
 
-def _passed_on(context: CheckContext, use: Use, placed: Placed, taints: _Taints) -> Iterator[Taint]:
+def _passed_on(
+    context: CheckContext, use: TemplateUse, placed: PlacedNode, taints: _Taints
+) -> Iterator[Taint]:
     hit = next(
         (
             taint
             for reference in use.references
-            if (taint := taints.hit(_seen(context, use, reference.path))) is not None
+            if (taint := taints.hit(_full_path(context, use, reference.path))) is not None
         ),
         None,
     )
@@ -126,59 +126,59 @@ def _passed_on(context: CheckContext, use: Use, placed: Placed, taints: _Taints)
     yield Taint(path, hit.source, node.name)
 
 
-def _use(context: CheckContext, use: Use, taints: _Taints) -> Iterator[Mistake]:
+def _use(context: CheckContext, use: TemplateUse, taints: _Taints) -> Iterator[Mistake]:
     text = use.text
     node = text.node
     reported: set[str] = set()
     for reference in use.references:
-        hit = taints.hit(_seen(context, use, reference.path))
+        hit = taints.hit(_full_path(context, use, reference.path))
         if hit is None or hit.source in reported:
             continue
         reported.add(hit.source)
         if node is not None and text.moment == "start":
-            is_handed_on = isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field
-            if (is_handed_on or isinstance(node.spec, SetSpec)) and whole_reference(text.template) is None:
+            is_mapped = isinstance(node.spec, WorkflowSpec) and ".input_mapping." in text.field
+            if (is_mapped or isinstance(node.spec, SetSpec)) and whole_reference(text.template) is None:
                 yield _mixed(use, hit)
                 continue
             if isinstance(node.spec, SetSpec):
                 continue
-            if isinstance(node.spec, WorkflowSpec) and is_handed_on:
+            if isinstance(node.spec, WorkflowSpec) and is_mapped:
                 yield from _mapped(context, use, node.spec, hit)
                 continue
         yield error(
             text.template.place,
-            f"the secret `{_shown(hit)}`{_via(hit)} would come into `{text.field}`",
+            f"the secret `{_name(hit)}`{_via(hit)} would be used in `{text.field}`",
             path=text.field,
-            hint="give it to a script with `env_from`; nothing else keeps it",
+            hint="pass it to a script with `env_from`; other fields are stored or shown",
         )
 
 
-def _mixed(use: Use, hit: Taint) -> Mistake:
+def _mixed(use: TemplateUse, hit: Taint) -> Mistake:
     return error(
         use.text.template.place,
-        f"`{use.text.field}` would make something of the secret `{_shown(hit)}`{_via(hit)}",
+        f"`{use.text.field}` combines the secret `{_name(hit)}`{_via(hit)} with other text",
         path=use.text.field,
-        hint="hand it on alone, as in `{{ name }}`, and let the script that gets it make what it needs",
+        hint="pass it on alone, as in `{{ name }}`, and combine it in the script",
     )
 
 
-def _seen(context: CheckContext, use: Use, path: Path) -> Path:
-    """A reference under the one name that it is kept by here, whatever the place calls it."""
+def _full_path(context: CheckContext, use: TemplateUse, path: Path) -> Path:
+    """The path of a reference from the root of the context, with local names resolved."""
     text = use.text
-    root, rest, home = path[0], path[1:], text.home
+    root, fields, home = path[0], path[1:], text.home
     if home is None:
         return path
     if root in text.names:
         if root == "output" and text.node is not None and text.moment != "start":
-            return (home, *rest) if text.node.type in GROUPS else (home, "output", *rest)
-        return (_item(root, home), *rest) if root in context.loop_variables else path
+            return (home, *fields) if text.node.type in GROUPS else (home, "output", *fields)
+        return (_item(root, home), *fields) if root in context.loop_variables else path
     if text.is_condition and text.template.is_plain and root not in context.plan.nodes:
-        return _flat(context, root, home) + rest
+        return _flat(context, root, home) + fields
     return path
 
 
 def _flat(context: CheckContext, root: str, home: str) -> Path:
-    """What a name of a bare condition stands for: `a_output`, `workflow_input`, or a key of the output."""
+    """The path of a name in a condition without braces: `a_output`, `workflow_input`, or a key of the output."""
     if root == "workflow_input":
         return ("workflow", "input")
     node = root.removesuffix("_output")
@@ -188,11 +188,11 @@ def _flat(context: CheckContext, root: str, home: str) -> Path:
 
 
 def _item(variable: str, home: str) -> str:
-    # Many loops call their item `item`; the one that runs it tells them apart.
+    # Many loops call their item `item`; the loop makes the name unique.
     return f"{variable}@{home}"
 
 
-def _shown(hit: Taint) -> str:
+def _name(hit: Taint) -> str:
     return ".".join((hit.path[0].partition("@")[0], *hit.path[1:]))
 
 
@@ -200,7 +200,7 @@ def _via(hit: Taint) -> str:
     return f" (from the input `{hit.source}`)" if hit.via else ""
 
 
-def _mapped(context: CheckContext, use: Use, spec: WorkflowSpec, hit: Taint) -> Iterator[Mistake]:
+def _mapped(context: CheckContext, use: TemplateUse, spec: WorkflowSpec, hit: Taint) -> Iterator[Mistake]:
     field = use.text.field.partition(".input_mapping.")[2]
     name = field.partition(".")[0].partition("[")[0]
     child = child_of(context, spec)
@@ -208,7 +208,7 @@ def _mapped(context: CheckContext, use: Use, spec: WorkflowSpec, hit: Taint) -> 
         if not spec.path.is_plain:
             yield error(
                 use.text.template.place,
-                f"the secret `{_shown(hit)}` goes to a sub-workflow that is chosen while the run goes on",
+                f"the secret `{_name(hit)}` goes to a sub-workflow that is only known at run time",
                 path=use.text.field,
                 hint="name the file without a template, so that it can be checked",
             )
@@ -217,15 +217,15 @@ def _mapped(context: CheckContext, use: Use, spec: WorkflowSpec, hit: Taint) -> 
     if field != name or (declared is not None and not declared.secret):
         yield error(
             use.text.template.place,
-            f"the secret `{_shown(hit)}`{_via(hit)} goes to the input `{name}` of `{spec.path.text}`,"
+            f"the secret `{_name(hit)}`{_via(hit)} goes to the input `{name}` of `{spec.path.text}`,"
             " which is not secret",
             path=use.text.field,
             hint=f"give the input `{name}` there `secret: true`",
         )
 
 
-def _forwarded(context: CheckContext, placed: Placed, hidden: list[str]) -> Iterator[Mistake]:
-    """Without a mapping the sub-workflow gets the inputs as they are."""
+def _forwarded(context: CheckContext, placed: PlacedNode, secret_inputs: list[str]) -> Iterator[Mistake]:
+    """Without `input_mapping`, a sub-workflow gets all inputs of its parent."""
     spec = placed.node.spec
     if not isinstance(spec, WorkflowSpec) or spec.input_mapping is not None:
         return
@@ -235,27 +235,27 @@ def _forwarded(context: CheckContext, placed: Placed, hidden: list[str]) -> Iter
         if not spec.path.is_plain:
             yield warning(
                 placed.node.place,
-                f"`{placed.node.name}` hands the secret `{hidden[0]}` to a sub-workflow that is chosen while the run"
-                " goes on",
+                f"`{placed.node.name}` passes the secret `{secret_inputs[0]}` to a sub-workflow that is only known at run"
+                " time",
                 path=path,
-                hint="say with `input_mapping` what it gets",
+                hint="list its inputs in `input_mapping`",
             )
         return
-    for name in hidden:
+    for name in secret_inputs:
         declared = child.inputs.get(name)
         if declared is not None and not declared.secret:
             yield error(
                 placed.node.place,
                 f"the secret `{name}` goes to the input `{name}` of `{spec.path.text}`, which is not secret",
                 path=path,
-                hint=f"give the input `{name}` there `secret: true`, or say with `input_mapping` what it gets",
+                hint=f"give the input `{name}` there `secret: true`, or list its inputs in `input_mapping`",
             )
 
 
-def _correlated(context: CheckContext, hidden: list[str]) -> Iterator[Mistake]:
+def _correlated(context: CheckContext, secret_inputs: list[str]) -> Iterator[Mistake]:
     block = context.plan.notifications
     for index, name in enumerate(() if block is None else block.correlation):
-        if name.removeprefix("workflow.input.").removesuffix("?") in hidden:
+        if name.removeprefix("workflow.input.").removesuffix("?") in secret_inputs:
             path = f"workflow.notifications.correlation[{index}]"
             message = f"the secret `{name}` would be sent with every notification"
-            yield error(None, message, path=path, hint="take it out")
+            yield error(None, message, path=path, hint="remove it")

@@ -5,22 +5,22 @@ from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
-from failwell.workflow.check.check_context import CheckContext, Placed
+from failwell.workflow.check.check_context import CheckContext, PlacedNode
 from failwell.workflow.compile.step_index import FLOW, INPUTS
 from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
 from failwell.workflow.template.template_errors import Sort
 
-_HINT = "look for a brace, a quote or an `end…` that is missing"
+_HINT = "look for a missing brace, quote or `end…`"
 _HINTS: dict[str, str] = {
-    Sort.UNKNOWN_FILTER: "look at the word after `|`: it is no filter",
-    Sort.UNKNOWN_TEST: "look at the word after `is`: it is no test",
-    Sort.LENGTH: "put the text into a file of its own, and let a script read it",
+    Sort.UNKNOWN_FILTER: "the word after `|` is not a filter",
+    Sort.UNKNOWN_TEST: "the word after `is` is not a test",
+    Sort.LENGTH: "put the text into a file, and let a script read it",
 }
 
 
 def syntax(context: CheckContext) -> Iterator[Mistake]:
-    """Each broken text, with the line inside it."""
+    """Templates that cannot be parsed, each with the line in it."""
     for text in context.texts:
         broken = context.syntax_mistake(text)
         if broken is not None:
@@ -33,15 +33,15 @@ def syntax(context: CheckContext) -> Iterator[Mistake]:
 
 
 EXECUTORS: dict[str, str] = {"agent": "agents", "job": "jobs", "tool": "agents"}
-"""Type of node → the extra that brings its executor. Every other type runs without one."""
+"""Type of node → the extra that installs its executor. Other types need none."""
 
 BUILT_IN: frozenset[str] = frozenset({"job"})
 """Types of `EXECUTORS` that this installation can run."""
 
 
 def executors(context: CheckContext) -> Iterator[Mistake]:
-    """Nodes that nothing here can run."""
-    for node, _, path, _ in context.everything:
+    """Nodes of types that have no executor here."""
+    for node, _, path, _ in context.placed_nodes:
         extra = EXECUTORS.get(node.type)
         # A step without a readable type counts as an agent.
         if extra is not None and node.type not in context.available and context.is_complete(node):
@@ -55,27 +55,27 @@ def executors(context: CheckContext) -> Iterator[Mistake]:
 
 
 def limits(context: CheckContext) -> Iterator[Mistake]:
-    """Iterations, time and money that cannot be enough."""
+    """Limits on iterations, time and cost that cannot be enough."""
     plan = context.plan
-    most = plan.limits.max_iterations
-    if most is not None and context.knows(FLOW):
+    max_iterations = plan.limits.max_iterations
+    if max_iterations is not None and context.knows(FLOW):
         fewest = context.flow.fewest_steps()
-        if fewest is not None and fewest > most:
+        if fewest is not None and fewest > max_iterations:
             yield warning(
                 None,
-                f"the shortest run takes {fewest} steps, but `max_iterations` is {most}",
+                f"the shortest run takes {fewest} steps, but `max_iterations` is {max_iterations}",
                 path="workflow.limits.max_iterations",
                 hint=f"allow {fewest} or more",
             )
-    for placed in context.everything:
+    for placed in context.placed_nodes:
         node, spec = placed.node, placed.node.spec
         seconds = spec.duration if isinstance(spec, WaitSpec) else getattr(spec, "timeout", None)
-        whole = plan.limits.timeout_seconds
-        if whole is not None and isinstance(seconds, int | float) and seconds > whole:
+        run_seconds = plan.limits.timeout_seconds
+        if run_seconds is not None and isinstance(seconds, int | float) and seconds > run_seconds:
             verb = "waits" if isinstance(spec, WaitSpec) else "may take"
             yield warning(
                 node.place,
-                f"`{node.name}` {verb} {seconds:g} s, but the whole run has {whole:g} s",
+                f"`{node.name}` {verb} {seconds:g} s, but the whole run has {run_seconds:g} s",
                 path=f"{placed.path}.{'duration' if isinstance(spec, WaitSpec) else 'timeout'}",
                 hint="give the run more time with `workflow.limits.timeout_seconds`",
             )
@@ -97,14 +97,14 @@ def child_path(plan: Plan, spec: WorkflowSpec) -> str | None:
 
 
 def child_of(context: CheckContext, spec: WorkflowSpec) -> Plan | None:
-    """The plan behind a step, if it was compiled."""
+    """The plan of a sub-workflow, if it was compiled."""
     path = child_path(context.plan, spec)
     return None if path is None else context.children.get(path)
 
 
 def children(context: CheckContext) -> Iterator[Mistake]:
-    """What each step hands to the inputs of its sub-workflow."""
-    for placed in context.everything:
+    """Check the inputs that steps pass to sub-workflows."""
+    for placed in context.placed_nodes:
         spec = placed.node.spec
         if not isinstance(spec, WorkflowSpec) or not context.is_complete(placed.node):
             continue
@@ -112,7 +112,7 @@ def children(context: CheckContext) -> Iterator[Mistake]:
             yield from _inputs(context, placed, spec, child)
 
 
-def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Plan) -> Iterator[Mistake]:
+def _inputs(context: CheckContext, placed: PlacedNode, spec: WorkflowSpec, child: Plan) -> Iterator[Mistake]:
     name = placed.node.name
     path = f"{placed.path}.input_mapping"
     if spec.input_mapping is None and not context.knows(INPUTS):
@@ -127,6 +127,6 @@ def _inputs(context: CheckContext, placed: Placed, spec: WorkflowSpec, child: Pl
                 yield error(placed.node.place, message, path=f"{path}.{key}", hint=hint)
     for key, declared in child.inputs.items():
         if declared.required and not declared.has_default and key not in inputs:
-            message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not give it"
+            message = f"`{spec.path.text}` needs the input `{key}`, and `{name}` does not pass it"
             hint = f"add `{key}` to its `input_mapping`"
             yield error(placed.node.place, message, path=path, hint=hint)

@@ -1,4 +1,4 @@
-"""Every name that a run goes to exists, and may be gone to."""
+"""Rules about targets: every step that a route names exists and can be routed to."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from failwell.workflow.plan import END, GateSpec, Node, QuestionsSpec
 
 
 def targets(context: CheckContext) -> Iterator[Mistake]:
-    """Entry point, routes, options of gates, ways out of questions; and nodes that nothing leads to."""
+    """Check the entry point, routes, gate options and abort routes, and find unreachable nodes."""
     plan = context.plan
     if not plan.entry:
         pass  # it could not be read
@@ -48,24 +48,27 @@ def _routes(context: CheckContext, node: Node) -> Iterator[Mistake]:
 
 def _options(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake]:
     for index, option in enumerate(spec.options):
-        where = option.label.place or node.place
-        what = f"option `{option.value}` of `{node.name}`"
-        yield from _target(context, option.route, where, f"{node.name}.options[{index}].route", what)
+        place = option.label.place or node.place
+        source = f"option `{option.value}` of `{node.name}`"
+        yield from _target(context, option.route, place, f"{node.name}.options[{index}].route", source)
 
 
 def _gate(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake]:
     values: dict[str, int] = {}
     for index, option in enumerate(spec.options):
         path = f"{node.name}.options[{index}]"
-        where = option.label.place or node.place
         if option.value in values:
             yield error(
-                where, f"two options of `{node.name}` have the value `{option.value}`", path=f"{path}.value"
+                option.label.place or node.place,
+                f"two options of `{node.name}` have the value `{option.value}`",
+                path=f"{path}.value",
             )
         values.setdefault(option.value, index)
-    chosen = [(f"{node.name}.timeout_option", spec.timeout_option)] if spec.timeout_option is not None else []
-    chosen += [(f"{node.name}.on_reject", value) for value in spec.reject]
-    for path, value in chosen:
+    named_values = (
+        [(f"{node.name}.timeout_option", spec.timeout_option)] if spec.timeout_option is not None else []
+    )
+    named_values += [(f"{node.name}.on_reject", value) for value in spec.reject]
+    for path, value in named_values:
         if value not in values:
             hint = choices(
                 context.near(value, values, node.name), values, "use the value of one of its options"
@@ -76,26 +79,26 @@ def _gate(context: CheckContext, node: Node, spec: GateSpec) -> Iterator[Mistake
     if spec.timeout_option is not None and spec.timeout is None:
         yield warning(
             node.place,
-            f"`{node.name}` names what happens when its time is up, but has no timeout",
+            f"`{node.name}` has a `timeout_option`, but no timeout",
             path=f"{node.name}.timeout_option",
             hint="add a `timeout`",
         )
 
 
 def _target(
-    context: CheckContext, target: str, place: Place | None, path: str, what: str
+    context: CheckContext, target: str, place: Place | None, path: str, source: str
 ) -> Iterator[Mistake]:
     plan = context.plan
     if target == END:
         return
-    around = context.flow.owner.get(target)
-    if target in plan.nodes and around is None:
+    group = context.flow.owner.get(target)
+    if target in plan.nodes and group is None:
         return
-    if around is not None:
+    if group is not None:
         inside = "the body" if target in context.bodies and target not in plan.nodes else "a member"
         yield error(
             place,
-            f"{what} leads to `{target}`, which is {inside} of `{around}` and runs only there",
+            f"{source} leads to `{target}`, which is {inside} of `{group}` and runs only there",
             path=path,
             hint=f"lead to `{context.flow.outermost(target)}`",
         )
@@ -104,7 +107,7 @@ def _target(
         return
     near = context.near(target, plan.nodes, "nodes")
     hint = choices(near, (*plan.nodes, END), "add a step with that name, or write `$end`")
-    yield error(place, f"{what} leads to `{target}`, and no step has that name", path=path, hint=hint)
+    yield error(place, f"{source} leads to `{target}`, and no step has that name", path=path, hint=hint)
 
 
 def _unreachable(context: CheckContext) -> Iterator[Mistake]:
@@ -115,5 +118,5 @@ def _unreachable(context: CheckContext) -> Iterator[Mistake]:
             context.plan.nodes[name].place,
             f"nothing leads to `{name}`",
             path=name,
-            hint=f"give a step a route `to: {name}`, or take it out",
+            hint=f"give a step a route `to: {name}`, or remove it",
         )

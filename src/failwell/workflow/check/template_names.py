@@ -1,10 +1,10 @@
-"""Names in templates: that they exist, and that what they stand for is there when it is asked for."""
+"""Rules about names in templates: they exist, and their values exist when the template is rendered."""
 
 from collections.abc import Iterator
 
 from failwell.files.mistakes import Mistake
 from failwell.files.suggestions import choices
-from failwell.workflow.check.check_context import CheckContext, Use
+from failwell.workflow.check.check_context import CheckContext, TemplateUse
 from failwell.workflow.check.template_texts import TemplateText
 from failwell.workflow.compile.step_index import FLOW, INPUTS, NAMES
 from failwell.workflow.findings import error, warning
@@ -19,17 +19,17 @@ OF_OWN = {
 }
 OF_NODE = ("output", "error")
 OF_GROUP = ("outputs", "errors", "count", "type", "error")
-GUARD = "give it a default, as in `{{ … | default('') }}`, or ask first with `is defined`"
+GUARD = "give it a default, as in `{{ … | default('') }}`, or test it with `is defined`"
 
 
 def names(context: CheckContext) -> Iterator[Mistake]:
-    """Every reference of every template."""
+    """Check every reference of every template."""
     for use in context.uses:
         for reference in use.references:
             yield from _reference(context, use, reference)
 
 
-def _reference(context: CheckContext, use: Use, reference: Reference) -> Iterator[Mistake]:
+def _reference(context: CheckContext, use: TemplateUse, reference: Reference) -> Iterator[Mistake]:
     text, path = use.text, reference.path
     root = path[0]
     if root in text.names:
@@ -56,7 +56,7 @@ def _workflow(context: CheckContext, text: TemplateText, path: tuple[str, ...]) 
 
 
 def unknown_input(context: CheckContext, text: TemplateText, name: str) -> Mistake | None:
-    """The mistake of naming an input that is not declared."""
+    """The mistake for an input that is not declared."""
     inputs = context.plan.inputs
     if not context.knows(INPUTS):
         return None
@@ -75,7 +75,7 @@ def _own(context: CheckContext, text: TemplateText, path: tuple[str, ...]) -> Mi
 
 
 def _unknown(context: CheckContext, text: TemplateText, reference: Reference) -> Mistake | None:
-    """A name that stands for nothing. In a bare condition it may be a key of the output."""
+    """The mistake for an unknown name. In a condition without braces it may be a key of the output."""
     root = reference.path[0]
     if not context.knows(NAMES):
         return None
@@ -87,8 +87,8 @@ def _unknown(context: CheckContext, text: TemplateText, reference: Reference) ->
         hint = f"inputs are read as `workflow.input.{root}`"
     else:
         hint = choices(near, context.plan.nodes, "name a step, or `workflow.input.NAME`")
-    say = warning if bare or reference.guarded else error
-    return say(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
+    report = warning if bare or reference.guarded else error
+    return report(text.template.place, f"no step is called `{root}`", path=text.field, hint=hint)
 
 
 def _node(context: CheckContext, text: TemplateText, reference: Reference) -> Mistake | None:
@@ -106,18 +106,18 @@ def _node(context: CheckContext, text: TemplateText, reference: Reference) -> Mi
         return None
     if not context.flow.reaches(text.home, text.moment):
         return None
-    if _is_null_at_least(context, text, reference):
+    if _is_optional_input(context, text, reference):
         return None
-    return _absent(context, text, node, reference) or _unseen(context, text, root)
+    return _missing_value(context, text, node, reference) or _hidden_by_mode(context, text, root)
 
 
-def _is_null_at_least(context: CheckContext, text: TemplateText, reference: Reference) -> bool:
-    """Whether explicit mode grants it as optional: then it is null where there is nothing."""
+def _is_optional_input(context: CheckContext, text: TemplateText, reference: Reference) -> bool:
+    """Whether explicit mode grants it as an optional input, which is null if it does not exist."""
     if context.plan.context_mode != "explicit" or text.node is None or text.moment != "start":
         return False
     target = reference.path
     for granted in map(input_reference, text.node.input):
-        # An error is granted whole, so nothing inside of it is there without it.
+        # An error is granted as a whole, so its fields exist only with it.
         path = granted.path[:2] if granted.slot == "error" else granted.path
         if granted.is_optional and path[: len(target)] == target:
             return True
@@ -125,17 +125,17 @@ def _is_null_at_least(context: CheckContext, text: TemplateText, reference: Refe
 
 
 def _inside(context: CheckContext, text: TemplateText, root: str, group: str) -> Mistake:
-    """A member of a group has no slot of its own; nobody but its group finds it."""
+    """The mistake for a member of a group: only its group has an output."""
     home = context.flow.outermost(root)
     is_itself = text.node is not None and text.node.name == root
     if home == text.home and text.moment == "start":
         if is_itself:
-            message = f"`{root}` refers to itself, and inside `{group}` it keeps nothing from before"
+            message = f"`{root}` refers to itself, and inside `{group}` it has no earlier output"
         else:
-            message = f"`{root}` runs beside it in `{home}`, so nothing of it is known yet"
+            message = f"`{root}` runs beside it in `{home}`, so it has no output yet"
         hint = f"do this after `{home}`, with `{home}.outputs`"
     else:
-        message = f"`{root}` runs inside `{group}` and has no place of its own"
+        message = f"`{root}` runs inside `{group}` and has no output of its own"
         member = f".{root}" if root in context.plan.nodes else ""
         hint = f"write `{home}.outputs{member if group == home else ''}`"
     return error(text.template.place, message, path=text.field, hint=hint)
@@ -148,46 +148,48 @@ def _no_field(text: TemplateText, node: Node, reference: Reference) -> Mistake:
         hint = f"write `{node.name}.{slot}`"
     else:
         hint = f"write `{'.'.join([node.name, slot, *reference.path[1:]])}`"
-    say = warning if reference.guarded else error
-    return say(text.template.place, f"`{node.name}` has no `{field}`", path=text.field, hint=hint)
+    report = warning if reference.guarded else error
+    return report(text.template.place, f"`{node.name}` has no `{field}`", path=text.field, hint=hint)
 
 
-def _absent(context: CheckContext, text: TemplateText, node: Node, reference: Reference) -> Mistake | None:
-    """What may not be there on every path."""
-    what = reference.path[1] if len(reference.path) > 1 else "output"
-    shown = ".".join(reference.path[:2])
-    if what == "error":
+def _missing_value(
+    context: CheckContext, text: TemplateText, node: Node, reference: Reference
+) -> Mistake | None:
+    """The mistake for a value that does not exist on every path to the template."""
+    slot = reference.path[1] if len(reference.path) > 1 else "output"
+    name = ".".join(reference.path[:2])
+    if slot == "error":
         if _is_sure(context, text, node, "failure"):
             return None
         if not context.flow.is_possible(node.name, "failure"):
             return warning(
                 text.template.place,
-                f"`{shown}` never exists: no route leads on when `{node.name}` fails",
+                f"`{name}` never exists: the run ends when `{node.name}` fails",
                 path=text.field,
                 hint=f"give `{node.name}` an error route",
             )
-        return _maybe(text, shown, f"`{node.name}` does not fail on every path that leads here")
-    # A group keeps its record when it fails, and so does a script what it printed.
+        return _may_not_exist(text, name, f"`{node.name}` does not fail on every path that leads here")
+    # A failed group keeps the outputs of its members, and a failed script keeps what it printed.
     keeps_output = node.type in GROUPS or node.type == "script"
     if not _is_sure(context, text, node, "success") and not (
         keeps_output and _is_sure(context, text, node, "start")
     ):
-        return _maybe(text, shown, f"not every path that leads here has `{node.name}` done")
-    return _maybe_member(context, text, node, reference)
+        return _may_not_exist(text, name, f"`{node.name}` does not complete on every path that leads here")
+    return _missing_member(context, text, node, reference)
 
 
-def _is_sure(context: CheckContext, text: TemplateText, node: Node, how: str) -> bool:
+def _is_sure(context: CheckContext, text: TemplateText, node: Node, outcome: str) -> bool:
     if node.name == text.home:
-        return text.moment != "start" and how in ("start", text.moment)
-    assert how in ("start", "success", "failure")
-    return context.flow.is_sure(node.name, how, text.home, text.moment)
+        return text.moment != "start" and outcome in ("start", text.moment)
+    assert outcome in ("start", "success", "failure")
+    return context.flow.is_sure(node.name, outcome, text.home, text.moment)
 
 
-def _maybe(text: TemplateText, shown: str, why: str) -> Mistake:
-    return warning(text.template.place, f"`{shown}` may not exist here: {why}", path=text.field, hint=GUARD)
+def _may_not_exist(text: TemplateText, name: str, reason: str) -> Mistake:
+    return warning(text.template.place, f"`{name}` may not exist here: {reason}", path=text.field, hint=GUARD)
 
 
-def _maybe_member(
+def _missing_member(
     context: CheckContext, text: TemplateText, node: Node, reference: Reference
 ) -> Mistake | None:
     spec = node.spec
@@ -198,25 +200,25 @@ def _maybe_member(
         message = f"`{node.name}` has no member `{reference.path[2]}`"
         hint = choices(None, [candidate.name for candidate in spec.members], "name one of its members")
         return error(text.template.place, message, path=text.field, hint=hint)
-    shown = ".".join(reference.path[:3])
+    name = ".".join(reference.path[:3])
     if member.when is not None:
-        return _maybe(text, shown, f"`{member.name}` runs only when its condition holds")
+        return _may_not_exist(text, name, f"`{member.name}` runs only when its condition holds")
     if spec.failure_mode == "continue_on_error":
-        return _maybe(text, shown, f"`{node.name}` goes on when `{member.name}` fails")
+        return _may_not_exist(text, name, f"`{node.name}` continues when `{member.name}` fails")
     return None
 
 
-def _unseen(context: CheckContext, text: TemplateText, root: str) -> Mistake | None:
-    """What the context mode hides. Routes and the workflow's output see everything."""
+def _hidden_by_mode(context: CheckContext, text: TemplateText, root: str) -> Mistake | None:
+    """The mistake for a name that the context mode hides. Routes and the workflow's output see every name."""
     mode = context.plan.context_mode
     if mode == "accumulate" or text.node is None or text.moment != "start":
         return None
     if mode == "last_only" and text.home is not None:
-        predecessors = context.flow.just_before(text.home) - {root}
+        predecessors = context.flow.predecessors(text.home) - {root}
         if predecessors:
             return warning(
                 text.template.place,
-                f"`{root}` may not be seen here: in `last_only` mode only the step before is, and that may be"
+                f"`{root}` may not be visible here: in `last_only` mode only the previous step is, and that may be"
                 f" `{min(predecessors)}`",
                 path=text.field,
                 hint="use `context: {mode: accumulate}`, or pass it on with a `set` step",

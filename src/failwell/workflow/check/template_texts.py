@@ -1,4 +1,4 @@
-"""Every template of a plan: which field it is, when it is rendered, and which names that moment adds."""
+"""Every template of a plan: its field, when it is rendered, and the names that it can use then."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
@@ -29,26 +29,26 @@ _HOOK = frozenset({"error", "result"})
 
 
 class TemplateText(NamedTuple):
-    """One template in its place."""
+    """One template of a plan."""
 
     template: Template
     field: str
     """The path of the field, such as `build.args[2]`."""
     node: Node | None
-    """Whose it is; `None` for the workflow's own."""
+    """The node that it belongs to; `None` for the workflow."""
     home: str | None
     """The top-level node at which it is rendered; `None` for the end of the run."""
     moment: Moment = "start"
     names: frozenset[str] = _NOTHING
-    """Names that only this moment has."""
+    """Names that exist only at this moment."""
     is_condition: bool = False
     """Whether it is a `when`, which may be an expression without braces."""
     is_anywhere: bool = False
-    """Whether it may be rendered at any point of a run, so that nothing is sure."""
+    """Whether it may be rendered at any point of a run, so that no output is certain to exist."""
 
 
 def texts_of_node(node: Node, home: str, path: str, names: frozenset[str]) -> Iterator[TemplateText]:
-    """The templates of `node` itself and of its routes; those of a group's members are their own."""
+    """The templates of a node and its routes, without those of a group's members."""
     for field, template in _of_spec(node):
         yield TemplateText(template, f"{path}.{field}", node, home, names=names)
     if isinstance(node.spec, ParallelSpec):
@@ -88,7 +88,7 @@ def texts_of_workflow(plan: Plan) -> Iterator[TemplateText]:
 
 
 def loop_names(spec: ForEachSpec) -> frozenset[str]:
-    """The names that the body of a loop sees."""
+    """The names that a loop adds for its body."""
     return frozenset({spec.variable, "_index", "_key"})
 
 
@@ -110,11 +110,11 @@ def _of_spec(node: Node) -> Iterator[tuple[str, Template]]:
         yield "command", spec.command
         for index, template in enumerate(spec.args):
             yield f"args[{index}]", template
-        yield from _some(("working_dir", spec.working_dir), ("stdin", spec.stdin))
+        yield from _present(("working_dir", spec.working_dir), ("stdin", spec.stdin))
     elif isinstance(spec, SetSpec):
         yield from walk(spec.value, "value") if spec.values is None else walk(spec.values, "values")
     elif isinstance(spec, AgentSpec):
-        yield from _some(
+        yield from _present(
             ("prompt", spec.prompt), ("system_prompt", spec.system_prompt), ("model", spec.model)
         )
         yield from _fields(spec.settings)
@@ -134,17 +134,17 @@ def _of_rare_spec(node: Node) -> Iterator[tuple[str, Template]]:
         yield "prompt", spec.prompt
         for index, option in enumerate(spec.options):
             yield f"options[{index}].label", option.label
-        yield from _some(("assignee", spec.assignee))
+        yield from _present(("assignee", spec.assignee))
     elif isinstance(spec, QuestionsSpec):
         for index, question in enumerate(spec.questions):
             question_path = f"questions[{index}]"
             yield f"{question_path}.text", question.text
-            yield from _some((f"{question_path}.hint", question.hint))
+            yield from _present((f"{question_path}.hint", question.hint))
             yield from walk(question.default, f"{question_path}.default")
     elif isinstance(spec, WaitSpec):
         if isinstance(spec.duration, Template):
             yield "duration", spec.duration
-        yield from _some(("reason", spec.reason))
+        yield from _present(("reason", spec.reason))
     elif isinstance(spec, NotificationSpec):
         yield from walk(spec.payload, "payload")
     elif isinstance(spec, TerminateSpec):
@@ -152,7 +152,7 @@ def _of_rare_spec(node: Node) -> Iterator[tuple[str, Template]]:
         yield from walk(spec.output_template, "output_template")
 
 
-def _some(*fields: tuple[str, Template | None]) -> Iterator[tuple[str, Template]]:
+def _present(*fields: tuple[str, Template | None]) -> Iterator[tuple[str, Template]]:
     for field, template in fields:
         if template is not None:
             yield field, template

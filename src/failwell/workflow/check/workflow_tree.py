@@ -1,4 +1,4 @@
-"""`check_file`: a workflow file and every sub-workflow below it, compiled and checked as one."""
+"""`check_file`: compiles and checks a workflow file with all of its sub-workflows."""
 
 import os
 import re
@@ -16,16 +16,16 @@ from failwell.workflow.findings import error
 from failwell.workflow.plan import ForEachSpec, Node, Plan, WorkflowSpec
 
 MAX_DEPTH = 10
-"""How many workflows may lie inside each other below the first."""
+"""Levels of sub-workflows."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
 @frozen
 class Checked:
-    """A workflow file, and what is wrong with it and with what it runs."""
+    """A workflow file, its sub-workflows, and their mistakes."""
 
     plan: Plan | None
-    """`None` if the file's own shape is broken."""
+    """`None` if the file itself has errors of shape."""
     mistakes: tuple[Mistake, ...]
     children: Mapping[str, Plan]
     """Every sub-workflow by its path, resolved against the file that names it."""
@@ -34,7 +34,7 @@ class Checked:
 
     @property
     def plans(self) -> dict[str, Plan]:
-        """Every plan that was made, by its path."""
+        """Every plan by its path."""
         root = {} if self.plan is None else {self.plan.file: self.plan}
         return {**self.children, **root}
 
@@ -46,7 +46,7 @@ class Checked:
 
 @dataclass(slots=True)
 class _Tree:
-    """The files that were read so far."""
+    """The files that have been read so far."""
 
     environ: Mapping[str, str]
     project: str | None
@@ -54,11 +54,11 @@ class _Tree:
     files: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
     partial: dict[str, PartialPlan] = field(default_factory=dict[str, PartialPlan])
-    """Files with mistakes in their shape → what could be read of them."""
-    same: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
-    """A file on disk → the first path that led to it."""
-    below: dict[str, list[tuple[str, Node]]] = field(default_factory=dict[str, list[tuple[str, Node]]])
-    """Path → the files that its steps name, as first seen, with the step."""
+    """File with mistakes of shape → the part that could be read."""
+    first_paths: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    """Device and inode of a file → the first path that led to it."""
+    children: dict[str, list[tuple[str, Node]]] = field(default_factory=dict[str, list[tuple[str, Node]]])
+    """Path → the files of its sub-workflows, each with the step that names it."""
 
 
 def check_file(
@@ -70,20 +70,20 @@ def check_file(
     as_root: bool = True,
     validated: Mapping[str, str] | None = None,
 ) -> Checked:
-    """Compile and check the file at `path` and its sub-workflows; everything that is wrong comes in one list.
+    """Compile and check the file at `path` and its sub-workflows, and list every mistake.
 
-    With `validated` (path → text, such as a run has recorded), files with exactly those texts have passed
-    the rules before. They are applied again only if an environment variable can make a difference.
+    `validated` (path → text, as a run records it) are texts that have passed the rules before. The rules are applied
+    again only if a text differs or uses environment variables.
 
     Raises:
         Validation: there is no such file, or it may not be read.
     """
     tree = _Tree(environ, None if allow_outside else project_of(path))
-    plan = _take(tree, path, compile_file(path, environ=environ, allow_outside=allow_outside))
+    plan = _add_file(tree, path, compile_file(path, environ=environ, allow_outside=allow_outside))
     waiting = [path]
     while waiting:
         waiting += _follow(tree, waiting.pop())
-    tree.mistakes += _circles(tree, path)
+    tree.mistakes += _cycles(tree, path)
     children = dict(tree.plans)
     parts: list[tuple[str, Plan, PartialPlan | None]] = [
         (file, checked, None) for file, checked in tree.plans.items()
@@ -94,29 +94,29 @@ def check_file(
             children[file] = partial.plan
     rules = RULES if validated is None or _has_changed(tree, validated) else (executors,)
     for file, checked, partial in parts:
-        if tree.same.get(_identity(file), file) == file:
+        if tree.first_paths.get(_identity(file), file) == file:
             is_root = as_root and file == path
             tree.mistakes += check(
                 checked, as_root=is_root, children=children, available=available, partial=partial, rules=rules
             )
     return Checked(
         plan=plan,
-        mistakes=_finished(tree),
+        mistakes=_ordered_mistakes(tree),
         children={file: child for file, child in tree.plans.items() if file != path},
         files=tree.files,
     )
 
 
 def _has_changed(tree: _Tree, validated: Mapping[str, str]) -> bool:
-    """Whether the files may be anything but those that were validated."""
+    """Whether the files may differ from those that were validated."""
     texts = {path: text for path, (_, text) in tree.files.items()}
     return texts != validated or any("${" in text for text in texts.values())
 
 
-def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
+def _add_file(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
     tree.files.update(compiled.files)
     tree.mistakes += compiled.mistakes
-    tree.same[_identity(path)] = path
+    tree.first_paths[_identity(path)] = path
     if compiled.plan is not None:
         tree.plans[path] = compiled.plan
     if compiled.partial is not None:
@@ -125,7 +125,7 @@ def _take(tree: _Tree, path: str, compiled: Compiled) -> Plan | None:
 
 
 def _follow(tree: _Tree, path: str) -> Iterator[str]:
-    """Read the sub-workflows of one file, and give those that were not read before."""
+    """Read the sub-workflows of one file, and yield those that are new."""
     partial = tree.partial.get(path)
     plan = tree.plans.get(path) if partial is None else partial.plan
     steps = [] if plan is None else list(_steps(plan))
@@ -140,13 +140,15 @@ def _follow(tree: _Tree, path: str) -> Iterator[str]:
             place = spec.path.place or node.place
             tree.mistakes.append(error(place, message, path=f"{node.name}.workflow", hint=hint))
             continue
-        first = tree.same.get(_identity(child))
-        tree.below.setdefault(path, []).append((first or child, node))
-        if first is None:
-            _take(tree, child, compile_file(child, environ=tree.environ, allow_outside=tree.project is None))
+        known_path = tree.first_paths.get(_identity(child))
+        tree.children.setdefault(path, []).append((known_path or child, node))
+        if known_path is None:
+            _add_file(
+                tree, child, compile_file(child, environ=tree.environ, allow_outside=tree.project is None)
+            )
             yield child
-        elif first in tree.plans:
-            tree.plans.setdefault(child, tree.plans[first])
+        elif known_path in tree.plans:
+            tree.plans.setdefault(child, tree.plans[known_path])
 
 
 def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | None:
@@ -161,7 +163,9 @@ def _refusal(tree: _Tree, child: str, spec: WorkflowSpec) -> tuple[str, str] | N
         folder = os.path.dirname(child)  # noqa: PTH120
         near = _near_file(folder, os.path.basename(child))  # noqa: PTH119
         hint = (
-            f"did you mean `{near}`?" if near else "paths start from the folder of the file that names them"
+            f"did you mean `{near}`?"
+            if near
+            else "paths are relative to the folder of the file that names them"
         )
         return f"there is no file `{name}`", hint
     if not os.path.isfile(child):  # noqa: PTH113
@@ -193,7 +197,7 @@ def _steps(plan: Plan) -> Iterator[tuple[Node, WorkflowSpec]]:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Which file on disk a path leads to, whatever links lie on the way."""
+    """Device and inode of a file, so that links to it are recognized."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -201,27 +205,27 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
-    """Files that run themselves, and files that lie too deep."""
+def _cycles(tree: _Tree, root: str) -> Iterator[Mistake]:
+    """Workflows that run themselves, and workflows that are nested too deep."""
     depth: dict[str, int] = {}
     order: list[str] = []
     state = {root: 1}
-    waiting = [(root, iter(tree.below.get(root, ())))]
+    waiting = [(root, iter(tree.children.get(root, ())))]
     while waiting:
-        path, rest = waiting[-1]
-        for child, node in rest:
+        path, children = waiting[-1]
+        for child, node in children:
             if state.get(child) == 1:
                 trail = [file for file, _ in waiting]
-                circle = [*trail[trail.index(child) :], child]
+                cycle = [*trail[trail.index(child) :], child]
                 yield error(
                     node.place,
-                    f"`{child}` would run itself: {' → '.join(f'`{file}`' for file in circle)}",
+                    f"`{child}` would run itself: {' → '.join(f'`{file}`' for file in cycle)}",
                     path=f"{node.name}.workflow",
-                    hint="break the circle",
+                    hint="remove one of these steps",
                 )
             elif child not in state:
                 state[child] = 1
-                waiting.append((child, iter(tree.below.get(child, ()))))
+                waiting.append((child, iter(tree.children.get(child, ()))))
                 break
         else:
             state[path] = 2
@@ -229,21 +233,21 @@ def _circles(tree: _Tree, root: str) -> Iterator[Mistake]:
             waiting.pop()
     place = {path: number for number, path in enumerate(order)}
     for path in reversed(order):
-        for child, node in tree.below.get(path, ()):
+        for child, node in tree.children.get(path, ()):
             deeper = depth.get(path, 0) + 1
             if place[child] < place[path] and deeper > depth.get(child, 0):
                 depth[child] = deeper
                 if deeper == MAX_DEPTH + 1:
                     yield error(
                         node.place,
-                        f"`{child}` is workflow number {deeper} inside another; {MAX_DEPTH} is the most",
+                        f"`{child}` is nested {deeper} levels deep; the limit is {MAX_DEPTH}",
                         path=f"{node.name}.workflow",
-                        hint="make the nesting flatter",
+                        hint="use fewer levels of sub-workflows",
                     )
 
 
-def _finished(tree: _Tree) -> tuple[Mistake, ...]:
-    """All of it in order, each with its source line, errors kept before warnings when there are too many."""
+def _ordered_mistakes(tree: _Tree) -> tuple[Mistake, ...]:
+    """All mistakes in order, with source lines. If there are too many, warnings are left out first."""
     if not tree.mistakes:
         return ()
     values = _variables(tree)
@@ -268,14 +272,14 @@ def _finished(tree: _Tree) -> tuple[Mistake, ...]:
 
 
 def _variables(tree: _Tree) -> dict[str, str]:
-    """What the environment put into the files: value → how the file writes it."""
+    """Value of an environment variable → its `${NAME}` in the files."""
     names = {name for _, text in tree.files.values() if "${" in text for name in _VARIABLE.findall(text)}
-    written = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
-    return dict(sorted(written.items(), key=lambda pair: -len(pair[0])))
+    references = {value: f"${{{name}}}" for name in names if len(value := tree.environ.get(name, "")) > 2}
+    return dict(sorted(references.items(), key=lambda pair: -len(pair[0])))
 
 
-def _without_values(text: str, used: Mapping[str, str]) -> str:
-    """`text` without any value of the environment: it may be a secret."""
-    for value, written in used.items():
-        text = text.replace(value, written)
+def _without_values(text: str, references: Mapping[str, str]) -> str:
+    """`text` without values of the environment, which may be secrets."""
+    for value, reference in references.items():
+        text = text.replace(value, reference)
     return text

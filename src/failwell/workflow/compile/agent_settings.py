@@ -1,4 +1,4 @@
-"""Blocks that are kept for the agents' room as they are written: providers, servers, skills, plugins."""
+"""Blocks that agents use and that are kept as written: providers, servers, skills, plugins."""
 
 from failwell.files.shapes import ByType, Key, ListOf, MapOf, Ref, Shape
 from failwell.files.template_types import Templated, TemplatedChoice, Verbatim

@@ -1,4 +1,4 @@
-"""Everything in a file that is not a step: the `workflow` block, declared kinds, the final output."""
+"""The parts of a file that are not steps: the `workflow` block, declared kinds, the final output."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,14 +36,14 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 def _input(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     default = values.get("default")
     if default is not None and not fits(default, values["type"]):
-        where = item.value["default"]
+        default_item = item.value["default"]
         message = f"`default` must be of type {values['type']}, not {type_name(default)}"
-        log.add_at(where, (path, "default"), message, hint="change it, or change the `type`")
+        log.add_at(default_item, (path, "default"), message, hint="change it, or change the `type`")
     if values.get("secret") and default is not None and not item.value["default"].from_env:
-        where = item.value["default"]
-        message = "the default of a secret stands in the file for everybody to read"
+        default_item = item.value["default"]
+        message = "the default of a secret is readable in the file"
         hint = "remove it, or take it from the environment: `${NAME}`"
-        log.add_at(where, (path, "default"), message, hint=hint, severity="warning")
+        log.add_at(default_item, (path, "default"), message, hint=hint, severity="warning")
     return Input(
         name=path[1],
         type=values["type"],
@@ -57,7 +57,7 @@ def _input(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> A
 
 
 def _rescued_input(values: dict[str, Any], item: Item, path: Path) -> Input:
-    """An input whose name is known; whatever else is wrong with it, it may be referred to."""
+    """An input with mistakes. References to its name are still valid."""
     secret = values.get("secret") is True
     return Input(
         name=path[1], type=values.get("type", "string"), required=False, secret=secret, place=item.place
@@ -220,7 +220,7 @@ _KIND = Shape(
 
 
 class Kinds:
-    """Name → what an author's own kind means."""
+    """Name → declaration of an author's kind."""
 
     def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         if item.keys is None:
@@ -236,7 +236,9 @@ class Kinds:
                 log.add(f"`{name[:100]}` is not a kind", item.key_place(name), inner_path, hint=SPELLING)
             elif name.startswith(OWNED_PREFIXES):
                 message = f"the kind `{name}` belongs to the runtime"
-                log.add(message, item.key_place(name), inner_path, hint="do not declare it; just route on it")
+                log.add(
+                    message, item.key_place(name), inner_path, hint="do not declare it; routes can use it"
+                )
             else:
                 kinds[name] = _KIND.read(child, inner_path, log)
         if log.errors == errors:

@@ -1,4 +1,4 @@
-"""Steps that a person answers: gates and questions."""
+"""The shapes of steps that a person answers: gates and questions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ GATE: dict[str, Key] = {
 
 
 def gate(values: Mapping[str, Any]) -> GateSpec:
-    """What a gate asks."""
+    """The spec of a gate."""
     reject: tuple[str, ...] = ()
     if values.get("on_reject") == "fail":
         option_values = [option.value for option in values["options"]]
@@ -70,61 +70,61 @@ def gate(values: Mapping[str, Any]) -> GateSpec:
 
 
 def check_gate(values: Mapping[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
-    """Whether the values that a gate names are among its options."""
+    """Check that the values that a gate names are among its options."""
     option_values = [option.value for option in values["options"]]
-    hint = _known(item)
+    hint = _options_hint(item)
     distinct: set[str] = set()
     for index, value in enumerate(option_values):
         if value in distinct:
-            where = item.value["options"].value[index].value["value"]
+            entry = item.value["options"].value[index].value["value"]
             inner_path = (((path, "options"), index), "value")
-            log.add_at(where, inner_path, "two options have the same value", hint="give each its own")
+            log.add_at(entry, inner_path, "two options have the same value", hint="give each its own")
         distinct.add(value)
     if "timeout_option" in values:
         if values["timeout_option"] not in distinct:
-            where = item.value["timeout_option"]
+            entry = item.value["timeout_option"]
             log.add_at(
-                where, (path, "timeout_option"), "`timeout_option` is not among the options", hint=hint
+                entry, (path, "timeout_option"), "`timeout_option` is not among the options", hint=hint
             )
         if "timeout_seconds" not in values:
-            where = item.value["timeout_option"]
+            entry = item.value["timeout_option"]
             log.add_at(
-                where, (path, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it"
+                entry, (path, "timeout_option"), "`timeout_option` needs `timeout_seconds`", hint="add it"
             )
     _check_rejections(values, distinct, item, path, log)
 
 
-def _known(item: Item) -> str:
-    """The values of a gate's options, as far as they stand in the file."""
-    options = [option.value["value"] for option in item.value["options"].value]
-    return f"the values are {', '.join(one.value if not one.from_env else '…' for one in options)}"
+def _options_hint(item: Item) -> str:
+    """The values of a gate's options, without those from the environment."""
+    values = [option.value["value"] for option in item.value["options"].value]
+    return f"the values are {', '.join(value.value if not value.from_env else '…' for value in values)}"
 
 
 def _check_rejections(
     values: Mapping[str, Any], distinct: set[str], item: Item, path: Path, log: MistakeLog
 ) -> None:
-    known_values = _known(item)
+    options_hint = _options_hint(item)
     for index, value in enumerate(values.get("reject_values", ())):
         if value not in distinct:
-            where = item.value["reject_values"].value[index]
+            entry = item.value["reject_values"].value[index]
             log.add_at(
-                where, ((path, "reject_values"), index), "this is not among the options", hint=known_values
+                entry, ((path, "reject_values"), index), "this is not among the options", hint=options_hint
             )
     fails = values.get("on_reject") == "fail"
     if fails and "reject_values" not in values and not distinct & set(REJECTIONS):
-        where = item.value["on_reject"]
-        hint = f"name them under `reject_values`; {known_values}"
-        log.add_at(where, (path, "on_reject"), "no option of this gate is known as a rejection", hint=hint)
+        entry = item.value["on_reject"]
+        hint = f"name them under `reject_values`; {options_hint}"
+        log.add_at(entry, (path, "on_reject"), "no option of this gate is a rejection", hint=hint)
     if "reject_values" in values and not fails:
-        where = item.value["reject_values"]
-        log.add_at(where, (path, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it")
+        entry = item.value["reject_values"]
+        log.add_at(entry, (path, "reject_values"), "`reject_values` needs `on_reject: fail`", hint="add it")
 
 
 def _question(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     if not values.get("choices") and values.get("allow_free_text") is False:
-        where = item.value["allow_free_text"]
+        entry = item.value["allow_free_text"]
         message = "a question without `choices` cannot be answered without free text"
-        log.add_at(where, (path, "allow_free_text"), message, hint="add `choices`, or allow free text")
+        log.add_at(entry, (path, "allow_free_text"), message, hint="add `choices`, or allow free text")
     return values
 
 
@@ -160,12 +160,12 @@ QUESTIONS: dict[str, Key] = {
     "allow_skip": Key(Flag(), "whether one may be skipped (default: yes)"),
     "allow_skip_all": Key(Flag(), "whether the rest may be skipped (default: yes)"),
     "allow_abort": Key(Flag(), "whether the step may be left (default: no)", topics=(FLOW,)),
-    "abort_route": Key(Text(), "where leaving leads (default: `$end`)", topics=(FLOW,)),
+    "abort_route": Key(Text(), "the step after an abort (default: `$end`)", topics=(FLOW,)),
 }
 
 
 def questions(values: Mapping[str, Any]) -> QuestionsSpec:
-    """What a `questions` step asks."""
+    """The spec of a `questions` step."""
     specs = [
         Question(
             id=question.get("id") or f"q{number}",
@@ -191,16 +191,16 @@ def questions(values: Mapping[str, Any]) -> QuestionsSpec:
 
 
 def check_questions(values: Mapping[str, Any], item: Item, path: Path, log: MistakeLog) -> None:
-    """Whether each answer has a name of its own, and leaving leads somewhere only where one may leave."""
+    """Check that ids are unique, and that `abort_route` comes with `allow_abort`."""
     if "abort_route" in values and not values.get("allow_abort"):
-        where = item.value["abort_route"]
-        log.add_at(where, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
+        entry = item.value["abort_route"]
+        log.add_at(entry, (path, "abort_route"), "`abort_route` needs `allow_abort: true`", hint="add it")
         log.unknown_topics.add(FLOW)
     names: set[str] = set()
     for index, question in enumerate(values.get("questions", ())):
         name = question.get("id") or f"q{index + 1}"
         if name in names:
-            where = item.value["questions"].value[index]
+            entry = item.value["questions"].value[index]
             inner_path = ((path, "questions"), index)
-            log.add_at(where, inner_path, "two questions have the same id", hint="give each its own")
+            log.add_at(entry, inner_path, "two questions have the same id", hint="give each its own")
         names.add(name)

@@ -19,7 +19,7 @@ from failwell.workflow.plan import PEOPLE, ForEachSpec, Member, ParallelSpec, Sp
 _VARIABLES_TAKEN = ("workflow", "context", "output", "error", "_index", "_key")
 _STEP = StepShape()
 MAX_NESTED = 20
-"""Groups that name each other as bodies."""
+"""Levels of groups that name each other as bodies."""
 
 _GROUP: dict[str, Key] = {
     "name": Key(NAME, "how routes and templates name it", required=True),
@@ -57,14 +57,14 @@ MEMBER = ByType(
 
 
 def _members(members: tuple[Member, ...], item: Item, path: Path, log: MistakeLog) -> Any:
-    first: dict[str, Item] = {}
+    originals: dict[str, Item] = {}
     for index, (child, member) in enumerate(zip(item.value, members, strict=True)):
-        if member.name in first:
+        if member.name in originals:
             message = (
                 f"`{member.name}` is a member twice" if not child.from_env else "a step is a member twice"
             )
-            log.add_at(child, (path, index), message, hint="keep one", also=(first[member.name].place,))
-        first.setdefault(member.name, child)
+            log.add_at(child, (path, index), message, hint="keep one", also=(originals[member.name].place,))
+        originals.setdefault(member.name, child)
     return members
 
 
@@ -98,7 +98,7 @@ class GroupShape(Shape):
         if isinstance(read.get("agents"), Invalid):
             log.unknown_topics.add(FLOW)
         values = readable_part(read)
-        # Without the name of the item or the step, nothing inside of a loop can be checked.
+        # Without the name of the item or the step, nothing inside a loop can be checked.
         if self.kind == "for_each" and not {"as", "agent"} <= values.keys():
             return unreadable(item, log)
         return rescued(self.kind, read, self.build, item, path, log)
@@ -120,7 +120,7 @@ PARALLEL = GroupShape(
 
 
 class Body:
-    """The step of a `for_each`: written in place, or the name of one that stands elsewhere."""
+    """The step of a `for_each`: written in place, or named."""
 
     def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
@@ -138,12 +138,14 @@ class Body:
         return PARALLEL.read(item, path, log) if kind == "parallel" else _STEP.read(item, path, log)
 
     def _named(self, item: Item, path: Path, log: MistakeLog) -> Any:
-        """The step of that name, read where it stands."""
+        """The step with that name."""
         assert isinstance(log, WorkflowMistakes)
         name = item.value
         quoted = "" if item.from_env else f" `{name[:100]}`"
         if len(log.within) >= MAX_NESTED:
-            log.add_at(item, path, f"more than {MAX_NESTED} groups run each other", hint="use a sub-workflow")
+            log.add_at(
+                item, path, f"groups are nested more than {MAX_NESTED} deep", hint="use a sub-workflow"
+            )
             return INVALID
         if name in log.within:
             log.add_at(item, path, f"the group{quoted} runs itself for each item", hint="name another step")

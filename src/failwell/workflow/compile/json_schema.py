@@ -1,4 +1,4 @@
-"""The JSON Schema of workflow files, for editors: made from the tables that the checker reads by."""
+"""The JSON Schema of workflow files, for editors, built from the tables that the compiler uses."""
 
 from typing import Any
 
@@ -12,10 +12,9 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def workflow_schema() -> dict[str, Any]:
-    """What a workflow file may say.
+    """The JSON Schema of a workflow file.
 
-    It knows the shape of a file and nothing of what its names refer to. Where `!file` stands for a block,
-    an editor has to be told of the tag.
+    It describes the shape and not what names refer to. An editor has to be configured for the tag `!file`.
     """
     return {
         "$schema": DRAFT,
@@ -32,7 +31,7 @@ def workflow_schema() -> dict[str, Any]:
 
 
 def _step() -> dict[str, Any]:
-    """A step: its `type` says which keys it has, and without one it is an agent."""
+    """A step: its `type` decides which keys it has; the default is an agent."""
     types: dict[str, Any] = {"enum": [*SHAPES, None]}
     typeless = {
         "anyOf": [{"not": {"required": ["type"]}}, {"properties": {"type": {"enum": ["agent", None]}}}],

@@ -1,4 +1,4 @@
-"""Kinds in files: how they are spelled, which may be declared, which failures a route or a retry names."""
+"""Kinds in files: their spelling, which may be declared, and the selectors of routes and retries."""
 
 from enum import StrEnum
 from typing import Any
@@ -27,11 +27,11 @@ _KIND: Schema = {"type": "string", "pattern": f"^(?:{KIND_PATTERN.pattern})$"}
 
 
 class KindName:
-    """One kind, spelled as kinds are."""
+    """The name of one kind."""
 
-    def __init__(self, *, own: bool = False) -> None:
-        self.own = own
-        """Whether only kinds of the author's own are meant, not those of the runtime."""
+    def __init__(self, *, authored: bool = False) -> None:
+        self.authored = authored
+        """Whether kinds of the runtime are refused."""
 
     def read(self, item: Item, path: Path, log: MistakeLog) -> Any:
         value = item.value
@@ -40,29 +40,31 @@ class KindName:
         elif len(value) > LONGEST_KIND or KIND_PATTERN.fullmatch(value) is None:
             quoted = f"`{quotable(item)}`" if quotable(item) else "the value"
             hint = "write `on_error: true` to catch every kind" if value == "*" else SPELLING
-            if value == "*" and self.own:
+            if value == "*" and self.authored:
                 hint = "leave `raises` out if any kind may be raised"
             log.add_at(item, path, f"{quoted} in {name_of(path)} is not a kind", hint=hint)
-        elif self.own and value.startswith(OWNED_PREFIXES):
+        elif self.authored and value.startswith(OWNED_PREFIXES):
             prefix = next(prefix for prefix in OWNED_PREFIXES if value.startswith(prefix))
             log.add_at(
                 item,
                 path,
                 f"the kind `{quotable(item)}` belongs to the runtime (`{prefix}…`)",
-                hint="do not declare it; just route on it",
+                hint="do not declare it; routes can use it",
             )
         else:
             return value
         return INVALID
 
     def schema(self) -> Schema:
-        if not self.own:
+        if not self.authored:
             return _KIND
         owned = "|".join(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
         return {**_KIND, "not": {"pattern": f"^(?:{owned})\\."}}
 
 
-RAISES = ListOf(KindName(own=True), min_items=1, distinct=True, hint="leave it out if any kind may be raised")
+RAISES = ListOf(
+    KindName(authored=True), min_items=1, distinct=True, hint="leave it out if any kind may be raised"
+)
 
 
 def _axis(axis: type[StrEnum]) -> ListOf:
@@ -71,9 +73,9 @@ def _axis(axis: type[StrEnum]) -> ListOf:
 
 
 def _prefix(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
-    integer = value if value.endswith(".") else f"{value}."
-    if is_kind(f"{integer}x"):
-        return integer
+    prefix = value if value.endswith(".") else f"{value}."
+    if is_kind(f"{prefix}x"):
+        return prefix
     log.add_at(
         item, path, "`prefix` must be the beginning of kinds, up to a dot", hint="such as `external.git.`"
     )
@@ -118,8 +120,8 @@ class OnError:
         if value is True:
             return _ANY
         if value is False:
-            hint = "omit the field for a route of success; write `true` to catch every kind"
-            log.add_at(item, path, "`on_error: false` means nothing", hint=hint)
+            hint = "omit the field for a success route; write `true` to catch every kind"
+            log.add_at(item, path, "`on_error: false` has no meaning", hint=hint)
         elif value == "":
             log.add_at(item, path, "`on_error` must not be empty", hint="name a kind, or write `true`")
         elif type(value) is str:
@@ -144,9 +146,9 @@ _ONE = KindName()
 REPEATABLE = frozenset(
     {Category.TRANSIENT, Category.RESOURCE, Category.AMBIGUOUS, Category.CAPACITY, Category.UNKNOWN}
 )
-"""Categories of which a repeat can make sense at all; the others need a change first.
+"""Categories whose failures can be retried; the others need a change first.
 
-What is used up is renewed, so capacity is among them: such a failure may come with the time of its renewal.
+Capacity is included because a failure may say when the quota is renewed.
 """
 _WORDS = ("provider_error", "timeout")
 
@@ -163,7 +165,7 @@ class RetryOn:
         elif value in Category.__members__.values():
             if Category(value) in REPEATABLE:
                 return (value,)
-            self._never(item, path, log, value)
+            self._not_repeatable(item, path, log, value)
         elif not is_kind(value):
             quoted = f"`{quotable(item)}`" if quotable(item) else "the value"
             words = ", ".join(sorted(REPEATABLE))
@@ -174,42 +176,42 @@ class RetryOn:
             declared = log.declared.get(value) if isinstance(log, WorkflowMistakes) else None
             category = declared if registered is None else registered.category
             if category is None and is_owned(value):
-                self._no_such(item, path, log)
+                self._unknown_kind(item, path, log)
             elif category is None or category in REPEATABLE:
                 return (value,)
             else:
-                self._never(item, path, log, category)
+                self._not_repeatable(item, path, log, category)
         return INVALID
 
-    def _no_such(self, item: Item, path: Path, log: MistakeLog) -> None:
+    def _unknown_kind(self, item: Item, path: Path, log: MistakeLog) -> None:
         quoted = f"`{quotable(item)}`" if quotable(item) else "the entry"
         near = (
             "" if item.from_env or log.is_full else ", ".join(f"`{name}`" for name in near_kinds(item.value))
         )
-        hint = f"near it are {near}" if near else "`failwell kinds` lists them"
-        log.add_at(item, path, f"{quoted} in `retry_on` is no kind of the runtime", hint=hint)
+        hint = f"similar kinds are {near}" if near else "`failwell kinds` lists them"
+        log.add_at(item, path, f"{quoted} in `retry_on` is not a kind of the runtime", hint=hint)
 
-    def _never(self, item: Item, path: Path, log: MistakeLog, category: str) -> None:
+    def _not_repeatable(self, item: Item, path: Path, log: MistakeLog, category: str) -> None:
         quoted = f"`{quotable(item)}`" if quotable(item) else "the entry"
         log.add_at(
             item,
             path,
-            f"{quoted} in `retry_on` is never repeated: failures that are {category} need a change first",
+            f"{quoted} in `retry_on` is never retried: failures that are {category} need a change first",
             hint="remove it; to run the step again after a change, use an error route",
         )
 
     def schema(self) -> Schema:
-        never = [kind.name for kind in kinds() if kind.owned and kind.category not in REPEATABLE]
+        excluded = [kind.name for kind in kinds() if kind.owned and kind.category not in REPEATABLE]
         return {
-            "anyOf": [{"enum": [*_WORDS, *sorted(REPEATABLE)]}, {**_KIND, "not": {"enum": never}}],
+            "anyOf": [{"enum": [*_WORDS, *sorted(REPEATABLE)]}, {**_KIND, "not": {"enum": excluded}}],
         }
 
 
 def _group(word: str) -> tuple[str, ...]:
-    """The kinds that one of the two words stands for."""
+    """The kinds that one of the two words covers."""
     if word == "timeout":
-        ends = (kind for kind in kinds() if kind.owned and kind.name.endswith("timeout"))
-        return tuple(kind.name for kind in ends if kind.category in REPEATABLE)
+        timeouts = (kind for kind in kinds() if kind.owned and kind.name.endswith("timeout"))
+        return tuple(kind.name for kind in timeouts if kind.category in REPEATABLE)
     return tuple(
         kind.name
         for kind in kinds()

@@ -1,4 +1,4 @@
-"""The `output` block of a step: fields as they are written → one JSON Schema."""
+"""The `output` block of a step → one JSON Schema."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _ONLY = {
     "minimum": ("number", "integer"), "maximum": ("number", "integer"),
     "items": ("array",), "properties": ("object",), "enum": ("string", "number", "integer", "boolean"),
 }  # fmt: skip
-"""Keys that belong to some types only."""
+"""Key → the types that it belongs to."""
 
 
 def _pattern(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
@@ -33,7 +33,7 @@ def _pattern(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
 
 
 def fits(value: object, kind: str) -> bool:
-    """Whether a JSON value is of a declared type. Truth values are no numbers."""
+    """Whether a JSON value has a declared type. Booleans are not numbers."""
     match kind:
         case "string":
             return isinstance(value, str)
@@ -118,7 +118,7 @@ def _as_schema(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an object with these fields; further ones are allowed."""
+    """The JSON Schema of an object with these fields; others are allowed."""
     return {
         "type": "object",
         "properties": {name: _as_schema(field) for name, field in fields.items()},
@@ -133,7 +133,7 @@ def _output(fields: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> 
                 item.value[name].value["required"],
                 ((path, name), "required"),
                 "a field at the top of `output` cannot be optional",
-                hint="remove `required: false`, or use `nullable: true`; optional fields live inside objects",
+                hint="remove `required: false`, or use `nullable: true`; only fields inside objects can be optional",
             )
     return object_schema(fields)
 

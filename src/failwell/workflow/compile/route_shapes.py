@@ -20,7 +20,7 @@ VALUES = MapOf(TemplatedJson())
 """Name → a template, or JSON whose texts are templates."""
 
 
-def _again(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
+def _route_retry(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Any:
     return route_retry(
         max_retries=values.get("max", 3),
         backoff=Backoff(
@@ -32,7 +32,7 @@ def _again(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> A
     )
 
 
-AGAIN = Shape(
+ROUTE_RETRY = Shape(
     "`retry` of a route",
     {
         "max": Key(Number(1, 10, integer=True), "how many more times (default: 3)"),
@@ -40,7 +40,7 @@ AGAIN = Shape(
         "initial_seconds": Key(Number(0, 300), "the first wait (default: 5 seconds)"),
         "jitter": Key(Number(0, 1), "each wait is spread by this share of itself (default: 0.25)"),
     },
-    make=_again,
+    make=_route_retry,
     about="Run the same step again.",
     key_hints={"max_attempts": "a route counts re-runs: write `max`"},
 )
@@ -61,9 +61,7 @@ HALT = Shape(
 def _propagate(value: bool, item: Item, path: Path, log: MistakeLog) -> Any:
     if value:
         return True
-    log.add_at(
-        item, path, "`propagate: false` means nothing", hint="leave it out, and say what to do instead"
-    )
+    log.add_at(item, path, "`propagate: false` has no meaning", hint="remove it, and use another action")
     return INVALID
 
 
@@ -93,12 +91,12 @@ def _route(values: dict[str, Any], item: Item, _at: Path, _on: MistakeLog) -> Ro
 
 
 def _rescued_route(values: dict[str, Any], item: Item, path: Path) -> Route:
-    """A route with the parts that could be read; an unreadable condition or selector still narrows it."""
-    written = item.value
+    """A route with its valid parts. An invalid condition or selector still restricts it."""
+    keys = item.value
     values = {key: value for key, value in values.items() if value is not None}
-    if written.get("on_error") is not None:
+    if keys.get("on_error") is not None:
         values.setdefault("on_error", Match())
-    if written.get("when") is not None:
+    if keys.get("when") is not None:
         values.setdefault("when", Template(text="true"))
     return _route(values, item, path, MistakeLog())
 
@@ -112,7 +110,7 @@ ROUTE = Shape(
         "on_error": Key(
             OnError(), "which failures this route is for; leave it out for success", null=True, topics=(FLOW,)
         ),
-        "retry": Key(AGAIN, "run the same step again", topics=(FLOW,)),
+        "retry": Key(ROUTE_RETRY, "run the same step again", topics=(FLOW,)),
         "halt": Key(HALT, "end the run here, on purpose", topics=(FLOW,)),
         "propagate": Key(
             Converted(Flag(), _propagate), "hand the failure to the calling workflow", topics=(FLOW,)
@@ -122,7 +120,7 @@ ROUTE = Shape(
     make=_route,
     rescue=_rescued_route,
     one_of=("to", "retry", "halt", "propagate"),
-    about="One way out of a step. The first whose selector and condition fit is taken.",
+    about="One way out of a step. The first whose selector and condition match is taken.",
 )
 ROUTES = ListOf(Ref("route", lambda: ROUTE))
 

@@ -1,4 +1,4 @@
-"""What is known while a workflow file is read: its mistakes, its steps by name, and what they leave unknown."""
+"""The mistakes and the steps of a workflow file while it is read."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -12,29 +12,29 @@ SECTIONS = ("agents", "parallel", "for_each")
 
 
 FLOW, NAMES, INPUTS, KINDS = "flow", "step names", "inputs", "kinds"
-"""What a mistake of shape may leave unknown: where steps lead, which steps, inputs and kinds there are."""
+"""Topics that a mistake may leave unknown: where steps lead, and which steps, inputs and kinds exist."""
 
 
 class WorkflowMistakes(MistakeLog):
-    """The mistakes of a file, and where its steps stand, for those that are named elsewhere."""
+    """The mistakes of a file, and its steps by name, because groups refer to steps by name."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: dict[str, tuple[str, Item]] = {}
         """Name → section and item, the first of each name."""
         self.incomplete: set[str] = set()
-        """Names of steps with a mistake of shape: what they do is not known in full."""
+        """Names of steps with mistakes of shape."""
         self.unreadable: set[str] = set()
         """Names of steps of which only the name is known."""
         self.declared: dict[str, str] = {}
-        """Kinds of the author's own → their category, as far as they are declared."""
+        """Declared kind → category."""
         self.plain_names: list[str] = []
-        """Those names that stand in the file itself and may be suggested."""
+        """Names that do not come from the environment, so that messages may suggest them."""
         self.within: list[str] = []
-        """Names of the bodies that are being read, to see a circle."""
+        """Names of the bodies that are being read, to detect cycles."""
 
     def index(self, root: Item) -> None:
-        """Find the steps of a file by name; what is not a step is passed over."""
+        """Record the steps and declared kinds of a file by name. Invalid entries are skipped."""
         kinds = root.value.get("kinds")
         if kinds is not None and kinds.keys is not None:
             for name, kind in kinds.value.items():

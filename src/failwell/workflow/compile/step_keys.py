@@ -1,4 +1,4 @@
-"""Which keys each type of step has, as one table."""
+"""The keys of each type of step, as one table."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ NAME = Text(
     "letters, digits, `_` and `-`",
     hint="templates and routes name steps, so keep it plain",
 )
-TAKEN = frozenset({"workflow", "context"})
-"""Names that templates see something else under."""
+RESERVED_NAMES = frozenset({"workflow", "context"})
+"""Names with another meaning in templates."""
 _TEMPLATES = ListOf(Templated(allow_empty=True))
 _REFERENCE = Text(
     r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\??", "a dotted reference, such as `finder.output.files`"
@@ -45,7 +45,7 @@ IDENTITY: dict[str, Key] = {
 _INPUT: dict[str, Key] = {
     "input": Key(ListOf(Text()), "what it may see in explicit mode; `?` marks optional ones")
 }
-_ARGUED: dict[str, Key] = {
+_INPUT_OF_CALL: dict[str, Key] = {
     "input": Key(
         ListOf(Text(), instead="what it is called with stands under `arguments`"), _INPUT["input"].about
     )
@@ -54,20 +54,20 @@ RAISING: dict[str, Key] = {
     "raises": Key(RAISES, "the kinds of its own that it may raise"),
     "routes": Key(ROUTES, "the ways out, in order", topics=(FLOW,)),
 }
-_RETRIED: dict[str, Key] = {"retry": Key(RETRY, "what is repeated before any route is asked")}
+_RETRY: dict[str, Key] = {"retry": Key(RETRY, "what is repeated before any route is asked")}
 _OUTPUT: dict[str, Key] = {"output": Key(OUTPUT, "the fields of the output")}
-_PAID: dict[str, Key] = {
+_COST: dict[str, Key] = {
     "idempotent": Key(Flag(), "whether a repeat after an unknown outcome is safe"),
     "estimate_usd": Key(Number(0), "what it is expected to cost, reserved in the budget while it runs"),
 }
 _TIMEOUT = Key(Duration(), "seconds, or a duration such as `90s`")
 
 _ARGUMENTS = Key(VALUES, "name → value or template")
-_CALL = RAISING | _RETRIED | _OUTPUT | _PAID | _INPUT
+_CALL = RAISING | _RETRY | _OUTPUT | _COST | _INPUT
 KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
     "agent": (
         agent_spec,
-        RAISING | {"retry": Key(RETRY_OF_AGENT)} | _OUTPUT | _PAID | _INPUT | AGENT
+        RAISING | {"retry": Key(RETRY_OF_AGENT)} | _OUTPUT | _COST | _INPUT | AGENT
         | {
             "prompt": Key(Templated(allow_empty=True), "what the model is asked"),
             "system_prompt": Key(Templated(allow_empty=True), "what the model is told about its part"),
@@ -98,7 +98,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         job_spec,
         _CALL
         | {
-            **_ARGUED,
+            **_INPUT_OF_CALL,
             "job": Key(Text(), "the capability's name", required=True),
             "arguments": _ARGUMENTS,
             "timeout_seconds": _TIMEOUT,
@@ -109,7 +109,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         tool_spec,
         _CALL
         | {
-            **_ARGUED,
+            **_INPUT_OF_CALL,
             "tool": Key(Text(), "the tool's name", required=True),
             "server": Key(Text(), "the MCP server that offers it"),
             "arguments": _ARGUMENTS,
@@ -121,7 +121,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
         tool_spec,
         _CALL
         | {
-            **_ARGUED,
+            **_INPUT_OF_CALL,
             "server": Key(Text(), "the MCP server that offers it", required=True),
             "tool": Key(Text(), "the tool's name", required=True),
             "arguments": _ARGUMENTS,
@@ -133,7 +133,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
     "questions": (questions, RAISING | _INPUT | QUESTIONS, ("questions", "source")),
     "set": (
         set_spec,
-        RAISING | _RETRIED | _OUTPUT | _INPUT
+        RAISING | _RETRY | _OUTPUT | _INPUT
         | {
             "value": Key(TemplatedJson(), "one value", null=True),
             "values": Key(VALUES, "several, by name"),
@@ -145,7 +145,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
     ),
     "wait": (
         wait_spec,
-        RAISING | _RETRIED | _INPUT
+        RAISING | _RETRY | _INPUT
         | {
             "duration": Key(TemplatedDuration(), "how long", required=True),
             "reason": Key(Templated(allow_empty=True), "what is waited for"),
@@ -154,7 +154,7 @@ KEYS: dict[str, tuple[Build, dict[str, Key], tuple[str, ...]]] = {
     ),
     "notification": (
         notification_spec,
-        RAISING | _RETRIED | _INPUT
+        RAISING | _RETRY | _INPUT
         | {
             "emit": Key(Text(), "a type declared under `workflow.notifications`"),
             "notification": Key(Text(), "the same as `emit`"),
@@ -190,4 +190,4 @@ BLANKS: dict[str, Any] = {
     **dict.fromkeys(("options", "agents"), ()),
     "duration": 1.0,
 }
-"""What takes the place of a required key that could not be read, so that the rest of its step can be checked."""
+"""Replacements for required keys that could not be read, so that the rest of a step can be checked."""

@@ -1,4 +1,4 @@
-"""The values of a step, once they are read → its spec in the plan."""
+"""The values of a step → its spec in the plan."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Steps: read by the table of their type, and made into nodes."""
+"""Reads steps by the table of their type, and builds their nodes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,12 +10,12 @@ from failwell.files.suggestions import nearest
 from failwell.files.value_types import INVALID, Invalid, Schema, type_name
 from failwell.workflow.compile.gate_shapes import check_gate, check_questions
 from failwell.workflow.compile.step_index import FLOW, NAMES, WorkflowMistakes
-from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, TAKEN
+from failwell.workflow.compile.step_keys import BLANKS, IDENTITY, KEYS, RESERVED_NAMES
 from failwell.workflow.plan import AgentSpec, Node, Spec
 
 
 def _owners() -> dict[str, str]:
-    """Key → the types it belongs to, in words."""
+    """Key → a hint with the types that it belongs to."""
     owners: dict[str, list[str]] = {}
     for kind, (_, keys, _) in KEYS.items():
         for key in keys:
@@ -23,9 +23,9 @@ def _owners() -> dict[str, str]:
     return {key: f"it belongs to steps of type {', '.join(kinds)}" for key, kinds in owners.items()}
 
 
-_ELSEWHERE = _owners()
+_KEY_HINTS = _owners()
 _HINTS: dict[str, dict[str, str]] = {
-    "terminate": {"routes": "the run ends here; there is nowhere to go"},
+    "terminate": {"routes": "the run ends here, so it has no routes"},
     "script": {"timeout_seconds": "write `timeout`"},
     "human_gate": {"retry": "a person is asked once; remove it"},
     "agent": {"command": "add `type: script`", "options": "add `type: human_gate`"},
@@ -40,7 +40,7 @@ def _shape(kind: str) -> Shape:
         IDENTITY | keys,
         one_of=one_of,
         at_most=(("values", "output_type"),) if kind == "set" else (),
-        key_hints=_ELSEWHERE | _HINTS.get(kind, {}),
+        key_hints=_KEY_HINTS | _HINTS.get(kind, {}),
     )
 
 
@@ -79,7 +79,7 @@ class StepShape:
 
 
 def name_of_step(item: Item) -> str:
-    """The name of a step as it is written, whether or not it may be one; nothing if there is none."""
+    """The name of a step as written, valid or not; an empty text if there is none."""
     name: Item | None = item.value.get("name")
     return name.value if name is not None and type(name.value) is str else ""
 
@@ -92,7 +92,7 @@ def rescued(
     path: Path,
     log: MistakeLog,
 ) -> Invalid:
-    """The step as far as it could be read, so that its templates and routes are checked in the same pass."""
+    """The step with its valid keys, so that its templates and routes are checked in the same pass."""
     name = name_of_step(item)
     if isinstance(values.get("name"), Invalid):
         log.unknown_topics.update((FLOW, NAMES))
@@ -103,14 +103,14 @@ def rescued(
 
 
 def incomplete(step: Node, log: MistakeLog) -> Invalid:
-    """A node with a mistake in it."""
+    """A node with a mistake."""
     if isinstance(log, WorkflowMistakes):
         log.incomplete.add(step.name)
     return Invalid(step)
 
 
 def unreadable(item: Item, log: MistakeLog) -> Invalid:
-    """A step of which nothing but the name is known."""
+    """A step of which only the name is known."""
     log.unknown_topics.add(FLOW)
     name = name_of_step(item)
     if not name:
@@ -129,11 +129,11 @@ def unreadable(item: Item, log: MistakeLog) -> Invalid:
 
 
 def type_of(item: Item, path: Path, log: MistakeLog, also: tuple[str, ...] = ()) -> str:
-    """The type of a step; nothing after a mistake."""
-    written: Item | None = item.value.get("type")
-    if written is None or written.value is None:
+    """The type of a step; an empty text after a mistake."""
+    type_item: Item | None = item.value.get("type")
+    if type_item is None or type_item.value is None:
         return "agent"
-    kind = written.value
+    kind = type_item.value
     if type(kind) is str and (kind in KEYS or kind in also):
         return kind
     if log.is_full:
@@ -142,19 +142,19 @@ def type_of(item: Item, path: Path, log: MistakeLog, also: tuple[str, ...] = ())
     if type(kind) is str and kind in ("parallel", "for_each"):
         hint = f"put it under the top-level key `{kind}`"
     else:
-        near = nearest(str(kind), KEYS) if not written.from_env else ""
+        near = nearest(str(kind), KEYS) if not type_item.from_env else ""
         hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(KEYS)}"
-    quoted = "" if written.from_env else f" `{str(kind)[:60]}`" if type(kind) is str else ""
-    log.add_at(written, (path, "type"), f"there is no step of type{quoted}", hint=hint)
+    quoted = "" if type_item.from_env else f" `{str(kind)[:60]}`" if type(kind) is str else ""
+    log.add_at(type_item, (path, "type"), f"there is no step of type{quoted}", hint=hint)
     return ""
 
 
 def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Path, log: MistakeLog) -> Any:
     """The node that a step becomes."""
     name = values["name"]
-    if name in TAKEN:
-        hint = "templates see something else under it; choose another"
-        log.add_at(item.value["name"], (path, "name"), f"the name `{name}` is taken", hint=hint)
+    if name in RESERVED_NAMES:
+        hint = "it has another meaning in templates; choose another name"
+        log.add_at(item.value["name"], (path, "name"), f"the name `{name}` is reserved", hint=hint)
     routes = values.get("routes", ())
     if kind == "human_gate":
         routes = _gate_routes(routes, item, path, log)
@@ -175,22 +175,20 @@ def node(kind: str, values: Mapping[str, Any], spec: Spec, item: Item, path: Pat
 
 
 def _gate_routes(routes: tuple[Any, ...], item: Item, path: Path, log: MistakeLog) -> tuple[Any, ...]:
-    """The error routes of a gate; it leaves by its options, so the others are never taken."""
+    """The error routes of a gate. Success routes are never taken, because its options have the routes."""
     error_routes: list[Any] = []
-    written = item.value["routes"].value if routes else ()
+    entries = item.value["routes"].value if routes else ()
     for index, route in enumerate(routes):
-        # Where a route could not be read, those behind it stand at another index.
-        where = next((entry for entry in written if entry.place == route.place), item)
+        # The index differs if a route before it could not be read.
+        entry = next((candidate for candidate in entries if candidate.place == route.place), item)
         inner_path = ((path, "routes"), index)
         if route.on_error is None:
-            hint = "remove it; the ways out of a gate are the `route`s of its options"
-            log.add_at(
-                where, inner_path, "a gate never takes a route of success", hint=hint, severity="warning"
-            )
+            hint = "remove it; the routes of a gate are those of its options"
+            log.add_at(entry, inner_path, "a gate never takes a success route", hint=hint, severity="warning")
             continue
         if route.retry is not None:
             log.add_at(
-                where, inner_path, "a gate cannot be retried", hint="route to it again with `to` instead"
+                entry, inner_path, "a gate cannot be retried", hint="route to it again with `to` instead"
             )
         error_routes.append(route)
     return tuple(error_routes)

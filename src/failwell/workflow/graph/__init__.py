@@ -1,1 +1,1 @@
-"""The graph of a plan: nodes and edges as data, and its drawings as text, Mermaid and SVG."""
+"""The graph of a plan: nodes and edges as data, and as text, Mermaid and SVG."""

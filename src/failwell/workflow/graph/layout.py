@@ -1,9 +1,9 @@
-"""Where everything stands in a picture of a graph: boxes in layers, ways between them, their labels.
+"""The layout of a picture of a graph: boxes in layers, lines between them, and labels.
 
-The classic recipe: turn the edges that go back, put every node below what leads to it, give each long
-edge a place in every layer it crosses, order the layers so that few edges cross, then pull everything
-towards its neighbours. Every second layer holds labels only, so no label ever lies on a box. In a large
-graph a far jump is drawn as a signpost beside its source; that keeps the work linear and the eye calm.
+The layered method of Sugiyama: reverse edges that go back, put every node below its predecessors, give each long
+edge a point in every layer that it crosses, order the layers so that few edges cross, then move everything
+towards its neighbours. Every second layer contains only labels, so that no label overlaps a box. In a large graph,
+a long edge is drawn as a signpost beside its source, which keeps the work linear.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ LABEL_SIZE = 11
 NODE_HEIGHT = 46
 PAD = 12
 HEAD = 30
-"""Height of a group's heading."""
+"""Height of the heading of a group."""
 GAP = 26
-"""Between two things in a layer."""
-MOST_MEMBERS = 12
-"""Members of a group that are drawn; the rest is counted."""
+"""Space between two places of a layer."""
+MAX_MEMBERS = 12
+"""Members of a group that are drawn; the others are counted."""
 LONGEST_NAME = 30
 LABEL_COLUMNS = 30
 _LARGE = 60
@@ -34,7 +34,7 @@ _FAR = 6
 
 @dataclass(slots=True)
 class Box:
-    """A rectangle: a node, a group with boxes inside, an end, or a signpost to somewhere far away."""
+    """A rectangle: a node, a group with boxes inside, an end, or a signpost to a distant node."""
 
     id: str
     title: str
@@ -46,18 +46,18 @@ class Box:
     y: float = 0
     inside: list["Box"] = field(default_factory=list["Box"])
     loops: list[Edge] = field(default_factory=list[Edge])
-    """Ways back to itself, drawn beside it."""
+    """Edges to itself, drawn beside it."""
 
     @property
     def reach(self) -> float:
-        """Room to the right that its loops and their labels take."""
+        """The width of its loops and their labels on the right."""
         widest = max((text_width(line) for loop in self.loops for line in wrapped(loop.label)), default=-40.0)
         return widest + 40 if self.loops else 0.0
 
 
 @dataclass(slots=True)
 class Line:
-    """One way, as points from its source to its target."""
+    """One edge, as points from its source to its target."""
 
     edge: Edge
     points: list[tuple[float, float]]
@@ -67,19 +67,19 @@ class Line:
 
 @dataclass(slots=True)
 class Layout:
-    """A whole picture."""
+    """The positions of everything in a picture."""
 
     boxes: list[Box]
     lines: list[Line]
     width: float
     height: float
     entry: tuple[float, float] | None
-    """The middle of the upper side of the first node."""
+    """The middle of the upper side of the entry node."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """One thing in a layer: a box, or a point that an edge goes through."""
+    """One place in a layer: a box, or a point of an edge."""
 
     rank: int
     width: float
@@ -88,15 +88,15 @@ class _Place:
     """From its left side to where edges meet it."""
     box: Box | None = None
     weight: float = 1
-    """How much it counts that it stands where it wants to."""
+    """How strongly it is kept at its target position."""
     above: list[tuple["_Place", float]] = field(default_factory=list[tuple["_Place", float]])
-    """What it is tied to in the layer above, and how strongly."""
+    """Neighbours in the layer above, each with the strength of the connection."""
     below: list[tuple["_Place", float]] = field(default_factory=list[tuple["_Place", float]])
     x: float = 0
     """Of the anchor."""
     y: float = 0
     band: tuple[float, float] = (0, 0)
-    """Where its layer begins and ends. Nothing of another thing lies there in its column."""
+    """The upper and lower end of its layer."""
     order: float = 0
 
 
@@ -105,9 +105,9 @@ def text_width(text: str, size: float = LABEL_SIZE) -> float:
     return len(text) * size * CHAR
 
 
-def shortened(text: str, most: int = LONGEST_NAME) -> str:
+def shortened(text: str, limit: int = LONGEST_NAME) -> str:
     """`text`, cut with a visible mark if it is too long to draw."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def wrapped(label: str) -> list[str]:
@@ -119,7 +119,7 @@ def wrapped(label: str) -> list[str]:
 
 
 def layout(graph: Graph) -> Layout:
-    """Find a place for everything in `graph`."""
+    """The layout of `graph`."""
     boxes = _boxes(graph)
     edges = _straight(graph, boxes)
     ranks, edges = _ranks(boxes, edges, graph.entry)
@@ -166,15 +166,15 @@ def _end(at: str, end: str) -> Box:
 
 def _box(spot: Spot, inside: dict[str, list[Spot]], around: set[str]) -> Box:
     title = shortened(spot.name)
-    members = [one for one in inside.get(spot.id, ()) if one.id not in around]
+    members = [member for member in inside.get(spot.id, ()) if member.id not in around]
     box = Box(id=spot.id, title=title, type=spot.type, note=spot.note)
     box.width = max(104.0, text_width(title, NAME_SIZE) + 2 * PAD + 8, text_width(spot.type) + 2 * PAD + 8)
     if not members:
         return box
-    box.inside = [_box(one, inside, around | {spot.id}) for one in members[:MOST_MEMBERS]]
-    if len(members) > MOST_MEMBERS:
-        more = f"{len(members) - MOST_MEMBERS} more"
-        box.inside.append(Box(id=f"{spot.id}…", title=more, type="more", width=104))
+    box.inside = [_box(member, inside, around | {spot.id}) for member in members[:MAX_MEMBERS]]
+    if len(members) > MAX_MEMBERS:
+        title = f"{len(members) - MAX_MEMBERS} more"
+        box.inside.append(Box(id=f"{spot.id}…", title=title, type="more", width=104))
     _fill(box, f"{spot.type} {spot.note}".strip())
     return box
 
@@ -185,19 +185,19 @@ def _fill(box: Box, heading: str) -> None:
     widest: float = max(
         text_width(shortened(heading, 48)) + 24, text_width(box.title, NAME_SIZE) + 24, box.width
     )
-    for first in range(0, len(box.inside), 3):
-        left: float = PAD
-        row = box.inside[first : first + 3]
-        for one in row:
-            one.x, one.y = left, top
-            left += one.width + PAD
-        widest = max(widest, left)
-        top += max(one.height for one in row) + PAD
+    for start in range(0, len(box.inside), 3):
+        x: float = PAD
+        row = box.inside[start : start + 3]
+        for member in row:
+            member.x, member.y = x, top
+            x += member.width + PAD
+        widest = max(widest, x)
+        top += max(member.height for member in row) + PAD
     box.width, box.height = widest, top
 
 
 def _straight(graph: Graph, boxes: dict[str, Box]) -> list[Edge]:
-    """The edges between two boxes; loops are left with their box, ends that several share are split."""
+    """The edges between two boxes. Loops are added to their box, and shared ends are split."""
     edges: list[Edge] = []
     for edge in graph.edges:
         if edge.source not in boxes:
@@ -210,18 +210,18 @@ def _straight(graph: Graph, boxes: dict[str, Box]) -> list[Edge]:
             target = f"{edge.source}{target}"
             boxes.setdefault(target, _end(target, edge.target))
         if target in boxes:
-            edges.append(_led(edge, target))
+            edges.append(_with_target(edge, target))
     return edges
 
 
-def _led(edge: Edge, target: str) -> Edge:
+def _with_target(edge: Edge, target: str) -> Edge:
     return edge if target == edge.target else Edge(
         source=edge.source, target=target, way=edge.way, label=edge.label, is_failing=edge.is_failing
     )  # fmt: skip
 
 
 def _ranks(boxes: dict[str, Box], edges: list[Edge], entry: str) -> tuple[dict[str, int], list[Edge]]:
-    """The layer of every box, even numbers only, and the edges, far ones led to signposts."""
+    """The layer of every box (even numbers), and the edges, with signposts as targets of long ones."""
     ranks = _longest(boxes, edges, entry)
     if len(boxes) > _LARGE:
         edges = [_signposted(edge, boxes, ranks) for edge in edges]
@@ -242,14 +242,14 @@ def _signposted(edge: Edge, boxes: dict[str, Box], ranks: dict[str, int]) -> Edg
             id=at, title=title, type="signpost", width=text_width(title, NAME_SIZE) + 24, height=26
         )
         ranks[at] = ranks[edge.source] + 2
-    return _led(edge, at)
+    return _with_target(edge, at)
 
 
 def _longest(boxes: dict[str, Box], edges: list[Edge], entry: str) -> dict[str, int]:
-    """Below everything that leads to it, edges that close a circle left aside."""
-    after: dict[str, list[str]] = {name: [] for name in boxes}
+    """The layer of every box below its predecessors, without edges that close a cycle."""
+    successors: dict[str, list[str]] = {name: [] for name in boxes}
     for edge in edges:
-        after[edge.source].append(edge.target)
+        successors[edge.source].append(edge.target)
     order: list[str] = []
     state: dict[str, int] = {}
     forward: dict[str, list[str]] = {name: [] for name in boxes}
@@ -257,16 +257,16 @@ def _longest(boxes: dict[str, Box], edges: list[Edge], entry: str) -> dict[str, 
         if root in state:
             continue
         state[root] = 1
-        waiting = [(root, iter(after[root]))]
+        waiting = [(root, iter(successors[root]))]
         while waiting:
-            name, rest = waiting[-1]
-            for target in rest:
-                known = state.get(target)
-                if known != 1:
+            name, targets = waiting[-1]
+            for target in targets:
+                target_state = state.get(target)
+                if target_state != 1:
                     forward[name].append(target)
-                if known is None:
+                if target_state is None:
                     state[target] = 1
-                    waiting.append((target, iter(after[target])))
+                    waiting.append((target, iter(successors[target])))
                     break
             else:
                 state[name] = 2
@@ -280,12 +280,12 @@ def _longest(boxes: dict[str, Box], edges: list[Edge], entry: str) -> dict[str, 
 
 
 def _chain(edge: Edge, places: dict[str, _Place]) -> list[_Place]:
-    """The places that an edge goes through, from the upper end to the lower one."""
+    """The places of an edge, from the upper end to the lower one."""
     source, target = places[edge.source], places[edge.target]
     upper, lower = (source, target) if source.rank < target.rank else (target, source)
     labelled = source.rank + 1 if upper is source else source.rank - 1
     lines = wrapped(edge.label)
-    # The way of success is the spine of the picture and stands straight; failures lead away from it.
+    # Success edges are straight lines in the middle of the picture; failures lead away from them.
     strength = _SPINE if edge.way == "success" and target.weight > 1 else 1.0
     chain = [upper]
     for rank in range(upper.rank + 1, lower.rank):
@@ -294,11 +294,11 @@ def _chain(edge: Edge, places: dict[str, _Place]) -> list[_Place]:
             width, height = max(text_width(line) for line in lines) + 14, 15.0 * len(lines) + 6
         chain.append(_Place(rank=rank, width=width, height=height, anchor=width / 2, weight=strength))
     chain.append(lower)
-    for one, other in pairwise(chain):
-        # Long edges should be straight, so what lies between two points of one counts most.
-        pull = strength * (8.0 if one.box is None and other.box is None else 1.0)
-        one.below.append((other, pull))
-        other.above.append((one, pull))
+    for above, below in pairwise(chain):
+        # Long edges should be straight, so connections between two points of an edge are the strongest.
+        pull = strength * (8.0 if above.box is None and below.box is None else 1.0)
+        above.below.append((below, pull))
+        below.above.append((above, pull))
     return chain
 
 
@@ -313,7 +313,7 @@ def _layers(places: list[_Place]) -> list[list[_Place]]:
 
 
 def _untangle(layers: list[list[_Place]]) -> None:
-    """Order each layer by where its neighbours stand, down and up a few times."""
+    """Order each layer by the positions of its neighbours, down and up a few times."""
     rounds = 8 if sum(map(len, layers)) < 3000 else 2
     for turn in range(rounds):
         down = turn % 2 == 0
@@ -321,7 +321,7 @@ def _untangle(layers: list[list[_Place]]) -> None:
             for place in layer:
                 near = place.above if down else place.below
                 if near:
-                    place.order = sum(one.order for one, _ in near) / len(near)
+                    place.order = sum(neighbour.order for neighbour, _ in near) / len(near)
             layer.sort(key=lambda place: place.order)
             for index, place in enumerate(layer):
                 place.order = index
@@ -330,49 +330,51 @@ def _untangle(layers: list[list[_Place]]) -> None:
 def _pull(layers: list[list[_Place]]) -> None:
     """Move everything towards its neighbours without changing the order."""
     for layer in layers:
-        left = 0.0
+        x = 0.0
         for place in layer:
-            place.x = left + place.anchor
-            left += place.width + GAP
+            place.x = x + place.anchor
+            x += place.width + GAP
     rounds = 40 if sum(map(len, layers)) < 3000 else 4
     for turn in range(rounds):
         down = turn % 2 == 0
-        # At last both sides are looked at, so that what pulls up and what pulls down agree.
-        both = turn >= rounds // 2
+        # The second half of the rounds considers both neighbours, so that the positions settle.
+        use_both = turn >= rounds // 2
         for layer in layers if down else reversed(layers):
-            _shift(layer, [_target(place, above=down or both, below=both or not down) for place in layer])
+            _shift(
+                layer, [_target(place, above=down or use_both, below=use_both or not down) for place in layer]
+            )
 
 
 def _target(place: _Place, *, above: bool, below: bool) -> float:
     near = [*(place.above if above else ()), *(place.below if below else ())]
     weight = sum(pull for _, pull in near)
-    return sum(pull * one.x for one, pull in near) / weight if weight else place.x
+    return sum(pull * neighbour.x for neighbour, pull in near) / weight if weight else place.x
 
 
 def _shift(layer: Sequence[_Place], targets: list[float]) -> None:
-    """Bring everything as near to its target as the order allows: least squares, by merging what collides."""
-    # Blocks of things that touch: how many, their weight, and where their left side wants to be.
+    """Move every place as near to its target as the order allows: least squares, merging what collides."""
+    # Blocks of adjacent places: their number, their weight, and the target of their left side.
     blocks: list[tuple[int, float, float]] = []
     offset = 0.0
     for place, target in zip(layer, targets, strict=True):
-        count, weight, want = 1, place.weight, target - place.anchor - offset
-        while blocks and blocks[-1][2] >= want:
-            others, heavier, wanted = blocks.pop()
-            want = (want * weight + wanted * heavier) / (weight + heavier)
-            count, weight = count + others, weight + heavier
-        blocks.append((count, weight, want))
+        count, weight, start = 1, place.weight, target - place.anchor - offset
+        while blocks and blocks[-1][2] >= start:
+            block_count, block_weight, block_start = blocks.pop()
+            start = (start * weight + block_start * block_weight) / (weight + block_weight)
+            count, weight = count + block_count, weight + block_weight
+        blocks.append((count, weight, start))
         offset += place.width + GAP
     offset = 0.0
     waiting = iter(layer)
-    for count, _, left in blocks:
+    for count, _, start in blocks:
         for _ in range(count):
             place = next(waiting)
-            place.x = left + offset + place.anchor
+            place.x = start + offset + place.anchor
             offset += place.width + GAP
 
 
 def _settle(layers: list[list[_Place]]) -> tuple[float, float]:
-    """Give the layers their heights and bring everything into the picture."""
+    """Set the heights of the layers, and move everything into the picture; its width and height."""
     leftmost = min((place.x - place.anchor for layer in layers for place in layer), default=0.0)
     widest = 0.0
     top = 0.0
@@ -407,17 +409,17 @@ def _lines(edges: list[Edge], chains: list[list[_Place]]) -> list[Line]:
 
 
 def _ports(chains: list[list[_Place]]) -> dict[tuple[int, bool], float]:
-    """Where along a box's side each edge meets it: in the order of where the edges come from."""
+    """Where each edge meets the side of its box, in the order of the edges' other ends."""
     sides: dict[tuple[int, bool], list[tuple[float, int]]] = {}
     owners: dict[int, _Place] = {}
     for number, chain in enumerate(chains):
         for place, near, is_top in ((chain[0], chain[1], False), (chain[-1], chain[-2], True)):
             owners[id(place)] = place
             sides.setdefault((id(place), is_top), []).append((near.x, number))
-    found: dict[tuple[int, bool], float] = {}
+    ports: dict[tuple[int, bool], float] = {}
     for (owner, is_top), met in sides.items():
         place = owners[owner]
         span = place.anchor * 2
         for index, (_, number) in enumerate(sorted(met)):
-            found[number, is_top] = place.x - place.anchor + span * (index + 1) / (len(met) + 1)
-    return found
+            ports[number, is_top] = place.x - place.anchor + span * (index + 1) / (len(met) + 1)
+    return ports

@@ -1,4 +1,4 @@
-"""A graph in Mermaid's words, for pages that draw it.
+"""A graph as a Mermaid flowchart.
 
 https://mermaid.js.org/syntax/flowchart.html
 """
@@ -58,7 +58,7 @@ def _edge(edge: Edge, source: str, target: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A label that no character of `text` can end; entities are Mermaid's own way out."""
+    """A quoted label, escaped with the entities of Mermaid."""
     quoted = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     for char, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("\n", "<br/>")):
         quoted = quoted.replace(char, code)

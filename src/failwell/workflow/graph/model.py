@@ -1,7 +1,6 @@
-"""A plan as a graph: nodes, clusters, and every way from one to another with what it is for.
+"""The graph of a plan: nodes, groups and edges with labels.
 
-The pictures, the data of `failwell show` and whoever else wants to look at the shape of a workflow
-read this. The checks walk the plan itself.
+`failwell show` prints it and draws it. The rules use the plan itself.
 """
 
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ HALT = "$halt"
 CALLER = "$caller"
 """Where a `propagate` route leads."""
 ENDS = {END: "end", HALT: "halt", CALLER: "caller"}
-"""The places where a run leaves the graph, and what they are called in a picture."""
+"""Targets outside the graph → their names in a picture."""
 
 Way = Literal["success", "when", "option", "error", "retry", "halt", "propagate"]
 
@@ -38,18 +37,18 @@ class Spot:
     """One node of the graph."""
 
     id: str
-    """The node's name; that of a `for_each` body stands behind its group's, as in `fan/one`."""
+    """The node's name; the body of a `for_each` has its group as a prefix, as in `fan/one`."""
     name: str
     type: str
     group: str | None = None
     """The id of the group around it."""
     note: str = ""
-    """What it does, in a few words."""
+    """A short description."""
 
 
 @frozen
 class Edge:
-    """One way out of a node."""
+    """One route out of a node."""
 
     source: str
     target: str
@@ -112,16 +111,16 @@ def graph(plan: Plan) -> Graph:
 
 
 def is_same_step(listed: Node | None, body: Node) -> bool:
-    """Whether the body of a loop is the step that is `listed` under its name, or has that name alone."""
+    """Whether the body of a loop is the step that is `listed` under its name, or no step has that name."""
     return listed is None or listed is body or (body.place is not None and listed.place == body.place)
 
 
 _LOOPED = "$looped"
-"""In place of a group: the step is listed, and a loop runs it by its name, so it stands there."""
+"""The group of a step that a loop runs by name: it is drawn as the body of the loop."""
 
 
 def _owners(plan: Plan) -> dict[str, str]:
-    """Member → group, without the circles that groups may close by mistake."""
+    """Member → group, without cycles, which are mistakes."""
     owner: dict[str, str] = {}
     for node in plan.nodes.values():
         spec = node.spec
@@ -136,18 +135,18 @@ def _owners(plan: Plan) -> dict[str, str]:
     clear: set[str] = set()
     for name in list(owner):
         trail: set[str] = set()
-        at = name
-        while at in owner and at not in clear and at not in trail:
-            trail.add(at)
-            at = owner[at]
-        if at in trail:
-            del owner[at]
+        current = name
+        while current in owner and current not in clear and current not in trail:
+            trail.add(current)
+            current = owner[current]
+        if current in trail:
+            del owner[current]
         clear |= trail
     return owner
 
 
 def match_words(match: Match) -> str:
-    """What an error route is for, in as few words as a picture has room for."""
+    """A short description of the failures that an error route matches."""
     if match.is_any:
         return "any error"
     parts = (
@@ -218,14 +217,14 @@ def _edge(node: Node, route: Route) -> Edge:
 def _repeats(policy: Policy) -> str:
     schedule = policy.rules[0].schedule
     assert schedule is not None
-    first = schedule.backoff.first
-    pace = f" after {first:g} s" if first else ""
-    return f"retry ×{schedule.max_attempts - 1}{pace}"
+    delay = schedule.backoff.first
+    pause = f" after {delay:g} s" if delay else ""
+    return f"retry ×{schedule.max_attempts - 1}{pause}"
 
 
 def _condition(text: str) -> str:
-    """A condition without the braces around all of it."""
+    """A condition without the braces around it."""
     plain = " ".join(text.split())
     inner = plain.removeprefix("{{").removesuffix("}}")
-    whole = len(inner) == len(plain) - 4 and "{{" not in inner and "}}" not in inner
-    return inner.strip("-").strip() if whole else plain
+    is_one_tag = len(inner) == len(plain) - 4 and "{{" not in inner and "}}" not in inner
+    return inner.strip("-").strip() if is_one_tag else plain

@@ -23,15 +23,15 @@ _COLORS = {
 }  # fmt: skip
 _INK = "#1f2630"
 _WAYS: dict[str, tuple[str, str, str]] = {
-    "success": ("#4a5561", "", "goes on"),
-    "when": ("#4a5561", "7 3", "goes on, under a condition"),
+    "success": ("#4a5561", "", "success"),
+    "when": ("#4a5561", "7 3", "success, with a condition"),
     "option": ("#1f5fa8", "", "a person's choice"),
-    "error": ("#b3283c", "5 4", "on an error"),
-    "retry": ("#b0621a", "2 3", "again"),
-    "halt": ("#b3283c", "", "stops the run"),
-    "propagate": ("#8a2be2", "5 4", "on an error, to the caller"),
+    "error": ("#b3283c", "5 4", "error"),
+    "retry": ("#b0621a", "2 3", "retry"),
+    "halt": ("#b3283c", "", "halt"),
+    "propagate": ("#8a2be2", "5 4", "error, to the caller"),
 }
-"""Way → colour, dashes, what the legend says."""
+"""Way → colour, dashes, text in the legend."""
 
 
 def as_svg(graph: Graph) -> str:
@@ -62,25 +62,25 @@ def as_svg(graph: Graph) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _drawing(made: Layout) -> list[str]:
+def _drawing(drawing: Layout) -> list[str]:
     parts: list[str] = []
-    if made.entry is not None:
-        x, y = made.entry
+    if drawing.entry is not None:
+        x, y = drawing.entry
         parts.append(f'<circle cx="{x:.1f}" cy="{y - 24:.1f}" r="5" fill="{_INK}"/>')
         parts.append(_path(f"M{x:.1f},{y - 24:.1f} L{x:.1f},{y:.1f}", "success"))
-    parts += [_curve(line) for line in made.lines]
-    for box in made.boxes:
+    parts += [_curve(line) for line in drawing.lines]
+    for box in drawing.boxes:
         parts += _box(box, 0, 0)
-    for line in made.lines:
+    for line in drawing.lines:
         if line.label:
             parts += _label(line.edge, line.label, *line.label_at)
     return parts
 
 
 def _curve(line: Line) -> str:
-    (x, y), *rest = line.points
+    (x, y), *points = line.points
     steps = [f"M{x:.1f},{y:.1f}"]
-    for to_x, to_y in rest:
+    for to_x, to_y in points:
         if abs(to_x - x) < 0.5:
             steps.append(f"L{to_x:.1f},{to_y:.1f}")
         else:
@@ -141,8 +141,8 @@ def _group(box: Box, x: float, y: float) -> list[str]:
         _text(x + 12, y + HEAD + 4, heading, LABEL_SIZE, color),
         "</g>",
     ]
-    for one in box.inside:
-        parts += _box(one, x, y)
+    for member in box.inside:
+        parts += _box(member, x, y)
     return [*parts, *_loops(box, x, y)]
 
 
@@ -204,6 +204,6 @@ def _text(
 
 
 def _safe(text: str) -> str:
-    """`text` as XML holds it: escaped, and without what no XML document may contain."""
+    """`text` escaped for XML, without characters that XML does not allow."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -1,4 +1,4 @@
-"""A graph as a tree of text for a terminal: each node once, what is inside it, and its ways out."""
+"""A graph as a text tree for a terminal: each node with its members and its edges."""
 
 from failwell.workflow.graph.model import ENDS, Edge, Graph, Spot
 
@@ -8,12 +8,12 @@ _SIGNS = {
 
 
 def as_text(graph: Graph) -> str:
-    """`graph` as text. A way out on success is `→`, on an error `✗`, again `↻`, a halt `■`, to the caller `↑`."""
-    ways: dict[str, list[Edge]] = {}
+    """`graph` as text: `→` success, `✗` error, `↻` retry, `■` halt, `↑` propagated to the caller."""
+    edges: dict[str, list[Edge]] = {}
     inside: dict[str, list[Spot]] = {}
     tops: list[Spot] = []
     for edge in graph.edges:
-        ways.setdefault(edge.source, []).append(edge)
+        edges.setdefault(edge.source, []).append(edge)
     for spot in graph.spots:
         (tops if spot.group is None else inside.setdefault(spot.group, [])).append(spot)
     lines = [graph.name]
@@ -21,22 +21,22 @@ def as_text(graph: Graph) -> str:
         is_last = index == len(tops) - 1
         mark = " (entry)" if spot.id == graph.entry else ""
         lines.append(f"{'└' if is_last else '├'}── {_title(spot)}{mark}")
-        lines += _below(spot, ways, inside, "    " if is_last else "│   ")
+        lines += _below(spot, edges, inside, "    " if is_last else "│   ")
     return "\n".join(lines) + "\n"
 
 
-def _below(spot: Spot, ways: dict[str, list[Edge]], inside: dict[str, list[Spot]], indent: str) -> list[str]:
+def _below(spot: Spot, edges: dict[str, list[Edge]], inside: dict[str, list[Spot]], indent: str) -> list[str]:
     lines: list[str] = []
     members = inside.get(spot.id, [])
-    outs = ways.get(spot.id, [])
+    outgoing = edges.get(spot.id, [])
     for index, member in enumerate(members):
-        is_last = index == len(members) - 1 and not outs
+        is_last = index == len(members) - 1 and not outgoing
         lines.append(f"{indent}{'└' if is_last else '├'}── {_title(member)}")
-        # A circle of groups is a mistake that the checks name; here it only must not hang.
+        # A cycle of groups is a mistake that the rules report. Here it must not recurse without end.
         if len(indent) < 200:
-            lines += _below(member, ways, inside, f"{indent}{'    ' if is_last else '│   '}")
-    for index, edge in enumerate(outs):
-        lines.append(f"{indent}{'└' if index == len(outs) - 1 else '├'}─{_way(edge)}")
+            lines += _below(member, edges, inside, f"{indent}{'    ' if is_last else '│   '}")
+    for index, edge in enumerate(outgoing):
+        lines.append(f"{indent}{'└' if index == len(outgoing) - 1 else '├'}─{_edge(edge)}")
     return lines
 
 
@@ -45,7 +45,7 @@ def _title(spot: Spot) -> str:
     return f"{spot.name} [{spot.type}{note}]"
 
 
-def _way(edge: Edge) -> str:
+def _edge(edge: Edge) -> str:
     sign = _SIGNS[edge.way]
     if edge.way in ("retry", "halt", "propagate"):
         return f"{sign} {edge.label}"
