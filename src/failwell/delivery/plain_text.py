@@ -25,8 +25,9 @@ _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Controls, lone surrogates, marks that turn or hide text, and the tag and variation planes, in which
 # whole sentences can be hidden. The joiners U+200C and U+200D stay: scripts and emoji need them.
 _ACTING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
@@ -59,6 +60,11 @@ def one_line(text: str, limit: int = LINE_CAP) -> str:
     """`text` on one line of at most `limit` characters; a mark says when some of it was cut."""
     line = _ACTING.sub(_written_out, _SPACES.sub(" ", text).strip())
     return line if len(line) <= limit else cut(line, limit)
+
+
+def neutral_json(text: str) -> str:
+    """JSON text with control characters as JSON's own escapes; a reader gets the same values."""
+    return _ACTING.sub(lambda match: dumps(match.group())[1:-1], text)
 
 
 def _written_out(match: re.Match[str]) -> str:

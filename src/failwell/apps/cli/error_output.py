@@ -4,13 +4,13 @@ Every error is described first, so a usage error, a full disk and a defect of th
 the caller in the same shape: text for a person, Markdown or one JSON object for an agent.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import InternalError
+from failwell.apps.cli.output import print_stderr
 from failwell.apps.cli.raw_arguments import ErrorOptions, error_options
 from failwell.fault.axes import ActionKind, Blame, Category
 from failwell.fault.base import Fault
@@ -35,7 +35,7 @@ def print_report(report: ErrorReport, options: ErrorOptions) -> int:
     report = with_capability_defect(report)
     code = exit_for(report)
     try:
-        print(_render(report, options), file=sys.stderr, flush=True)
+        print_stderr(_render(report, options), is_json=options.format == "json")
     except OSError:
         # Nobody reads stderr any more; the exit code remains.
         return code

@@ -122,7 +122,9 @@ def _print_notes(notes: list[str], arguments: list[str]) -> None:
     from failwell.apps.cli.raw_arguments import error_options
 
     if error_options(arguments).format != JSON:
-        print(*notes, sep="\n", file=sys.stderr, flush=True)
+        from failwell.apps.cli.output import print_stderr
+
+        print_stderr("\n".join(notes))
 
 
 def _flush() -> None:

@@ -1,24 +1,95 @@
-"""Data on stdout: text, JSON and tables, with colour only on a terminal."""
+r"""Everything that the command line writes: data on stdout, remarks and errors on stderr.
+
+No other module of the command line prints. What is written may hold text of files, scripts, models and
+peers, so control characters, escape sequences and marks that turn or hide text are written out here, as
+`\\x1b`. In JSON they become JSON's own escapes, so a reader of the JSON gets the text as it was.
+"""
 
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from json import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 100
 """Columns that running text is wrapped to."""
 Row = Sequence[str]
 
 
-def print_text(text: str) -> None:
-    """Print data and flush it.
+class Heading(str):
+    """A line that is printed in bold."""
+
+    __slots__ = ()
+
+
+def print_text(text: str | Sequence[str]) -> None:
+    """Print data, a text or the lines of one, and flush it.
 
     Raises:
         Unwritable: the disk is full, or the system refuses for another reason.
         BrokenPipeError: the reader has closed the stream.
     """
+    from failwell.delivery.plain_text import neutral
+
+    lines = [text] if isinstance(text, str) else text
+    _print_data(
+        "\n".join(_bold(neutral(line)) if isinstance(line, Heading) else neutral(line) for line in lines)
+    )
+
+
+def print_json_text(text: str) -> None:
+    """Print data that is JSON already, and flush it."""
+    from failwell.delivery.plain_text import neutral_json
+
+    _print_data(neutral_json(text))
+
+
+def print_stderr(text: str, *, end: str = "\n", is_json: bool = False) -> None:
+    """Print a remark, a question or an error on stderr, and flush it."""
+    from failwell.delivery.plain_text import neutral, neutral_json
+
+    print(neutral_json(text) if is_json else neutral(text), end=end, file=sys.stderr, flush=True)
+
+
+def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool | None = None) -> "Console":
+    """What draws panels and live views on `stream`. The drawn text is made safe too.
+
+    Args:
+        stream: Where to draw.
+        color: Whether to use colour; by default as the terminal and `NO_COLOR` say.
+        force_terminal: Whether to take the stream for a terminal; by default as it is.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
+
+    from failwell.delivery.plain_text import neutral
+
+    class SafeConsole(Console):
+        """Writes control characters of the content out; those of the drawing are rich's own."""
+
+        def render(self, *args: Any, **options: Any) -> Any:
+            for segment in super().render(*args, **options):
+                # A control segment moves the cursor; rich alone makes those.
+                yield segment if segment.control else Segment(neutral(segment.text), segment.style)
+
+    return SafeConsole(
+        file=stream,
+        force_terminal=force_terminal,
+        no_color=None if color is None else not color,
+        highlight=False,
+    )
+
+
+def print_drawing(text: str) -> None:
+    """Print what a console of `terminal` drew; its text is safe already."""
+    _print_data(text)
+
+
+def _print_data(text: str) -> None:
     try:
         print(text.rstrip("\n"), flush=True)
     except BrokenPipeError:
@@ -33,7 +104,7 @@ def print_text(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print data as indented JSON."""
-    print_text(dumps(value, indent=2, ensure_ascii=False))
+    print_json_text(dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_table(
@@ -51,17 +122,17 @@ def print_table(
     if args.format == "json":
         print_json(list(objects))
     elif args.format == "markdown":
-        print_text("\n".join(markdown_table(columns, rows)))
+        print_text(markdown_table(columns, rows))
     elif rows:
-        print_text("\n".join(text_table(columns, rows, args)))
+        print_text(text_table(columns, rows, args))
     elif empty:
-        print(empty, file=sys.stderr)
+        print_stderr(empty)
 
 
 def print_aside(args: Namespace, text: str) -> None:
     """Print a remark for a person on stderr; nothing where errors are JSON, so that they can be parsed."""
     if error_format(args) != "json":
-        print(text, file=sys.stderr, flush=True)
+        print_stderr(text)
 
 
 def error_format(args: Namespace) -> str:
@@ -113,8 +184,12 @@ def is_terminal(stream: Any) -> bool:
 
 
 def bold(text: str, args: Namespace) -> str:
-    """`text` in bold where colour is wanted."""
-    return f"\x1b[1m{text}\x1b[0m" if wants_color(args) else text
+    """`text` as a line that is printed in bold where colour is wanted."""
+    return Heading(text) if wants_color(args) else text
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m"
 
 
 def wrapped(text: str, indent: str = "") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import is_terminal, print_json, print_text
+from failwell.apps.cli.output import is_terminal, print_json, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _confirm(summary: str, noun: str) -> bool:
             f"{summary} would be deleted; add `--yes` to delete without being asked, or `--dry-run`",
             see=f"failwell {noun}s prune --help",
         )
-    print(f"delete {summary}? [y/N] ", end="", file=sys.stderr, flush=True)
+    print_stderr(f"delete {summary}? [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

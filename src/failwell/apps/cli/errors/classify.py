@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.faults import Unreadable, reason
-from failwell.apps.cli.output import print_text
+from failwell.apps.cli.output import print_json_text, print_stderr
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
             bad += 1
             _tell(number, str(problem), args)
             continue
-        print_text(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
+        print_json_text(dumps(judged(row.get("id"), classify(row)), ensure_ascii=False))
     if bad:
         raise _refused(f"{bad} of {lines} lines could not be read", "correct the lines named above")
     return Exit.DONE
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 def _tell(number: int, message: str, args: Namespace) -> None:
     as_json = getattr(args, "error_format", None) == "json" or getattr(args, "agent", False)
     text = dumps({"line": number, "message": message}) if as_json else message
-    print(text, file=sys.stderr, flush=True)
+    print_stderr(text, is_json=as_json)
 
 
 def judged(row_id: object, report: ErrorReport) -> dict[str, Any]:

@@ -51,16 +51,17 @@ def _for_a_person(args: Namespace) -> bool:
 
 
 def _panel(report: ErrorReport, args: Namespace) -> None:
-    from rich.console import Console
+    import sys
 
+    from failwell.apps.cli.output import print_drawing, terminal
     from failwell.delivery.failure_text import panel
 
     color = wants_color(args)
-    console = Console(no_color=not color, force_terminal=color or None, highlight=False)
+    console = terminal(sys.stdout, color=color, force_terminal=color or None)
     console.width = min(console.width, WIDTH)
-    with console.capture() as drawn:
+    with console.capture() as drawing:
         console.print(panel(report, args.view))
-    print_text(drawn.get())
+    print_drawing(drawing.get())
 
 
 def _markdown(report: ErrorReport, view: str) -> str:

@@ -36,9 +36,9 @@ def run(args: Namespace) -> int:
     if args.format == "json":
         print_json([summary(sdk) for sdk in sdks])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(sdks, everything=args.all)))
+        print_text(list(_markdown(sdks, everything=args.all)))
     else:
-        print_text("\n".join(_text(sdks, args)))
+        print_text(list(_text(sdks, args)))
     bad = any(sdk.unknown or sdk.broken for sdk in sdks)
     return Exit.FAILED if args.strict and bad else Exit.DONE
 
@@ -73,7 +73,7 @@ def _rows(sdk: "Sdk", *, everything: bool) -> Iterator[tuple[str, str, str]]:
 
 def _text(sdks: "list[Sdk]", args: Namespace) -> Iterator[str]:
     for sdk in sdks:
-        yield f"{bold(_head(sdk), args)}: {_count(sdk)}"
+        yield bold(f"{_head(sdk)}: {_count(sdk)}", args)
         for standing, name, more in _rows(sdk, everything=args.all):
             yield f"  {standing:<9}  {name}  {more}"
     unknown = sum(len(sdk.unknown) for sdk in sdks)

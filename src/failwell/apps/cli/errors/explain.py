@@ -77,7 +77,8 @@ def run(args: Namespace) -> int:
     elif args.format == "markdown":
         print_text("\n\n".join(_markdown(kind, args.kind, systems) for kind, systems in explained))
     else:
-        print_text("\n\n\n".join(_text(kind, systems, args) for kind, systems in explained))
+        texts = [_text(kind, systems, args) for kind, systems in explained]
+        print_text([line for text in texts for line in ("", "", *text)][2:])
     return Exit.DONE
 
 
@@ -139,7 +140,7 @@ def _object(kind: Kind, name: str, systems: tuple[str, ...]) -> dict[str, Any]:
     return data | ({"asked": name, "known_there_as": list(systems)} if systems else {})
 
 
-def _text(kind: Kind, systems: tuple[str, ...], args: Namespace) -> str:
+def _text(kind: Kind, systems: tuple[str, ...], args: Namespace) -> list[str]:
     lines = [bold(f"{kind.name}: {kind.title}", args)]
     if systems:
         lines.append(f"`{args.kind}` in {' and '.join(systems)}")
@@ -152,7 +153,7 @@ def _text(kind: Kind, systems: tuple[str, ...], args: Namespace) -> str:
             else wrapped(text, "  ")
         )
         lines += ["", bold(heading, args), body]
-    return "\n".join(lines)
+    return lines
 
 
 def _markdown(kind: Kind, name: str, systems: tuple[str, ...]) -> str:

@@ -141,17 +141,14 @@ def _plan(one: _Judged) -> str:
     return f"if it always failed like this: {one.calls} calls, {waits} s apart"
 
 
-def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> str:
-    from failwell.delivery.plain_text import neutral
-
-    parts = [bold(neutral(f"{report.kind}: {report.title}"), args), neutral(report.message)]
+def _text(report: ErrorReport, judged: list[_Judged], args: Namespace) -> list[str]:
+    text = [bold(f"{report.kind}: {report.title}", args), "", report.message]
     for heading, lines in [*_lines(report), *_verdicts(report, judged)]:
-        parts.append("\n".join([bold(heading, args), *(neutral(f"  {line}") for line in lines)]))
+        text += ["", bold(heading, args), *(f"  {line}" for line in lines)]
     if report.attempts:
         table = Ledger(layer="", attempts=report.attempts).table()
-        rows = [neutral(f"  {line}") for line in table.splitlines()]
-        parts.append("\n".join([bold("What was tried", args), *rows]))
-    return "\n\n".join(parts)
+        text += ["", bold("What was tried", args), *(f"  {line}" for line in table.splitlines())]
+    return text
 
 
 def _markdown(report: ErrorReport, judged: list[_Judged]) -> str:

@@ -40,9 +40,9 @@ def run(args: Namespace) -> int:
     if args.format == "json":
         print_json([summary(kind) for kind in selected])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(selected)))
+        print_text(_markdown(selected))
     elif selected:
-        print_text("\n".join(_table(selected, args)))
+        print_text(_table(selected, args))
     return Exit.DONE
 
 

@@ -95,10 +95,10 @@ def run_list(args: Namespace) -> int:
     if args.format == "json":
         print_json([cell.as_dict() for cell in entries])
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(entries)))
+        print_text(_markdown(entries))
     else:
         rows = _one(entries) if args.dialect is not None else _all(entries)
-        print_text("\n".join(_table(rows, args)))
+        print_text(_table(rows, args))
     return Exit.DONE
 
 

@@ -10,7 +10,7 @@ from json import JSONDecodeError, loads
 from typing import Any, NamedTuple, cast
 
 from failwell.apps.cli.faults import Unreadable, reason
-from failwell.apps.cli.output import is_terminal
+from failwell.apps.cli.output import is_terminal, print_stderr
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
@@ -45,7 +45,7 @@ def read_input(path: str) -> str:
         Validation: it is empty, or larger than `MOST_BYTES`.
     """
     if path == "-" and is_terminal(sys.stdin):
-        print(_INVITATION, file=sys.stderr, flush=True)
+        print_stderr(_INVITATION)
     name = "the standard input" if path == "-" else f"`{path}`"
     try:
         content = _bytes(path)

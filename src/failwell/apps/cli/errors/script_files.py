@@ -103,11 +103,11 @@ def run_list(args: Namespace) -> int:
     if args.format == "json":
         print_json([{**language._asdict(), "path": str(folder / language.file)} for language in languages])
         return Exit.DONE
-    blocks = [
-        "\n".join([bold(f"{one.id}  {folder / one.file}", args), f"  {one.load}", f"  {one.call}"])
-        for one in languages
-    ]
-    print_text("\n\n".join(blocks))
+    lines: list[str] = []
+    for language in languages:
+        head = bold(f"{language.id}  {folder / language.file}", args)
+        lines += ["", head, f"  {language.load}", f"  {language.call}"]
+    print_text(lines[1:])
     return Exit.DONE
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.capabilities import add_capability, add_instance, check_known, registry
-from failwell.apps.cli.output import is_terminal, print_json, print_text
+from failwell.apps.cli.output import is_terminal, print_json, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
@@ -55,10 +55,9 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         capabilities.set_config(instance, config, capability=args.name)
     if dropped:
         names = ", ".join(f"`{key}`" for key in dropped)
-        print(
+        print_stderr(
             f"warning: `{args.name}` has no setting {names}; it was left out;"
-            f" `failwell capabilities check {args.name}` shows its settings",
-            file=sys.stderr,
+            f" `failwell capabilities check {args.name}` shows its settings"
         )
     if args.format == "json":
         extra = {"left_out": list(dropped)} if dropped else {}

@@ -1,7 +1,6 @@
 """Hosts the jobs of a store from the command line: signals, warnings, a graceful end."""
 
 import signal
-import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Generator
@@ -9,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
+from failwell.apps.cli.output import print_stderr
 from failwell.apps.cli.records import state_folder_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _is_ignored(name: str) -> bool:
 
 
 def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print_stderr(text)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def warnings_as_lines() -> Generator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, UnknownConfigWarning):
-                print(f"warning: {message}", file=sys.stderr)
+                print_stderr(f"warning: {message}")
             else:
                 before(message, category, filename, lineno, None, line)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.jobs import find_job, job_queue, unknown_capability
-from failwell.apps.cli.output import print_aside, print_json, print_text
+from failwell.apps.cli.output import print_aside, print_json, print_json_text, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, at_least, state_folder_of
 from failwell.apps.cli.times import span
@@ -267,7 +267,10 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
         )
         async with aclosing(items):
             async for item in items:
-                print_text(item if isinstance(item, str) and not is_json else result_to_json(item))
+                if isinstance(item, str) and not is_json:
+                    print_text(item)
+                else:
+                    print_json_text(result_to_json(item))
 
     try:
         return host(args, until=until, respawn=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from failwell.apps.cli.exit_codes import Exit
 from failwell.apps.cli.jobs.jobs import find_job, job_queue
 from failwell.apps.cli.jobs.jobs_show import OutputFollower, event_json, event_text, line_json, line_text
-from failwell.apps.cli.output import print_aside, print_text
+from failwell.apps.cli.output import print_aside, print_json_text, print_text
 from failwell.apps.cli.records import add_after, add_name, add_store
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ class _Printer:
         if self._args.format == "json":
             from failwell.journal.event import to_json
 
-            print_text(to_json(event_json(event)))
+            print_json_text(to_json(event_json(event)))
         else:
             print_text(event_text(event, self._args.format))

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import is_terminal, print_json, print_text
+from failwell.apps.cli.output import Heading, is_terminal, print_json, print_text, terminal
 from failwell.apps.cli.records import add_store
 from failwell.apps.cli.times import lasted
 
@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     if args.format == "json":
         print_json(snapshot)
     else:
-        print_text("\n".join(lines(snapshot, args)))
+        print_text(lines(snapshot, args))
     return Exit.DONE
 
 
@@ -143,18 +143,20 @@ def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
 
 
 def _live(args: Namespace) -> int:
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     from failwell.runtime.clock import SYSTEM_CLOCK
 
     color = {"always": True, "never": False}.get(args.color)
-    console = Console(force_terminal=True, no_color=None if color is None else not color)
+    console = terminal(sys.stdout, color=color, force_terminal=True)
 
     def drawn() -> Text:
         visible = lines(picture(args), args)[: max(4, console.height - 1)]
-        return Text.from_ansi("\n".join(visible), no_wrap=True, overflow="ellipsis")
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for line in visible:
+            text.append(f"{line}\n", style="bold" if isinstance(line, Heading) else "")
+        return text
 
     with Live(drawn(), console=console, screen=True, auto_refresh=False) as live:
         while True:

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from failwell.apps.cli.output import is_terminal
+from failwell.apps.cli.output import is_terminal, print_stderr
+from failwell.delivery.plain_text import one_line
 from failwell.journal.event import Event
 
 _KEPT = 200
@@ -189,7 +190,7 @@ class PlainProgress:
             row = self._model.apply(event)
             line = line_of(self._model, event, row)
             if line:
-                print(line, file=sys.stderr, flush=True)
+                print_stderr(line)
 
     def pause(self) -> None:
         """Nothing is drawn between two lines."""
@@ -202,7 +203,7 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     """The line for one event, or `None` if it has none."""
     data: Any = event.data
     if event.type == "run:started":
-        return f"run {model.run} of {model.workflow}"
+        return one_line(f"run {model.run} of {model.workflow}")
     if event.type in ("run:completed", "run:failed", "run:cancelled"):
         # The run's own sum: it includes what was spent before a resume.
         usage: dict[str, Any] = data.get("usage") or {}
@@ -214,7 +215,7 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     if row is None or row.type == "set":
         return None
     phrase = _PHRASES.get(event.type)
-    return None if phrase is None else f"{row.path}: {phrase(row, data)}"
+    return None if phrase is None else one_line(f"{row.path}: {phrase(row, data)}")
 
 
 def _retrying(row: Row, data: Any) -> str:

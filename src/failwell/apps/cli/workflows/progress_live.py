@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any, Self
 
+from failwell.apps.cli.output import terminal
 from failwell.apps.cli.workflows.progress import Model, Row, span
 from failwell.journal.event import Event
 from failwell.runtime.clock import SYSTEM_CLOCK
@@ -31,13 +32,10 @@ class Live:
         self._console: Any = None
 
     def __enter__(self) -> Self:
-        from rich.console import Console
         from rich.live import Live as RichLive
 
         color = {"always": True, "never": False}.get(self._args.color)
-        self._console = Console(
-            file=sys.stderr, force_terminal=True, no_color=None if color is None else not color
-        )
+        self._console = terminal(sys.stderr, color=color, force_terminal=True)
         self._live = RichLive(
             get_renderable=self._tree,
             console=self._console,

@@ -1,10 +1,11 @@
 """Runs a workflow from the command line: signals, progress, the result, the exit code."""
 
 import signal
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+
+from failwell.apps.cli.output import print_stderr
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
@@ -98,5 +99,5 @@ class RunCommand:
             self._main.cancel()
             return
         self.was_interrupted = True
-        print(f"{name}: stopping what runs; once more to stop at once", file=sys.stderr)
+        print_stderr(f"{name}: stopping what runs; once more to stop at once")
         self._driver.tell(Cancel(at=self._driver.now(), reason="interrupted", by=name))

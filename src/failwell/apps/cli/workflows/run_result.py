@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import error_format, is_terminal, print_text
+from failwell.apps.cli.output import error_format, is_terminal, print_stderr, print_text
 from failwell.apps.cli.records import command_for
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _failed(ended: "DriveResult", run: str, args: Namespace) -> int:
         extras["errors_file"] = errors_file
     form = error_format(args)
     resume = command_for(args, "resume", run)
-    print(_failure(report, ended.failure, extras, form, resume), file=sys.stderr, flush=True)
+    print_stderr(_failure(report, ended.failure, extras, form, resume), is_json=form == JSON)
     return Exit.HALTED if ended.failure.typed else Exit.FAILED
 
 
@@ -93,7 +93,9 @@ def _failure(report: Any, failure: "Failure", extras: dict[str, Any], form: str,
     where = " ← ".join(_frame(frame) for frame in failure.node_frames)
     lines += [f"node:    {where or extras['node'] or '-'}"]
     if details:
-        lines.append(f"details: {dumps(details, ensure_ascii=False)[:2000]}")
+        from failwell.delivery.plain_text import neutral_json
+
+        lines.append(f"details: {neutral_json(dumps(details, ensure_ascii=False))[:2000]}")
     if "errors_file" in extras:
         lines.append(f"errors:  {extras['errors_file']}")
     lines.append(f"resume:  {resume}")
@@ -104,11 +106,10 @@ def _draw(report: Any) -> bool:
     """Draw the failure as a panel if stderr is a terminal; whether it was drawn."""
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return False
-    from rich.console import Console
-
+    from failwell.apps.cli.output import terminal
     from failwell.delivery.failure_text import panel
 
-    Console(file=sys.stderr).print(panel(report, "user"))
+    terminal(sys.stderr).print(panel(report, "user"))
     return True
 
 
@@ -119,8 +120,8 @@ def _frame(frame: Mapping[str, Any]) -> str:
 
 def _print_message(message: Mapping[str, Any], args: Namespace) -> None:
     if error_format(args) == JSON:
-        print(dumps(message), file=sys.stderr, flush=True)
+        print_stderr(dumps(message), is_json=True)
         return
-    print(message["message"], file=sys.stderr)
+    print_stderr(message["message"])
     if "next" in message:
-        print(f"next: {message['next']}", file=sys.stderr, flush=True)
+        print_stderr(f"next: {message['next']}")

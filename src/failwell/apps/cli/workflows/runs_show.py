@@ -38,9 +38,9 @@ def run_show(args: Namespace) -> int:
     if args.format == "json":
         print_json(_object(run, seen, args))
     elif args.format == "markdown":
-        print_text("\n".join(_markdown(run, seen, args)))
+        print_text(_markdown(run, seen, args))
     else:
-        print_text("\n".join(_text(run, seen, args)))
+        print_text(_text(run, seen, args))
     return Exit.DONE
 
 

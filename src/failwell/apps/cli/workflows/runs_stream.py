@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import print_text
+from failwell.apps.cli.output import print_json_text, print_stderr, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_after, add_name, add_store
 from failwell.apps.cli.workflows.runs import find_run, journal
@@ -34,7 +34,10 @@ def run_tail(args: Namespace) -> int:
         for event in store.tail(
             run.id, -1 if args.after is None else args.after, give_up=lambda: _has_no_process(store, run.id)
         ):
-            print_text(event.to_line() if args.format == "json" else _words(event, args.format))
+            if args.format == "json":
+                print_json_text(event.to_line())
+            else:
+                print_text(_words(event, args.format))
         _print_status(store, run.id, args)
     return Exit.DONE
 
@@ -57,7 +60,7 @@ def run_export(args: Namespace) -> int:
         pieces = _document(store, run, events, args) if args.format == "json" else _lines(events)
         if args.output is None:
             for piece in pieces:
-                print_text(piece)
+                print_json_text(piece)
         else:
             _write(args.output, pieces, force=args.force)
             print_text(f"wrote {args.output}")
@@ -70,11 +73,9 @@ def _has_no_process(store: "SqliteStore", run: str) -> bool:
 
 def _print_status(store: "SqliteStore", run: str, args: Namespace) -> None:
     """Say why the events stop although the run has not ended."""
-    import sys
-
     now = store.run(run)
     if now.ended is None and args.format == "text":
-        print(f"run {run} is {now.status}; `failwell runs show {run}` shows the next step", file=sys.stderr)
+        print_stderr(f"run {run} is {now.status}; `failwell runs show {run}` shows the next step")
 
 
 def _words(event: "Event", format_: str) -> str:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from failwell.apps.cli.output import is_terminal
+from failwell.apps.cli.output import is_terminal, print_stderr
+from failwell.delivery.plain_text import neutral, one_line
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
@@ -62,23 +63,25 @@ class Terminal:
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
         from failwell.workflow.run.settings import GateAnswer
 
-        _print(f"\n? {question.get('prompt') or gate}")
+        print_stderr(f"\n{quoted('? ', question.get('prompt') or gate)}")
         if question.get("type") == "questions":
             return await self._questions(question)
         options = question["options"]
         for number, option in enumerate(options, 1):
-            _print(f"  {number}. {option['label']} ({option['value']})")
+            print_stderr(f"  {number}. {one_line(option['label'])} ({one_line(option['value'])})")
         while True:
             line = await _line("choose: ")
             if line is None:
                 return None
             chosen = _choice(line.strip(), options)
             if chosen is None:
-                _print(f"  write a number from 1 to {len(options)}, or a value")
+                print_stderr(f"  write a number from 1 to {len(options)}, or a value")
                 continue
             payload = None
             if chosen.get("prompt_for"):
-                text = await _text(f"{chosen['prompt_for']}: ", several=bool(chosen.get("multiline")))
+                text = await _text(
+                    f"{one_line(chosen['prompt_for'])}: ", several=bool(chosen.get("multiline"))
+                )
                 if text is None:
                     return None
                 payload = {chosen["prompt_for"]: text}
@@ -99,16 +102,22 @@ class Terminal:
 _END_OF_INPUT = object()
 
 
+def quoted(mark: str, text: object) -> str:
+    """`text` after `mark`, each further line behind a bar, so that it cannot pose as options or as our own lines."""
+    first, *rest = neutral(str(text)).split("\n")
+    return "\n".join([f"{mark}{first}", *(f"{' ' * len(mark)}│ {line}" for line in rest)])
+
+
 async def _ask_question(question: Mapping[str, Any]) -> Any:
-    _print(f"  {question['text']}")
+    print_stderr(quoted("  ", question["text"]))
     if question.get("hint"):
-        _print(f"  ({question['hint']})")
+        print_stderr(f"  ({one_line(question['hint'])})")
     choices = [str(choice) for choice in question.get("choices") or ()]
     for number, choice in enumerate(choices, 1):
-        _print(f"    {number}. {choice}")
+        print_stderr(f"    {number}. {one_line(choice)}")
     default = question.get("default")
     while True:
-        line = await _line(f"  [{default}] " if default is not None else "  ")
+        line = await _line(f"  [{one_line(str(default))}] " if default is not None else "  ")
         if line is None:
             return _END_OF_INPUT
         text = line.strip()
@@ -120,7 +129,7 @@ async def _ask_question(question: Mapping[str, Any]) -> Any:
             return text
         if not text and not question.get("required", True):
             return None
-        _print("  choose one of these" if choices else "  this needs an answer")
+        print_stderr("  choose one of these" if choices else "  this needs an answer")
 
 
 def _choice(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -132,7 +141,7 @@ def _choice(text: str, options: list[dict[str, Any]]) -> dict[str, Any] | None:
 async def _text(prompt: str, *, several: bool) -> str | None:
     if not several:
         return await _line(prompt)
-    _print(f"{prompt}(end with a line that holds `{_END}` alone)")
+    print_stderr(f"{prompt}(end with a line that holds `{_END}` alone)")
     lines: list[str] = []
     while (line := await _line("")) is not None and line != _END:
         lines.append(line)
@@ -143,8 +152,7 @@ async def _line(prompt: str) -> str | None:
     """One line of stdin, without blocking the run; `None` at its end."""
     from asyncio import get_running_loop
 
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
+    print_stderr(prompt, end="")
     loop = get_running_loop()
     ready = loop.create_future()
     stdin = sys.stdin.fileno()
@@ -155,7 +163,3 @@ async def _line(prompt: str) -> str | None:
         loop.remove_reader(stdin)
     line = sys.stdin.readline()
     return line.rstrip("\n") if line else None
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -1,14 +1,13 @@
 """`failwell validate`: report every mistake in workflow files, before anything runs."""
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from failwell.apps.cli.commands import JSON, MARKDOWN
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import error_format, print_json, print_text
+from failwell.apps.cli.output import error_format, print_json, print_stderr, print_text
 from failwell.apps.cli.records import counted
 from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
@@ -103,7 +102,8 @@ class WorkflowRefused(Fault, kind="validation.config_invalid"):
 
 def print_problems(mistakes: Sequence[Mistake], args: Namespace) -> int:
     """Print every mistake and return the exit code. Nothing goes to stdout."""
-    print(render_problems(mistakes, error_format(args)), file=sys.stderr, flush=True)
+    form = error_format(args)
+    print_stderr(render_problems(mistakes, form), is_json=form == JSON)
     return Exit.INVALID_USAGE
 
 
