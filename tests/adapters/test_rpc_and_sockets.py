@@ -27,7 +27,7 @@ WORDS = {
     "INTERNAL": "provider.unavailable",
     "DATA_LOSS": "provider.unavailable",
     "UNIMPLEMENTED": "provider.capability_missing",
-    "CANCELLED": "cancel.run",
+    "CANCELLED": "provider.outcome_unknown",
     "UNKNOWN": "provider.unknown",
 }
 
@@ -83,6 +83,19 @@ def test_each_status_word_of_grpc_is_known(word: str, flavour: str) -> None:
     report = describe(error)
 
     assert report.kind == WORDS[word]
+
+
+def test_only_the_client_knows_that_this_program_cancelled_the_call() -> None:
+    grpc: Any = pytest.importorskip("grpc")
+    with serving("OK") as address, grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary("/lab.Lab/Call").future(b"", timeout=20.0)
+        call.cancel()
+        ours = describe(call)
+    with serving("CANCELLED", "Locally cancelled by application!") as address:
+        theirs = describe(called(address))
+
+    assert ours.kind == "cancel.run"
+    assert theirs.kind == "provider.outcome_unknown"
 
 
 def test_a_missing_thing_is_no_missing_model_unless_the_server_says_so() -> None:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from failwell.adapters import word_index
 from failwell.adapters.classify import rules_for
 from failwell.adapters.facts import Facts
-from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
+from failwell.adapters.rules import CLASSES, CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
+from failwell.fault.registry import kind
 
-KNOWN = sorted({*IMPLIED_STATUS, *chain.from_iterable(rule.codes for rule in CODES)})
+KNOWN = sorted({*IMPLIED_STATUS, *chain.from_iterable(rule.codes for rule in (*CODES, *CLASSES))})
 SPOKEN = sorted(set(chain.from_iterable(rule.words for rule in (*CODES, *WORDS))))
 SENTENCES = [
     "This would exceed your organization's monthly spend limit.", "Limit 200, Used 200", "limit: 0",
@@ -55,10 +56,17 @@ def from_top_to_bottom(found: Facts) -> list[Rule]:
         telling = tuple(name for name in found.names if name not in IMPLIED_STATUS)
     named = {*found.codes, *telling}
     fitting = [rule for rule in CODES if rule.codes & named and fits(rule, low)]
+    fitting += [rule for rule in CLASSES if rule.codes & set(telling)]
     status = implied((*found.codes, *found.names)) if found.status is None else found.status
     by_status = [rule for rule in (*DECISIVE, *LADDER) if status in rule.statuses][:1]
     if not fitting and not (by_status and by_status[0] in DECISIVE):
         fitting = [rule for rule in WORDS if fits(rule, low)][:1] if low else []
+        if found.status is not None:
+            fitting = [rule for rule in fitting if rule.kind != "internal.bug"]
+    if status in (401, 403):
+        # Words never make these repeatable, and at a 401 no code does either.
+        passing = [rule for rule in fitting if kind(rule.kind).category.retryable]
+        fitting = [rule for rule in fitting if rule not in passing or (status == 403 and rule.basis == "code")]
     fitting += [rule for rule in by_status if rule not in fitting]
     return [fitting[0], *[rule for rule in fitting if rule.kind != fitting[0].kind][:3]]
 

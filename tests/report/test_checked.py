@@ -60,7 +60,7 @@ FAILED: list[tuple[str, Any, str]] = [
     ("openai", response("completed", {"type": "function_call", "arguments": "{'q': 1}"}), INVALID),
     ("openai", response("failed") | {"error": {"code": "server_error", "message": "x"}}, "provider.unavailable"),
     ("openai", response("failed") | {"error": {"code": "rate_limit_exceeded", "message": "x"}}, "provider.rate_limited"),
-    ("openai", response("cancelled"), "cancel.run"),
+    ("openai", response("cancelled"), "provider.stream_interrupted"),
     ("openrouter", {"error": {"code": 429, "message": "slow down"}}, "provider.rate_limited"),
     ("anyone", {"error": "something odd"}, "provider.unknown"),
     ("deepseek", chat("insufficient_system_resource"), "provider.overloaded"),

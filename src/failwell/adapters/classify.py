@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
 from failwell.adapters.headers import allow_listed
 from failwell.adapters.reading import Reading
-from failwell.adapters.rules import CODES, DECISIVE, IMPLIED_STATUS, LADDER, Rule
+from failwell.adapters.rules import CLASSES, CODES, DECISIVE, DENYING, IMPLIED_STATUS, LADDER, WORDS, Rule
 from failwell.adapters.waits import wait_of
 from failwell.adapters.word_index import first_match, matching
 from failwell.fault.axes import Certainty
@@ -31,6 +31,7 @@ PHASES: dict[str, Rule] = {
         for phase in ("pool", "dns", "connect", "proxy")
     },
     "tls": Rule("phase.tls", "provider.tls_failed", "phase"),
+    "handles": Rule("phase.handles", "resource.file_handles", "phase"),
     **{
         phase: Rule(f"phase.{phase}", "provider.outcome_unknown", "phase")
         for phase in ("write", "read", "closed")
@@ -74,6 +75,12 @@ _BY_CODE = _index(CODES)
 _MEANT = _BY_CODE.keys() | IMPLIED_STATUS.keys()
 _BY_STATUS = {status: rule for rule in reversed((*DECISIVE, *LADDER)) for status in rule.statuses}
 _DECIDES = {status for rule in DECISIVE for status in rule.statuses}
+_PASSING = frozenset(
+    rule.kind
+    for rule in (*CODES, *WORDS, *DECISIVE, *LADDER)
+    if registered_kind(rule.kind).category.retryable
+)
+"""Kinds of the table whose category allows a repeat."""
 
 
 def rules_for(facts: Facts) -> list[Rule]:
@@ -94,14 +101,30 @@ def rules_for(facts: Facts) -> list[Rule]:
     if not matches:
         if status in _DECIDES:
             matches = [_BY_STATUS[status]]
-        elif low and (by_words := first_match(low)) is not None:
+        elif low and (by_words := first_match(low)) is not None and not _is_theirs(by_words, facts):
             matches = [by_words]
+    if status in DENYING and matches:
+        matches = [rule for rule in matches if not _is_overruled(rule, status)]
     if ladder is not None and ladder not in matches:
         matches.append(ladder)
     if len(matches) < 2:
         return matches or [_otherwise(facts, status)]
     winner = matches[0]
     return [winner, *[rule for rule in matches if rule.kind != winner.kind][:_MOST_RUNNERS]]
+
+
+def _is_overruled(rule: Rule, status: int) -> bool:
+    """Whether a 401 or 403 decides instead of `rule`, which allows a repeat.
+
+    A machine code may say that a 403 is a rate limit, as some vendors document. Words may not, and at a
+    401 nothing may.
+    """
+    return rule.kind in _PASSING and (status == 401 or rule.basis != "code")
+
+
+def _is_theirs(rule: Rule, facts: Facts) -> bool:
+    """Whether words that speak of a bug came in a reply: then the bug is the provider's, not ours."""
+    return rule.kind == _BUG.kind and (facts.body is not None or (facts.status or 0) >= 400)
 
 
 def _by_name(facts: Facts, codes: tuple[str, ...]) -> tuple[tuple[Rule, ...], int | None]:
@@ -137,7 +160,8 @@ def _meant(codes: tuple[str, ...]) -> tuple[str, ...]:
 def _named(codes: tuple[str, ...], names: tuple[str, ...]) -> _Named:
     # Keyed by words of the table and names of classes alone: they come again in failures that differ in all else.
     places = {place for code in (*codes, *names) for place in _BY_CODE.get(code, ())}
-    return _Named(tuple(CODES[place] for place in sorted(places)), _implied((*codes, *names)))
+    by_class = [rule for rule in CLASSES if not rule.codes.isdisjoint(names)]
+    return _Named((*(CODES[place] for place in sorted(places)), *by_class), _implied((*codes, *names)))
 
 
 def _implied(names: tuple[str, ...]) -> int | None:
@@ -178,7 +202,7 @@ def _is_page(facts: Facts) -> bool:
 
 
 _SPELLED = re.compile(r"[a-z0-9_][a-z0-9_.\-]{1,79}")
-_RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in CODES))
+_RESERVED = frozenset(IMPLIED_STATUS).union(*(rule.codes for rule in (*CODES, *CLASSES)))
 _registered_codes: dict[str, Rule] = {}
 
 
@@ -386,7 +410,7 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         evidence=_evidence(facts, rules),
         message=_sentence(registered_kind(rule.kind).summary, facts.provider, facts.status, code),
         certainty=_in_stream(rule) if facts.in_stream else None,
-        retryable=False if headers.get("x-should-retry", "").lower() == "false" else None,
+        retryable=False if _is_forbidden(facts, rule) else None,
         provider=facts.provider,
         model=facts.model,
         provider_metadata=metadata,
@@ -395,6 +419,20 @@ def classify(facts: Facts, now: datetime | None = None) -> Reading:
         details=details,
     )
     return reading
+
+
+def _is_forbidden(facts: Facts, rule: Rule) -> bool:
+    """Whether the reply forbids a repeat that the kind would allow."""
+    if facts.headers.get("x-should-retry", "").lower() == "false":
+        return True
+    return rule.kind in _PASSING and _denies(facts)
+
+
+def _denies(facts: Facts) -> bool:
+    if facts.status is not None and facts.status >= 400:
+        return facts.status in DENYING
+    # No reply, or an error inside a good one: a class or a code may stand for the status.
+    return _by_name(facts, _meant(facts.codes))[1] in DENYING
 
 
 def _evidence(facts: Facts, rules: list[Rule]) -> tuple[Evidence, ...]:

@@ -12,10 +12,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-Phase = Literal["pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
-"""How far a call got when the transport failed; up to `tls` nothing was sent."""
+Phase = Literal["handles", "pool", "dns", "connect", "proxy", "tls", "write", "read", "closed"]
+"""How far a call got when the transport failed; up to `tls` nothing was sent. `handles`: no file handle was left."""
 
-NOT_SENT: frozenset[str] = frozenset({"pool", "dns", "connect", "proxy", "tls"})
+NOT_SENT: frozenset[str] = frozenset({"handles", "pool", "dns", "connect", "proxy", "tls"})
 _LARGEST_BODY = 64_000
 # Named, because a union is made anew each time that it is written in a check.
 STRUCTURES: tuple[type[Any], ...] = (dict, list)
@@ -25,6 +25,7 @@ _PRINTED = re.compile(
 )
 _DEEPEST = 6
 _MOST_CODES = 16
+_LARGEST_CODE = 10**18
 _CODE_KEYS = (
     "error_code", "code", "Code", "reason", "status", "type", "Type", "__type", "error_type", "errorType", "slug",
     "error", "finishReason", "finish_reason", "blockReason", "stop_reason", "stopReason",
@@ -122,7 +123,7 @@ def codes_and_message(body: object) -> tuple[dict[str, None], str]:
         for key in code_keys:
             value = holder[key]
             if type(value) is not str:
-                if isinstance(value, int) and not isinstance(value, bool):
+                if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_CODE:
                     value = str(value)
                 elif not isinstance(value, str):
                     continue

@@ -33,6 +33,7 @@ _MOST_LINES = 200
 _MOST_LISTED = 1_000
 _LONGEST = 200
 _LONGEST_READ = 2_000
+_MOST_VALUES = 8
 _MOST_NAMES = 1024
 
 _names: dict[bytes | str, str] = {}
@@ -124,13 +125,19 @@ def _items(headers: object) -> dict[str, str]:
         if name is None:
             name = _learn(sent, _text(sent))
         if name:
-            headers_read[name] = _text(value)[:_LONGEST_READ]
+            text = _text(value)[:_LONGEST_READ]
+            # Most libraries list a header that was sent twice as two items.
+            headers_read[name] = f"{headers_read[name]}, {text}" if name in headers_read else text
     return headers_read
 
 
 def _text(sent: object) -> str:
-    """A name or a value as text; some libraries keep the bytes that were sent."""
-    return sent.decode("latin-1") if type(sent) is bytes else str(sent)
+    """A name or a value as text; some libraries keep the bytes that were sent, or a list of values."""
+    if type(sent) is bytes:
+        return sent.decode("latin-1")
+    if type(sent) is list or type(sent) is tuple:
+        return ", ".join(_text(value) for value in cast("list[object]", sent)[:_MOST_VALUES])
+    return str(sent)
 
 
 def _learn(sent: object, text: str) -> str:

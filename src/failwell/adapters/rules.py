@@ -134,8 +134,10 @@ CODES: tuple[Rule, ...] = (
           unless=r"organi[sz]ation must be verified"),
     _code(_REJECTED, "code", "noregionerror endpointprovidererror unknownserviceerror invalidregionerror unknownendpointerror"),
     _code(_BAD, "code", "entrynotfound"),
-    _code("cancel.run", "code", "apiuseraborterror clientclosedrequesterror"),
 )  # fmt: skip
+
+CLASSES: tuple[Rule, ...] = (_code("cancel.run", "code", "apiuseraborterror clientclosedrequesterror"),)
+"""Rows for names of client classes alone. A provider that sends such a name as a code cancels nothing here."""
 
 DECISIVE: tuple[Rule, ...] = (
     _status(_QUOTA, 402),
@@ -226,6 +228,9 @@ LADDER: tuple[Rule, ...] = (
     _status(_DOWN, *(code for code in range(500, 600) if code not in (503, 504, 521, 522, 523, 524, 529))),
 )
 
+DENYING = frozenset({401, 403})
+"""Statuses that are never repeated, whatever is written beside them."""
+
 IMPLIED_STATUS: dict[str, int] = {
     "badrequesterror": 400, "invalidrequesterror": 400, "unprocessableentityerror": 422, "authenticationerror": 401,
     "unauthorizederror": 401, "permissiondeniederror": 403, "forbiddenerror": 403, "notfounderror": 404,
@@ -242,6 +247,6 @@ IMPLIED_STATUS: dict[str, int] = {
     "failedprecondition": 400, "outofrange": 400, "validationerror": 400, "overloaded": 503,
     "servererror": 500, "server_error": 500, "internal_server_error": 500, "internal_error": 500, "api_error": 500,
     "service_unavailable": 503, "invalid_argument": 400, "invalid_request_error": 400, "not_found": 404,
-    "not_found_error": 404, "internalerror": 500, "workloadidentityerror": 401,
+    "not_found_error": 404, "internalerror": 500, "workloadidentityerror": 401, "permission_denied": 403,
 }  # fmt: skip
 """What a class or a status word stands for where no reply came with it."""

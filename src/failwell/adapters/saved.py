@@ -23,7 +23,7 @@ from failwell.adapters.facts import (
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.registry import find, read
-from failwell.adapters.sdk import BUGS, REFINES, id_in, is_certificate, phase_of
+from failwell.adapters.sdk import BUGS, REFINES, id_in, phase_of, refined
 from failwell.adapters.vendors.process import read_exit
 
 _TRANSPORT_NAMES = ("connect", "timeout", "timedout", "disconnect")
@@ -92,8 +92,8 @@ def transport(chain: list[tuple[str, str]]) -> tuple[Phase | None, str | None]:
     for place, (dotted, message) in enumerate(chain):
         module, _, name = dotted.rpartition(".")
         step = phase_of(module or "builtins", name)
-        if is_certificate(message) and (step or phase):
-            step = "tls"
+        if step or phase:
+            step = refined(step, message)
         if step is not None and (phase is None or step in REFINES):
             phase = step
         wrapped = place > 0 and any(word in chain[0][0].lower() for word in _TRANSPORT_NAMES)

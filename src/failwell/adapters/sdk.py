@@ -4,6 +4,7 @@ Attributes are read one by one and each may raise. Nothing is fetched: a body co
 the client has read it already. The result is one `Facts`, for the rules to judge.
 """
 
+import errno
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
@@ -46,6 +47,8 @@ _REQUEST_IDS = (
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 """What stands beside a status on its line. It repeats the status, and must not count as a code."""
+_NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
+_ERRNO = "[Errno "
 _MAPPINGS: tuple[type[Any], ...] = (dict, Mapping)
 _MOST_TYPES = 1024
 _DEEPEST = 8
@@ -201,10 +204,12 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
     while True:
         step = _class_phase(type(link))
         if step is not None:
-            if step in ("connect", "closed") and is_certificate(text_of(link)):
-                step = "tls"
+            if step in ("connect", "closed"):
+                step = "handles" if _lacks_handles(link) else refined(step, text_of(link))
             if phase is None or step in REFINES or _is_below(link):
                 phase = step
+        elif type(link) is OSError and phase is not None and link.errno in _NO_HANDLE:
+            phase = "handles"
         if stands_alone(link):
             return phase, None
         seen.add(id(link))
@@ -217,6 +222,15 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
             return None, type(link).__name__
         if id(link) in seen or len(seen) >= _DEEPEST:
             return phase, None
+
+
+def _lacks_handles(error: BaseException) -> bool:
+    """Whether a connection failed for want of a file handle: httpcore keeps the reason as its argument alone."""
+    args = safe_getattr(error, "args")
+    reason: object = args[0] if type(args) is tuple and args else None
+    if type(reason) is not OSError:
+        return False
+    return reason.errno in _NO_HANDLE or getattr(reason.__cause__, "errno", None) in _NO_HANDLE
 
 
 @lru_cache(maxsize=_MOST_TYPES)
@@ -347,7 +361,7 @@ BUGS: frozenset[str] = frozenset(
 )  # fmt: skip
 """Errors of a programmer. Under a "connection error" they are a bug in a hook, not a blip."""
 
-REFINES: frozenset[str] = frozenset({"tls", "dns"})
+REFINES: frozenset[str] = frozenset({"tls", "dns", "handles"})
 """Phases that a cause may add to a coarser one above it: a `ConnectError` may be a bad certificate."""
 
 
@@ -355,6 +369,18 @@ def phase_of(module: str, name: str) -> Phase | None:
     """The phase that one exception class stands for, if it is a transport's."""
     table = PHASES.get(module.partition(".")[0])
     return None if table is None else table.get(name)
+
+
+def refined(step: Phase | None, message: str) -> Phase | None:
+    """What a transport's own message adds to its class; most drop the exception that they were made of."""
+    if is_certificate(message):
+        return "tls"
+    return "handles" if message.startswith(_ERRNO) and _is_handles(message) else step
+
+
+def _is_handles(message: str) -> bool:
+    number = message[len(_ERRNO) :].partition("]")[0]
+    return number.isdecimal() and len(number) < 6 and int(number) in _NO_HANDLE
 
 
 def is_certificate(message: str) -> bool:

@@ -6,7 +6,7 @@ them are read, the latest credible time wins, and nonsense is skipped and record
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -55,8 +55,13 @@ _OUTRIGHT = {
 _LONGEST_TEXT = 4_000
 _LONGEST_VALUE = 64
 _MOST_NAMES = 64
+_MOST_VALUES = 8
 _SHORTER_THAN_A_DATE = 10
 """So few digits are below `_EPOCH`, and a number of seconds."""
+_LARGEST_SKEW = timedelta(days=1)
+"""How far the provider's clock may be from ours; a `Date` beyond it is ignored."""
+_VALUE = re.compile(r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},\s)?(?:[^,]|,(?!\s))+", re.IGNORECASE)
+"""One value of a header that was sent twice; the comma after a weekday belongs to an HTTP date."""
 _WINDOW = re.compile(r'(?:"[^"]*"|[^",])+')
 """One member of a `RateLimit` field; a comma inside quotes does not end it."""
 _RATELIMIT_T = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,12})")
@@ -104,7 +109,10 @@ class _Statements:
 
     @property
     def now(self) -> datetime:
-        return instant(self._date or "") or self._now or datetime.now(UTC)
+        """The provider's clock if the reply shows a credible time, else ours."""
+        ours = self._now or datetime.now(UTC)
+        theirs = instant(self._date or "")
+        return ours if theirs is None or abs(theirs - ours) > _LARGEST_SKEW else theirs
 
     def add(self, source: str, seconds: float | None, confidence: Confidence) -> None:
         if seconds is None or not 0 <= seconds <= _LONGEST:
@@ -149,9 +157,20 @@ def _collect(headers: Mapping[str, str], body: object, message: str, now: dateti
 
 
 def seconds_of(value: str, statements: _Statements, *, unit: float = 1.0) -> float | None:
-    """One header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`."""
+    """A header's value: a number, an HTTP date, an ISO time, a clock time, or spans like `6m0s`.
+
+    Of several values, as a proxy makes them by adding its own, the longest credible one counts.
+    """
     if len(value) < _SHORTER_THAN_A_DATE and value.isascii() and value.isdecimal():
         return int(value) * unit
+    if ", " in value:
+        several = _VALUE.findall(value[:_LONGEST_TEXT])[:_MOST_VALUES]
+        waits = [_seconds_of_one(text, statements, unit) for text in several]
+        return max((wait for wait in waits if wait is not None and wait <= _LONGEST), default=None)
+    return _seconds_of_one(value, statements, unit)
+
+
+def _seconds_of_one(value: str, statements: _Statements, unit: float) -> float | None:
     text = value.strip().strip('"')
     if len(text) > _LONGEST_VALUE:
         return None

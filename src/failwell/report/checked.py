@@ -18,7 +18,7 @@ from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.adapters.stream import feed
 from failwell.fault.axes import Certainty
 from failwell.fault.base import Fault
-from failwell.fault.classes import Cancellation, ProviderCapability, ProviderTransient
+from failwell.fault.classes import ProviderCapability, ProviderTransient
 from failwell.fault.facts import ProviderMetadata
 from failwell.report.describe import describe
 from failwell.report.resolve import kind_of
@@ -39,7 +39,6 @@ def check_reply(provider: str, reply: object) -> None:
     Raises:
         ProviderCapability: the answer is cut short, refused, empty or malformed.
         ProviderTransient: a stream ended without its last event, or the reply is an error in disguise.
-        Cancellation: the provider says that it was cancelled.
     """
     answer = Answer()
     reply = opened(reply)
@@ -240,7 +239,8 @@ _KINDS: dict[str, tuple[str, Certainty | None]] = {
     "overloaded": ("provider.overloaded", Certainty.PARTIAL),
     "failed": ("provider.output_rejected", None),
     "interrupted": ("provider.stream_interrupted", None),
-    "cancelled": ("cancel.run", None),
+    # Nobody here cancelled it: the provider, or somebody else with an account there, did.
+    "cancelled": ("provider.stream_interrupted", Certainty.PARTIAL),
     "empty": ("provider.output_invalid", None),
 }
 _SENTENCES = {
@@ -289,7 +289,7 @@ def _fault(
     facts = {**(details or {}), **usage_of(answer)}
     if word in STOPS:
         facts["stop"] = word
-    family = next(cls for cls in (ProviderTransient, ProviderCapability, Cancellation) if cls.holds(kind))
+    family = ProviderTransient if ProviderTransient.holds(kind) else ProviderCapability
     return family(
         kind=kind,
         message=_SENTENCES.get(what),
@@ -321,6 +321,7 @@ def _error(provider: str, answer: Answer, *, in_stream: bool) -> Fault:
         "message": reading.message,
         "caller_facing": False,
         "certainty": reading.certainty,
+        "retryable": reading.retryable,
         "provider": provider,
         "model": answer.model,
         "provider_metadata": reading.provider_metadata,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from failwell.adapters.reading import Reading
+from failwell.adapters.rules import DENYING
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
@@ -123,7 +124,6 @@ def _build(
     """The report of one reading: every text in it is masked and cut here, once."""
     known = KINDS.get(reading.kind)
     category = Category.UNKNOWN if known is None else known.category
-    repeatable = category.retryable and reading.retryable is not False
     below, was_cut = links(error)
     ours = is_fault(error)
     name, surfaced = type_name(error), site(traceback_of(error))
@@ -138,7 +138,9 @@ def _build(
         category=category,
         certainty=reading.certainty or (Certainty.UNKNOWN if known is None else known.certainty),
         blame=reading.blame or (Blame.OURSELVES if known is None else known.blame),
-        retryable=repeatable,
+        retryable=category.retryable
+        and reading.retryable is not False
+        and (metadata is None or metadata.status_code not in DENYING),
         message=_message(error, reading, known, policy, ours=ours),
         title=reading.kind if known is None else known.title,
         error_type=name,

@@ -31,6 +31,7 @@ def _read(error: BaseException) -> Reading | None:
         name=type(error).__name__,
         headers={name: value for name, value in trailers if isinstance(value, str)},
         details=packed,
+        cancelled_here=_answer(error, "cancelled") is True,
     )
 
 

@@ -35,7 +35,7 @@ _LOST = re.compile(
 )
 _TOO_LARGE = re.compile(r"(?:received|sent) message larger than max", re.IGNORECASE)
 _RULED: dict[str, str] = {
-    "CANCELLED": "cancel.run",
+    "CANCELLED": "provider.outcome_unknown",
     "UNIMPLEMENTED": "provider.capability_missing",
     "UNKNOWN": "provider.unknown",
 }
@@ -44,16 +44,16 @@ _MOST = 32
 
 def read_rpc(
     word: str, message: str, *, sdk: str, name: str, provider: str | None = None,
-    headers: dict[str, str] | None = None, details: bytes = b"",
+    headers: dict[str, str] | None = None, details: bytes = b"", cancelled_here: bool = False,
 ) -> Reading:  # fmt: skip
     """The reading of one failed call: its status word, its text, its trailing metadata."""
     metadata = headers or {}
     body = {"details": list(details_of(details))} if details else None
     phase = _phase(word, message)
     if phase is None and word in _RULED and not (word == "UNKNOWN" and body):
-        return Reading.from_rule(
-            kind=_RULED[word], rule=f"grpc.{word}", basis="code", saw=word, provider=provider
-        )
+        # A server can send the word as well; only the client knows whether this program cancelled the call.
+        kind = "cancel.run" if word == "CANCELLED" and cancelled_here else _RULED[word]
+        return Reading.from_rule(kind=kind, rule=f"grpc.{word}", basis="code", saw=word, provider=provider)
     too_large = word == "RESOURCE_EXHAUSTED" and _TOO_LARGE.search(message) is not None
     codes = [detail["reason"].lower() for detail in (body or {}).get("details", ()) if "reason" in detail]
     if word in _SPOKEN:
