@@ -1,8 +1,11 @@
 """Operating-system errors: the errno decides, then the class."""
 
+import ast
 import errno
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,69 @@ def failing_with(name: str) -> OSError:
     """As the system raises it: the constructor picks the subclass by the number."""
     number = getattr(errno, name)
     return OSError(number, os.strerror(number), f"/home/{CANARY}")
+
+
+STARVED = """
+import asyncio, os, resource, sqlite3, subprocess, sys, urllib.request
+from pathlib import Path
+import aiohttp, httpx, openai, requests
+import failwell
+from failwell.journal.errors import sqlite_fault
+
+URL = "http://127.0.0.1:1"
+client, session = httpx.Client(timeout=5), requests.Session()
+sdk = openai.OpenAI(api_key="x", base_url=URL, max_retries=0, timeout=5)
+
+
+async def main():
+    aclient, asession = httpx.AsyncClient(timeout=5), aiohttp.ClientSession()
+    calls = {
+        "httpx": lambda: client.get(URL), "requests": lambda: session.get(URL), "openai": sdk.models.list,
+        "urllib": lambda: urllib.request.urlopen(URL), "spawn": lambda: subprocess.run(["true"]),
+        "open": lambda: open("/dev/null"), "ahttpx": lambda: aclient.get(URL), "aiohttp": lambda: asession.get(URL),
+        "sqlite": lambda: sqlite3.connect("never.sqlite"),
+    }
+    for starved in (False, True):
+        # The first round loads whatever a library loads lazily.
+        if starved:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+            try:
+                while True:
+                    os.dup(0)
+            except OSError:
+                pass
+        kinds = {}
+        for name, call in calls.items():
+            try:
+                result = call()
+                if asyncio.iscoroutine(result) or hasattr(result, "__await__"):
+                    await result
+            except Exception as error:
+                if isinstance(error, sqlite3.Error):
+                    error = sqlite_fault(error, Path("never.sqlite"))
+                kinds[name] = failwell.describe(error).kind
+    print(sorted(kinds.items()))
+
+
+asyncio.run(main())
+sys.stdout.flush()
+os._exit(0)  # nothing is left to clean up with
+"""
+
+
+def test_without_a_file_handle_every_client_names_the_resource(tmp_path: Path) -> None:
+    """In a process of its own, whose handles are used up."""
+    done = subprocess.run(
+        [sys.executable, "-c", STARVED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=tmp_path,
+    )
+
+    assert {kind for _, kind in ast.literal_eval(done.stdout)} == {"resource.file_handles"}, done.stdout
+    assert len(ast.literal_eval(done.stdout)) == 9, done.stdout
 
 
 def refuse_a_connection() -> None:

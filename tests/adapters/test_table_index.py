@@ -66,7 +66,9 @@ def from_top_to_bottom(found: Facts) -> list[Rule]:
     if status in (401, 403):
         # Words never make these repeatable, and at a 401 no code does either.
         passing = [rule for rule in fitting if kind(rule.kind).category.retryable]
-        fitting = [rule for rule in fitting if rule not in passing or (status == 403 and rule.basis == "code")]
+        fitting = [
+            rule for rule in fitting if rule not in passing or (status == 403 and rule.basis == "code")
+        ]
     fitting += [rule for rule in by_status if rule not in fitting]
     return [fitting[0], *[rule for rule in fitting if rule.kind != fitting[0].kind][:3]]
 

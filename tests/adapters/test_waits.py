@@ -1,8 +1,11 @@
 """Every way in which providers say "come back later" is read, and nonsense is noted and passed over."""
 
+import http.client
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
+import multidict
 import pytest
 
 import failwell
@@ -211,6 +214,55 @@ def test_a_date_is_measured_on_the_servers_own_clock() -> None:
     broken = {"date": "yesterday", "retry-after": "Sun, 01 Mar 2026 12:00:20 GMT"}
 
     assert [seconds(headers) for headers in (ahead, behind, broken)] == [20, 20, 20]
+
+
+def test_a_date_far_from_our_clock_is_ignored() -> None:
+    in_a_minute = {"retry-after": "Sun, 01 Mar 2026 12:01:00 GMT"}
+    resets = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(EPOCH + 60)}
+    dates = [
+        "Fri, 01 Jan 2100 00:00:00 GMT",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+    ]
+
+    for date in dates:
+        assert seconds({"date": date, **in_a_minute}) == 60, date
+        assert seconds({"date": date, **resets}) == 60, date
+
+
+def test_a_saved_reply_from_the_future_happened_now() -> None:
+    before = datetime.now(UTC)
+
+    report = failwell.classify({"http_status": 429, "headers": {"date": "Fri, 31 Dec 9999 23:59:59 GMT"}})
+
+    assert before <= report.occurred_at <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5, 120", 120), ("120, 5", 120), ("5, Sun, 01 Mar 2026 12:01:30 GMT", 90), ("soon, 7", 7), ("1e99, 7", 7),
+        ("Sun, 01 Mar 2026 12:01:30 GMT, 5", 90), ("Sunday, 01-Mar-26 12:01:30 GMT, 100", 100), ("-1, 0", 0),
+    ],
+)  # fmt: skip
+def test_of_a_header_that_was_sent_twice_the_longer_wait_counts(value: str, expected: float) -> None:
+    assert seconds({"retry-after": value}) == pytest.approx(expected)
+
+
+def test_both_values_reach_the_report_from_every_library() -> None:
+    twice = [("Retry-After", "5"), ("retry-after", "120")]
+    message = http.client.HTTPMessage()
+    for name, value in twice:
+        message[name] = value
+    mappings: list[Any] = [
+        httpx.Headers(twice), multidict.CIMultiDict(twice), message, {"Retry-After": ["5", "120"]}, dict(twice),
+    ]  # fmt: skip
+
+    for headers in mappings:
+        report = failwell.classify({"http_status": 429, "headers": headers})
+
+        assert report.not_before is not None, type(headers)
+        assert report.not_before.after == 120, type(headers)
 
 
 def test_clock_times_in_other_headers_are_measured_on_it_too() -> None:

@@ -5,6 +5,7 @@ import pytest
 import failwell
 from failwell.decision.breaker import BreakerPolicy, Called
 from failwell.decision.bucket import Bucket
+from failwell.fault.facts import NotBefore
 from failwell.runtime.call_guard import ClosedOff, Guard
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault, a_report
@@ -31,6 +32,17 @@ def test_a_breaker_opens_after_enough_failures_in_a_row() -> None:
     assert (report.kind, report.certainty) == ("provider.unavailable", "not_sent")
     assert report.not_before is not None
     assert report.not_before.after == 30.0
+
+
+def test_no_provider_keeps_a_breaker_open_for_longer_than_its_own_limit() -> None:
+    clock = FakeClock()
+    guard = a_guard(clock, failures=1, longest_rest=600.0)
+
+    guard.failed(OPENAI, a_report(kind="provider.overloaded", not_before=NotBefore(after=366 * 86_400.0)))
+
+    assert guard.refuses(OPENAI) is not None
+    clock.advance(600)
+    assert guard.refuses(OPENAI) is None
 
 
 def test_a_success_in_between_starts_the_count_again() -> None:

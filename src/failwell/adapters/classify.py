@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from failwell.adapters.facts import NOT_SENT, Facts, Phase, objects_of
 from failwell.adapters.headers import allow_listed
 from failwell.adapters.reading import Reading
-from failwell.adapters.rules import CLASSES, CODES, DECISIVE, DENYING, IMPLIED_STATUS, LADDER, WORDS, Rule
+from failwell.adapters.rules import CLASSES, CODES, DECISIVE, IMPLIED_STATUS, LADDER, WORDS, Rule
 from failwell.adapters.waits import wait_of
 from failwell.adapters.word_index import first_match, matching
 from failwell.fault.axes import Certainty
-from failwell.fault.facts import Evidence, ProviderMetadata, ResourceName, ResourceShortfall
+from failwell.fault.facts import DENYING, Evidence, ProviderMetadata, ResourceName, ResourceShortfall
 from failwell.fault.registry import kind as registered_kind
 
 _MOST_RUNNERS = 3

@@ -228,9 +228,6 @@ LADDER: tuple[Rule, ...] = (
     _status(_DOWN, *(code for code in range(500, 600) if code not in (503, 504, 521, 522, 523, 524, 529))),
 )
 
-DENYING = frozenset({401, 403})
-"""Statuses that are never repeated, whatever is written beside them."""
-
 IMPLIED_STATUS: dict[str, int] = {
     "badrequesterror": 400, "invalidrequesterror": 400, "unprocessableentityerror": 422, "authenticationerror": 401,
     "unauthorizederror": 401, "permissiondeniederror": 403, "forbiddenerror": 403, "notfounderror": 404,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from failwell.adapters.classify import classify, rules_for
 from failwell.adapters.facts import (
@@ -227,7 +227,7 @@ def transport(error: BaseException) -> tuple[Phase | None, str | None]:
 def _lacks_handles(error: BaseException) -> bool:
     """Whether a connection failed for want of a file handle: httpcore keeps the reason as its argument alone."""
     args = safe_getattr(error, "args")
-    reason: object = args[0] if type(args) is tuple and args else None
+    reason = cast("tuple[object, ...]", args)[0] if type(args) is tuple and args else None
     if type(reason) is not OSError:
         return False
     return reason.errno in _NO_HANDLE or getattr(reason.__cause__, "errno", None) in _NO_HANDLE

@@ -58,7 +58,7 @@ _MOST_NAMES = 64
 _MOST_VALUES = 8
 _SHORTER_THAN_A_DATE = 10
 """So few digits are below `_EPOCH`, and a number of seconds."""
-_LARGEST_SKEW = timedelta(days=1)
+LARGEST_SKEW = timedelta(days=1)
 """How far the provider's clock may be from ours; a `Date` beyond it is ignored."""
 _VALUE = re.compile(r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},\s)?(?:[^,]|,(?!\s))+", re.IGNORECASE)
 """One value of a header that was sent twice; the comma after a weekday belongs to an HTTP date."""
@@ -112,7 +112,7 @@ class _Statements:
         """The provider's clock if the reply shows a credible time, else ours."""
         ours = self._now or datetime.now(UTC)
         theirs = instant(self._date or "")
-        return ours if theirs is None or abs(theirs - ours) > _LARGEST_SKEW else theirs
+        return ours if theirs is None or abs(theirs - ours) > LARGEST_SKEW else theirs
 
     def add(self, source: str, seconds: float | None, confidence: Confidence) -> None:
         if seconds is None or not 0 <= seconds <= _LONGEST:

@@ -15,6 +15,9 @@ Position = Literal["closed", "open", "half_open"]
 Scope = tuple[str, ...]
 """Who is meant: a provider, one account there, or one model of that account."""
 
+LONGEST_REST = 3600.0
+"""Seconds for which nobody calls, at most, because a provider requested a delay. A probe then finds out."""
+
 
 class Called(NamedTuple):
     """Who was called, as far as the caller knows."""
@@ -37,12 +40,14 @@ class BreakerPolicy:
     """Failures in a row that open it."""
     rest: float = 30.0
     """Seconds it stays open when the provider named no time."""
+    longest_rest: float = LONGEST_REST
+    """Seconds that it stays open at most, whatever delay a provider requests; never less than `rest`."""
     probes: int = 1
     """Calls let through at once to find out whether it works again."""
 
     def __post_init__(self) -> None:
-        if not (self.failures >= 1 and self.rest >= 0 and self.probes >= 1):
-            raise ValueError("`failures` and `probes` are at least 1, and `rest` is not negative")
+        if not (self.failures >= 1 and self.rest >= 0 and self.probes >= 1 and self.longest_rest >= 0):
+            raise ValueError("`failures` and `probes` are at least 1, and the rests are not negative")
 
 
 @frozen
@@ -85,7 +90,8 @@ def failed(breaker: Breaker, policy: BreakerPolicy, report: ErrorReport, now: fl
     failures = breaker.failures + 1
     at_once = report.category is Category.CAPACITY
     if breaker.position != "closed" or at_once or failures >= policy.failures:
-        rest = policy.rest if report.not_before is None else max(policy.rest, report.not_before.after)
+        requested = 0.0 if report.not_before is None else report.not_before.after
+        rest = max(policy.rest, min(requested, policy.longest_rest))
         until = max(now + rest, breaker.until if breaker.position == "open" else 0.0)
         return Breaker(position="open", failures=failures, until=until, why=report.kind)
     return Breaker(failures=failures, why=report.kind)

@@ -14,6 +14,9 @@ from failwell.fault.frozen import frozen
 ResourceName = Literal["gpu_vram_mb", "system_ram_mb", "disk_mb"]
 Confidence = Literal["high", "medium", "low"]
 
+DENYING = frozenset({401, 403})
+"""HTTP statuses that are never repeated, whatever is written beside them."""
+
 
 @dataclass(frozen=True, slots=True)
 class UserAction:

@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
-from failwell.journal.faults import NotRecordable, StoreCorrupt, StoreFull, StoreNewer, StoreUnavailable
+from failwell.journal.faults import (
+    NoFileHandle,
+    NotRecordable,
+    StoreCorrupt,
+    StoreFull,
+    StoreNewer,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     import sqlite3
 
 _PROBE_BYTES = 1 << 16
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 _READ_ONLY = frozenset({"SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"})
 _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"})
 _UNSUITABLE = frozenset({"SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"})
@@ -35,6 +43,8 @@ def os_fault(error: OSError, path: Path) -> StoreUnavailable | StoreFull:
                 ActionKind.FREE_RESOURCES, "free disk space, or use another folder with `--store DIR`"
             ),
         )
+    if error.errno in _NO_HANDLE:
+        return _no_handle(path)
     reason = (error.strerror or type(error).__name__).lower()
     return StoreUnavailable(
         message=f"the state folder `{path}` cannot be used: {reason}",
@@ -70,6 +80,8 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
         return _unavailable(f"the journal `{path}` is kept busy by another process", code)
     if primary in _READ_ONLY:
         return _unavailable(f"the journal `{path}` may not be written to", code, _ALLOW_WRITING)
+    if primary == "SQLITE_CANTOPEN" and _lacks_handles(path):
+        return _no_handle(path, sqlite_code=code)
     if primary == "SQLITE_CANTOPEN":
         return _unavailable(
             f"the journal `{path}` cannot be opened{_open_refusal(path)}",
@@ -112,6 +124,26 @@ def outdated_fault(path: Path) -> StoreUnavailable:
         "SQLITE_READONLY",
         _ALLOW_WRITING,
     )
+
+
+def _no_handle(path: Path, **details: object) -> NoFileHandle:
+    return NoFileHandle(
+        message=f"`{path}` cannot be opened: too many files are open",
+        details=details or None,
+        certainty=Certainty.NOT_SENT,
+        user_action=UserAction(
+            ActionKind.FREE_RESOURCES, "close files, or raise the limit with `ulimit -n`, then run it again"
+        ),
+    )
+
+
+def _lacks_handles(path: Path) -> bool:
+    """Whether no file can be opened at all. SQLite does not say why it could not open its own."""
+    try:
+        os.close(os.open(path.parent, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in _NO_HANDLE
+    return False
 
 
 def _open_refusal(path: Path) -> str:

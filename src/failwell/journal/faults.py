@@ -98,6 +98,10 @@ class StoreFull(Fault, kind="resource.disk"):
     """There is no space left for the journal."""
 
 
+class NoFileHandle(StoreFull, kind="resource.file_handles"):
+    """This process, or the machine, has as many files open as it may."""
+
+
 class StoreNewer(Session, kind="session.resume_mismatch"):
     """The journal was written by a newer version of failwell."""
 

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from failwell.adapters.reading import Reading
-from failwell.adapters.rules import DENYING
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.base import Fault, is_fault
-from failwell.fault.facts import NotBefore, UserAction
+from failwell.fault.facts import DENYING, NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, stands_alone, traceback_of, type_name
 from failwell.fault.registry import KINDS

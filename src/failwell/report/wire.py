@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
+from failwell.fault.facts import DENYING, UserAction
 from failwell.fault.registry import KINDS, is_kind, is_owned
 from failwell.report.parts import READERS, REPORT, Part, Wrong, dump, load
 from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Evidence, Internal
@@ -253,7 +253,9 @@ def _complete(fields: dict[str, Any], data: Mapping[str, Any], extra: dict[str, 
     category = fields.setdefault("category", Category.UNKNOWN)
     # A kind under one of our own prefixes that we do not know comes from a newer peer.
     foreseen = known is not None or not is_owned(fields["kind"])
-    fields["retryable"] = bool(fields.get("retryable")) and category.retryable and foreseen
+    reply = fields.get("provider_metadata")
+    denied = reply is not None and reply.status_code in DENYING
+    fields["retryable"] = bool(fields.get("retryable")) and category.retryable and foreseen and not denied
     for name, default in READERS.items():
         if name not in fields:
             fields[name] = default(fields)

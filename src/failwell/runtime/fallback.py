@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from typing import Any, Generic, TypeVar, overload
 
 from failwell._moved import renamed_parameters
-from failwell.decision.breaker import Scope, scope_of
+from failwell.decision.breaker import LONGEST_REST, Scope, scope_of
 from failwell.report.failure_context import Ledger
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
@@ -234,7 +234,8 @@ class Chain(Generic[_R_co]):
         """Skip for a while what a rate limit is blamed on."""
         if report.kind == "provider.rate_limited":
             requested = 0.0 if report.not_before is None else report.not_before.after
-            until = self.options.clock.monotonic() + max(self.policy.cooldown, requested)
+            rest = max(self.policy.cooldown, min(requested, LONGEST_REST))
+            until = self.options.clock.monotonic() + rest
             self.cooling[scope_of(report, entry.called)] = until
 
 

@@ -5,6 +5,7 @@ bytes read and written, processor time). A start of ten minutes that shows them 
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from failwell.fault.axes import ActionKind
-from failwell.fault.capability import CapabilityError
+from failwell.fault.capability import CapabilityError, CapabilityResourceError
 from failwell.fault.facts import UserAction
 from failwell.jobs.config_schema import config_hash
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
@@ -30,6 +31,7 @@ from failwell.report.record import Scene, TracebackPolicy
 
 _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
+_NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
 _BUSY = 0.02
 """Share of one processor below which its use is not a sign of progress."""
 
@@ -73,6 +75,12 @@ class Startup:
         try:
             await self._process.start([python, BOOT], env, self._manifest.directory)
         except OSError as error:
+            if error.errno in _NO_HANDLE:
+                raise CapabilityResourceError(
+                    f"the worker of capability {name!r} cannot be started: too many files are open",
+                    kind="resource.file_handles",
+                    details={"capability_name": name},
+                ) from error
             raise WorkerStartFailed(
                 message=f"the interpreter of capability {name!r} cannot be run: {python} ({error.strerror or error})",
                 capability_name=name,

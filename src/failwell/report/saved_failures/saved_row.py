@@ -12,7 +12,7 @@ from typing import Any, cast
 from failwell.adapters.headers import lower_headers
 from failwell.adapters.reading import Reading
 from failwell.adapters.saved import read_saved
-from failwell.adapters.waits import instant
+from failwell.adapters.waits import LARGEST_SKEW, instant
 from failwell.fault.base import Fault
 from failwell.report.describe import describe
 from failwell.report.record import Cause, ErrorReport, Evidence
@@ -35,10 +35,11 @@ def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime |
             `exception_class` (with its module), `message`, `cause_chain` (a list of `class` and
             `message`, outermost first). Other names are not looked at.
         model: Which model was called.
-        at: When it happened; by default when the reply says it was sent, or else now.
+        at: When it happened; by default when the reply says it was sent, or else now. A `Date` in the future
+            is ignored.
     """
     headers = lower_headers(row.get("headers") or {})
-    when = at or instant(headers.get("date", "")) or datetime.now(UTC)
+    when = at or _sent_at(headers.get("date", "")) or datetime.now(UTC)
     reading = read_saved(row, when)
     report = describe(SavedFailure(**fields_of(reading)), model=model, at=when)
     named = str(row.get("exception_class") or "").rpartition(".")[2]
@@ -48,6 +49,12 @@ def classify(row: Mapping[str, Any], *, model: str | None = None, at: datetime |
         causes=tuple(_causes(row.get("cause_chain"))),
         evidence=evidence_of(reading),
     )
+
+
+def _sent_at(date: str) -> datetime | None:
+    """When a reply says that it was sent, unless it says that it was sent in the future."""
+    at = instant(date)
+    return None if at is None or at > datetime.now(UTC) + LARGEST_SKEW else at
 
 
 def fields_of(reading: Reading) -> dict[str, Any]:

@@ -1,0 +1,226 @@
+"""A 401 or a 403 is never repeated, whatever words, codes and headers stand beside it."""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
+from threading import Thread
+from typing import Any
+
+import aiohttp
+import anthropic
+import httpx
+import openai
+import pytest
+import requests
+
+import failwell
+from failwell.adapters.rules import CODES, WORDS
+from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.verdict import Fallback, Retry
+from failwell.fault.base import Fault
+from failwell.fault.facts import ProviderMetadata
+from failwell.report.checked import check_reply, checked
+from failwell.report.record import ErrorReport
+from failwell.report.saved_failures.pasted import describe_pasted
+
+SENTENCES = [
+    "Rate limit exceeded. Please try again in 5s.", "Too many requests, slow down", "The server is overloaded, try later",
+    "temporarily unavailable", "throttling: rate exceeded", "Could not connect to the backend", "internal server error",
+    "failed to generate tool_calls", "You have exceeded a secondary rate limit. Please wait a few minutes.",
+]  # fmt: skip
+ROWS = [
+    *SENTENCES,
+    *(
+        word
+        for rule in WORDS
+        if rule.kind in ("provider.rate_limited", "provider.overloaded")
+        for word in rule.words
+    ),
+]
+TRANSIENT_CODES = sorted(
+    code for rule in CODES if rule.kind in ("provider.rate_limited", "provider.overloaded", "provider.unavailable",
+                                            "provider.output_rejected") for code in rule.codes
+)  # fmt: skip
+INVITING = {
+    "retry-after": "5",
+    "x-should-retry": "true",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": "5",
+}
+
+
+def is_repeated(report: ErrorReport) -> bool:
+    decision = decide(Policy(), report, Tries(attempts=1, idempotent=True, may_fall_back=True))
+    return report.retryable or isinstance(decision, Retry | Fallback)
+
+
+def test_no_word_and_no_code_makes_a_saved_denial_repeatable() -> None:
+    bodies: list[Any] = [{"error": {"message": text}} for text in ROWS]
+    bodies += [
+        {"error": {"code": code, "message": text}} for code, text in product(TRANSIENT_CODES, SENTENCES[:2])
+    ]
+
+    repeated = [
+        (status, body)
+        for status, body in product((401, 403), bodies)
+        if is_repeated(failwell.classify({"http_status": status, "headers": INVITING, "body": body}))
+    ]
+
+    assert repeated == []
+
+
+def test_words_leave_a_denial_what_it_is() -> None:
+    for status, kind in ((401, "provider.auth"), (403, "provider.permission")):
+        for text in SENTENCES:
+            report = failwell.classify({"http_status": status, "body": {"error": {"message": text}}})
+
+            assert report.kind == kind, text
+
+
+def test_a_documented_code_names_the_rate_limit_of_a_403_and_is_not_repeated() -> None:
+    row = {"http_status": 403, "body": {"error": {"errors": [{"reason": "rateLimitExceeded"}], "code": 403}}}
+
+    report = failwell.classify(row)
+
+    assert (report.kind, report.retryable) == ("provider.rate_limited", False)
+    assert failwell.classify({**row, "http_status": 401}).kind == "provider.auth"
+
+
+@contextmanager
+def denying(status: int, body: dict[str, Any]) -> Generator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            text = json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {
+                **INVITING,
+                "content-type": "application/json",
+                "content-length": str(len(text)),
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base's name)
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+MESSAGE: Any = {"role": "user", "content": "x"}
+
+
+def with_openai(url: str) -> None:
+    with openai.OpenAI(api_key="x", base_url=url, max_retries=0) as client:
+        client.chat.completions.create(model="m", messages=[MESSAGE])
+
+
+def with_openai_stream(url: str) -> None:
+    with openai.OpenAI(api_key="x", base_url=url, max_retries=0) as client:
+        client.chat.completions.create(model="m", messages=[MESSAGE], stream=True)
+
+
+def with_anthropic(url: str) -> None:
+    with anthropic.Anthropic(api_key="x", base_url=url, max_retries=0) as client:
+        client.messages.create(model="m", max_tokens=5, messages=[MESSAGE])
+
+
+def with_httpx(url: str) -> None:
+    httpx.get(url).raise_for_status()
+
+
+def with_requests(url: str) -> None:
+    with requests.get(url, timeout=20) as reply:
+        reply.raise_for_status()
+
+
+def with_aiohttp(url: str) -> None:
+    async def call() -> None:
+        async with aiohttp.ClientSession() as session, session.get(url) as reply:
+            reply.raise_for_status()
+
+    asyncio.run(call())
+
+
+def with_urllib(url: str) -> None:
+    try:
+        urllib.request.urlopen(url)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
+
+
+CALLERS = [
+    with_openai,
+    with_openai_stream,
+    with_anthropic,
+    with_httpx,
+    with_requests,
+    with_aiohttp,
+    with_urllib,
+]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_no_client_makes_a_denial_repeatable(status: int) -> None:
+    body = {"error": {"message": SENTENCES[0], "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
+    with denying(status, body) as url:
+        for call in CALLERS:
+            with pytest.raises(Exception) as caught:
+                call(url)
+
+            assert not is_repeated(failwell.describe(caught.value)), call
+            assert not is_repeated(failwell.describe(caught.value, idempotent=True)), call
+
+
+def test_an_error_inside_a_reply_or_a_stream_is_not_repeated_either() -> None:
+    for code, text in product((401, 403, "401", "403", "permission_denied", "unauthenticated"), SENTENCES):
+        error = {"error": {"code": code, "message": text}}
+        with pytest.raises(Fault) as replied:
+            check_reply("openai", error)
+        with pytest.raises(Fault) as streamed:
+            list(checked("openai", iter([error])))
+
+        assert not is_repeated(failwell.describe(replied.value)), (code, text)
+        assert not is_repeated(failwell.describe(streamed.value)), (code, text)
+
+
+def test_a_printed_denial_is_not_repeated() -> None:
+    for status, text in product((401, 403), SENTENCES):
+        line = f"openai.APIStatusError: Error code: {status} - {{'error': {{'message': '{text}', 'code': 'rate_limited'}}}}"
+
+        assert not is_repeated(describe_pasted(line)), line
+
+
+def test_a_fault_that_carries_the_status_is_not_repeated() -> None:
+    for status in (401, 403):
+        fault = Fault(kind="provider.rate_limited", provider_metadata=ProviderMetadata(status_code=status))
+
+        assert not is_repeated(failwell.describe(fault))
+
+
+def test_a_stored_report_with_that_status_is_not_repeated() -> None:
+    written = failwell.describe(Fault(kind="provider.rate_limited")).to_dict()
+
+    report = ErrorReport.read({**written, "provider_metadata": {"status_code": 403}})
+
+    assert report.kind == "provider.rate_limited"
+    assert not is_repeated(report)
+    assert is_repeated(replace(report, provider_metadata=None, retryable=True))
