@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.config_schema import config_hash, validate
+from failwell.jobs.config import Settings
+from failwell.jobs.config_schema import config_hash
+from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
 from failwell.jobs.schema_language import unknown_keys
 from failwell.jobs.worker.protocol import Ready, Started, WorkerState
@@ -41,16 +43,21 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+def checked(schema: dict[str, Any], config: dict[str, Any], *, strict: bool = True) -> dict[str, Any]:
+    manifest = Manifest(name="sample", object="sample:Sample", config=schema, config_strict=strict)
+    return dict(Settings(manifest).settle(config, None).effective)
+
+
 def refusal(config: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> CapabilityConfigError:
     with pytest.raises(CapabilityConfigError) as caught:
-        validate(schema, config, name="sample")
+        checked(schema, config)
     return caught.value
 
 
 def test_defaults_are_filled_in_and_nothing_that_was_given_is_changed() -> None:
     given_: dict[str, Any] = {"beam": 2, "deep": {}}
 
-    made = validate(SCHEMA, given_, name="sample")
+    made = checked(SCHEMA, given_)
 
     assert made == {"model": "small", "beam": 2, "deep": {"x": 1}}
     assert given_ == {"beam": 2, "deep": {}}
@@ -69,7 +76,7 @@ def test_lenient_checking_leaves_unknown_keys_out_and_warns_of_exactly_these() -
     given_ = {"modle": 1, "beam": 3, "deep": {"x": 2, "y": 3}}
 
     with pytest.warns(UnknownConfigWarning, match="not known: `deep.y`, `modle`;") as caught:
-        made = validate(SCHEMA, given_, name="sample", strict=False)
+        made = checked(SCHEMA, given_, strict=False)
 
     assert made == {"model": "small", "beam": 3, "deep": {"x": 2}}
     assert [one.filename for one in caught] == [__file__]
@@ -77,9 +84,9 @@ def test_lenient_checking_leaves_unknown_keys_out_and_warns_of_exactly_these() -
 
 
 def test_lenient_checking_of_what_is_known_is_as_strict_and_warns_of_nothing() -> None:
-    assert validate(SCHEMA, {"beam": 3}, name="sample", strict=False) == {"model": "small", "beam": 3}
+    assert checked(SCHEMA, {"beam": 3}, strict=False) == {"model": "small", "beam": 3}
     with pytest.raises(CapabilityConfigError) as caught:
-        validate(SCHEMA, {"beam": 99, "modle": 1}, name="sample", strict=False)
+        checked(SCHEMA, {"beam": 99, "modle": 1}, strict=False)
 
     assert caught.value.fields_invalid == ["beam"]
 
@@ -115,12 +122,12 @@ def test_unknown_keys_are_named_at_every_depth_and_left_out_if_that_is_wanted(
 ) -> None:
     assert unknown_keys(TABLES, config) == places
     if not places:
-        assert validate(TABLES, config, name="sample") == config
+        assert checked(TABLES, config) == config
         return
     assert refusal(config, TABLES).fields_invalid == places
 
     with pytest.warns(UnknownConfigWarning, match=re.escape(", ".join(f"`{one}`" for one in places) + ";")):
-        made = validate(TABLES, config, name="sample", strict=False)
+        made = checked(TABLES, config, strict=False)
 
     assert unknown_keys(TABLES, made) == []
 

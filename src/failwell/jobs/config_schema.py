@@ -14,43 +14,32 @@ from failwell.jobs.schema_language import (
     path_text,
     schema_mistakes,
     unknown_keys,
-    warn_about,
-    without_unknown,
 )
 
 
-def validate(schema: Schema, config: Mapping[str, Any], *, name: str, strict: bool = True) -> dict[str, Any]:
-    """`config` with the schema's defaults.
+def validate(schema: Schema, config: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+    """A copy of `config` with the schema's defaults.
 
     Args:
-        schema: What is allowed; an empty one allows everything.
-        config: What was given.
-        name: Whose configuration it is, for the message.
-        strict: Refuse keys that the schema does not know; else they are left out with a warning.
+        schema: The schema, which `check_schema` has accepted; an empty one allows everything.
+        config: The configuration.
+        name: The capability, for the message.
 
     Raises:
-        CapabilityConfigError: something is not allowed. Every such field is named.
+        CapabilityConfigError: a value is not valid or a key is unknown; every such field is named.
     """
-    check_schema(schema, name=name)
-    values, unknown = deepcopy(dict(config)), unknown_keys(schema, config)
-    if not strict:
-        values, unknown = without_unknown(schema, config)
-    whole = _with_defaults(schema, values)
-    mistakes = [(path_text(steps), words) for steps, words in _mistakes(schema, whole, name)]
-    if strict:
-        places = {place for place, _ in mistakes}
-        mistakes += [
-            (key, unknown_word(key, schema.get("properties") or ())) for key in unknown if key not in places
-        ]
+    values = _with_defaults(schema, deepcopy(dict(config)))
+    mistakes = [(path_text(steps), words) for steps, words in _mistakes(schema, values, name)]
+    places = {place for place, _ in mistakes}
+    known = schema.get("properties") or ()
+    mistakes += [(key, unknown_word(key, known)) for key in unknown_keys(schema, config) if key not in places]
     if mistakes:
         raise invalid_config(
             f"the configuration of {name!r} is not valid",
             [(place or "config", what) for place, what in mistakes],
             config_class_name=str(schema.get("title") or ""),
         )
-    if unknown:
-        warn_about(name, unknown)
-    return whole
+    return values
 
 
 def check_schema(schema: Schema, *, name: str) -> None:
