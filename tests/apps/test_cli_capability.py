@@ -57,7 +57,7 @@ def test_adding_says_what_to_do_next_and_listing_shows_it(home: Path) -> None:
     listed = run(home, "list")
 
     assert done.out == (
-        "`greeter` is registered; look at it with `failwell capabilities check greeter`\n"
+        "`greeter` is registered; check it with `failwell capabilities check greeter`\n"
         "it needs `TOKEN`: `failwell capabilities secret greeter TOKEN`\n"
     )
     assert listed.out.splitlines() == [
@@ -158,7 +158,7 @@ def test_a_lenient_capability_keeps_what_it_knows_and_a_line_names_the_rest(home
 
     assert (done.code, done.out) == (0, 'language = "de"\n')
     assert done.err == (
-        "warning: `greeter` has no setting `hue`, `volume`; it was left out;"
+        "warning: `greeter` has no setting `hue`, `volume`; it was dropped;"
         " `failwell capabilities check greeter` shows its settings\n"
     )
     assert as_json.data == {

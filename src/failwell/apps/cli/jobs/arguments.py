@@ -1,6 +1,6 @@
-"""The arguments of a job as they are typed: NAME=VALUE, a file's text, or all of them as one JSON object.
+"""The arguments of a job on the command line: NAME=VALUE, the text of a file, or one JSON object.
 
-What cannot be taken over as it is, is refused: an argument never arrives as something else than was meant.
+A value that cannot be passed on exactly is refused, so that a job never gets another value than the one typed.
 """
 
 from argparse import Namespace
@@ -17,14 +17,14 @@ _SEE = "failwell jobs submit --help"
 
 
 class _NotFinite(Exception):
-    """A number that JSON has no word for."""
+    """NaN or infinity, which are not numbers in JSON."""
 
 
 def arguments_of(args: Namespace) -> dict[str, Any]:
-    """What `--arguments` and the NAME=VALUE pairs say together; no name may come twice.
+    """The arguments of `--arguments` and of the NAME=VALUE pairs together; a name may occur once.
 
     Raises:
-        Usage: something of it cannot be used, and why.
+        Usage: an argument is not valid.
     """
     arguments = {} if args.arguments is None else _object(args.arguments)
     for text in args.values:
@@ -43,12 +43,12 @@ def _value(name: str, text: str) -> Any:
     try:
         return _read(text)
     except JSONDecodeError:
-        # What is no JSON is meant as it is written: model=large needs no quotes.
+        # A value that is not JSON is text: model=large needs no quotes.
         pass
     except _NotFinite as number:
         raise usage_error(
             f"argument `{name}` holds {number}, which is no number in JSON;"
-            f" if a text is meant, put it into double quotes: {name}='\"{text}\"'",
+            f" for text, put it into double quotes: {name}='\"{text}\"'",
             see=_SEE,
         ) from None
     except (ValueError, RecursionError):

@@ -57,7 +57,7 @@ def add_instance(parser: ArgumentParser) -> None:
 
 @contextmanager
 def registry(args: Namespace) -> "Generator[CapabilityRegistry]":
-    """The registered capabilities; the host of the jobs is woken after a change."""
+    """The registered capabilities; after a change, the host is woken."""
     from failwell.jobs.capability_registry import CapabilityRegistry
     from failwell.journal.folder import state_folder
 
@@ -106,7 +106,7 @@ def _add(capabilities: "CapabilityRegistry", args: Namespace) -> int:
         for entry in manifest.env
         if entry.secret and entry.name not in capabilities.secret_names(manifest.name)
     ]
-    text = f"`{manifest.name}` is registered; look at it with `failwell capabilities check {manifest.name}`"
+    text = f"`{manifest.name}` is registered; check it with `failwell capabilities check {manifest.name}`"
     if unset:
         text += f"\nit needs {', '.join(f'`{entry}`' for entry in unset)}: `failwell capabilities secret {manifest.name} {unset[0]}`"
     missing = this_machine().missing(manifest.resources)
@@ -166,7 +166,7 @@ def run_list(args: Namespace) -> int:
 
 
 def _rows(capabilities: "CapabilityRegistry", name: str) -> list[dict[str, Any]]:
-    """The instance that is called like the capability, and every other that something is kept for."""
+    """The instance that is named like the capability, and every other one with settings."""
     about = _about(capabilities, name)
     return [
         {
@@ -187,7 +187,7 @@ def _about(capabilities: "CapabilityRegistry", name: str) -> dict[str, Any]:
     try:
         manifest = capabilities.manifest(name)
     except CapabilityConfigError as error:
-        # One manifest that was broken by hand must not hide the others.
+        # One invalid manifest must not hide the others.
         return {"problem": str(error)}
     return {
         "object": manifest.object,

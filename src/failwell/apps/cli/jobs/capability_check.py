@@ -1,4 +1,4 @@
-"""Checking a capability: its manifest, its interpreter, its import, its configuration. It is not run."""
+"""`failwell capabilities check`: checks the manifest, the interpreter, the import and the configuration."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_check_options(parser: ArgumentParser) -> None:
-    """Declare which capability, and settings to try."""
+    """Declare the capability and settings to try."""
     parser.add_argument("name", metavar="FILE", help="the name of a capability, or the file of its manifest")
     parser.add_argument(
         "values", nargs="*", default=[], metavar="KEY=VALUE", help="settings to try, as JSON or as text"
@@ -37,7 +37,7 @@ def run_check(args: Namespace) -> int:
 
 
 def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
-    """Load it in its own environment and say what it is; whatever is wrong is raised."""
+    """Import the capability in its environment and print what it is; mistakes are raised."""
     import asyncio
 
     from failwell.fault.capability import CapabilityConfigError
@@ -90,7 +90,7 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
 
 
 def _cure(error: "CapabilityConfigError", name: str, *, is_kept: bool) -> "UserAction | None":
-    """How settings are given, where it is settings that are wrong."""
+    """The advice for invalid settings; other errors keep theirs."""
     from failwell.fault.axes import ActionKind
     from failwell.fault.facts import UserAction
 

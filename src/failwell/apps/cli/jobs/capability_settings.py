@@ -1,4 +1,4 @@
-"""The settings of a capability: its configuration, checked before it is kept, and its secrets, never shown."""
+"""`failwell capabilities config` and `secret`: settings, checked before they are stored, and secrets, never shown."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_config_options(parser: ArgumentParser) -> None:
-    """Declare which instance, and the settings."""
+    """Declare the instance and the settings."""
     add_capability(parser)
     parser.add_argument(
         "values", nargs="*", default=[], metavar="KEY=VALUE", help="settings, as JSON or as text"
@@ -37,7 +37,7 @@ def run_config(args: Namespace) -> int:
 
 
 def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
-    """Show the configuration of an instance, or change it and show what it is then."""
+    """Show the configuration of an instance, after changing it if settings are given."""
     instance = args.instance or args.name
     config = capabilities.config(instance)
     dropped: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     if dropped:
         names = ", ".join(f"`{key}`" for key in dropped)
         print_stderr(
-            f"warning: `{args.name}` has no setting {names}; it was left out;"
+            f"warning: `{args.name}` has no setting {names}; it was dropped;"
             f" `failwell capabilities check {args.name}` shows its settings"
         )
     if args.format == "json":
@@ -76,21 +76,21 @@ def _config(capabilities: "CapabilityRegistry", args: Namespace) -> int:
 
 
 def pair(text: str) -> tuple[str, Any]:
-    """A setting as it is typed, `KEY=VALUE`."""
+    """The key and the value of `KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise usage_error(f"`{text}` is not KEY=VALUE", see="failwell capabilities --help")
     try:
         return key, loads(value)
     except JSONDecodeError:
-        # What is no JSON is meant as it is written: model=large needs no quotes.
+        # A value that is not JSON is text: model=large needs no quotes.
         return key, value
 
 
 def _checked(
     capabilities: "CapabilityRegistry", name: str, config: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What of it is kept, and what is not; whatever the schema refuses, the manifest's or the code's own, is raised."""
+    """The settings to store, and the places of dropped ones; invalid settings are raised."""
     import asyncio
     import os
 
@@ -126,9 +126,9 @@ def run_secret(args: Namespace) -> int:
 
 
 def _secret(capabilities: "CapabilityRegistry", args: Namespace) -> int:
-    """Say which secrets are set, or set one from stdin or from a prompt that shows nothing."""
+    """Show which secrets are set, or set one from stdin or from a prompt without echo."""
     if len(args.values) > 1 or any("=" in variable for variable in args.values):
-        # A value on the command line would stand in the shell's history and in every list of processes.
+        # A value on the command line would be in the shell's history and in every list of processes.
         raise usage_error(
             "give the name of one secret; its value is read from stdin or asked for",
             see="failwell capabilities --help",
@@ -157,7 +157,7 @@ def _value(variable: str) -> str:
         value = sys.stdin.read().rstrip("\r\n")
     if not value:
         raise usage_error(
-            f"the value of `{variable}` is empty; forget it with `--unset {variable}`",
+            f"the value of `{variable}` is empty; remove the secret with `--unset {variable}`",
             see="failwell capabilities --help",
         )
     return value

@@ -1,4 +1,4 @@
-"""Hosts the jobs of a store from the command line: signals, warnings, a graceful end."""
+"""Runs the jobs of a store from a command, with signals, warnings and a graceful end."""
 
 import signal
 import warnings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from failwell.jobs.runtime import Runtime
 
 _CODES = {"SIGINT": Exit.INTERRUPTED, "SIGTERM": Exit.TERMINATED, "SIGHUP": Exit.HUNG_UP}
-"""Not every system has all of them."""
+"""Signal → exit code. Not every system has all of them."""
 
 
 def host(
@@ -79,7 +79,7 @@ async def _host(
             registry=None if queue is None else queue.registry,
             lanes=lanes,
             limits=limits or NO_LIMITS,
-            # Where one job is waited for, a worker that died is started again only if that job is tried again.
+            # A command that waits for one job restarts a dead worker only if that job is retried.
             supervision=Supervision(respawn=respawn),
         )
         async with jobs:
@@ -103,7 +103,7 @@ def _listening(loop: "AbstractEventLoop", on_signal: "Callable[[str], None]") ->
         for name in names:
             loop.add_signal_handler(getattr(signal, name), on_signal, name)
     except NotImplementedError:
-        # An event loop without signals: Ctrl-C ends it as it ends any program.
+        # This event loop has no signal handlers; Ctrl-C raises KeyboardInterrupt instead.
         names = []
     try:
         yield
@@ -123,7 +123,7 @@ def _print(text: str) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Generator[None]:
-    """Print a configuration that loses keys as one line on stderr, each time."""
+    """Print every warning about dropped settings as one line on stderr."""
     from failwell.jobs.schema_language import UnknownConfigWarning
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""`failwell jobs`: list, cancel and prune recorded jobs, and find the one that is meant."""
+"""`failwell jobs`: list, cancel and prune jobs, and find a job by its name."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Generator
@@ -37,7 +37,7 @@ _ENDED = ("completed", "failed", "cancelled")
 def job_queue(
     args: Namespace, *, create: bool = False, instance: str | None = None
 ) -> "Generator[QueueClient | None]":
-    """The queue of the store; `None` where there is none and `create` is not set.
+    """The queue of the store; `None` if there is no store and `create` is false.
 
     Raises:
         Usage: the capability of `instance` is not registered. Nothing is created then.
@@ -73,11 +73,11 @@ def unknown_capability(registry: "CapabilityRegistry", instance: str) -> "Usage"
 
 
 def find_job(queue: "QueueClient | None", name: str) -> "Job":
-    """The job that `name` means: its id, the only id that begins with it, or `last`.
+    """The job with this name: its id, a unique beginning of its id, or `last`.
 
     Raises:
-        UnknownJob: there is none.
-        Usage: several begin with it.
+        UnknownJob: no job has this name.
+        Usage: several ids begin with it.
     """
     from failwell.jobs.faults import UnknownJob
 
@@ -102,7 +102,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 
 def run_list(args: Namespace) -> int:
-    """List jobs, the newest first."""
+    """List jobs, newest first."""
     from failwell.apps.cli.jobs.jobs_show import COLUMNS, row, summary
 
     with job_queue(args) as queue:
@@ -185,7 +185,7 @@ def _prune_filters(args: Namespace) -> dict[str, Any]:
 
 
 class _DeletedJobs:
-    """What pruning deleted, or would delete."""
+    """The deleted jobs, or those that would be deleted."""
 
     def __init__(self, deleted: "Forgotten") -> None:
         self._deleted = deleted
@@ -200,7 +200,7 @@ class _DeletedJobs:
             self.remarks.append(f"could not be deleted: {first_few(deleted.files_left)}")
 
     def to_json(self) -> dict[str, Any]:
-        """All of it for programs."""
+        """Everything as JSON."""
         deleted = self._deleted
         return {
             "jobs": list(deleted.jobs),

@@ -1,4 +1,4 @@
-"""`failwell jobs show`: a job as a line, in full, with its output and its events."""
+"""`failwell jobs show`: a job with its output and its events; also a job as a line of a list."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "status", "instance", "submitted", "lasted", "attempt", "what")
 
 _LONG = 2_000
-"""Characters of a result or of arguments that are shown to people; programs ask for JSON and get all."""
+"""Characters of a result or of arguments in text output; JSON output has all of them."""
 
 
 def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
-    """One job as JSON, without its result. Secrets of its capability are masked."""
+    """One job as JSON, without its result; secrets of its capability are masked."""
     from failwell.report.redact import redact_value
 
     request = job.request
@@ -54,7 +54,7 @@ def summary(job: "Job", capabilities: "CapabilityRegistry") -> dict[str, Any]:
 
 
 def result_json(job: "Job") -> dict[str, Any]:
-    """What it returned, as JSON under `result`; nothing if it has not ended well."""
+    """The result of a job, as JSON under `result`; empty if the job did not succeed."""
     if job.state.value != "completed":
         return {}
     from json import loads
@@ -65,14 +65,14 @@ def result_json(job: "Job") -> dict[str, Any]:
 
 
 def masked(value: Any, job: "Job", capabilities: "CapabilityRegistry") -> Any:
-    """What a job was given or returned, for a screen: without the secrets of its capability."""
+    """The arguments or the result of a job, with the secrets of its capability masked."""
     from failwell.jobs.output_lines import mask_secrets
 
     return mask_secrets(value, capabilities.secrets(capabilities.capability(job.request.instance)))
 
 
 def row(job: "Job") -> tuple[str, ...]:
-    """One line of a listing."""
+    """One job as a line of a list."""
     started = job.started_at
     until = job.completed_at
     span = "" if started is None or until is None else lasted((until - started).total_seconds())
@@ -88,7 +88,7 @@ def row(job: "Job") -> tuple[str, ...]:
 
 
 def what(job: "Job") -> str:
-    """The most telling thing about a job, in a few words."""
+    """Why a job waits or failed, in a few words."""
     if job.state.value == "waiting" and job.not_before is not None:
         kind = "" if job.error is None else f" after {job.error.kind}"
         return f"next attempt {clock(job.not_before.timestamp())}{kind}"
@@ -105,7 +105,7 @@ def add_show_options(parser: ArgumentParser) -> None:
 
 
 def run_show(args: Namespace) -> int:
-    """One job in full, with what happened to it and what it printed."""
+    """Show one job with its events and its output."""
     from failwell.apps.cli.jobs.jobs import find_job, job_queue
     from failwell.jobs.output_lines import read_lines
 
@@ -117,7 +117,7 @@ def run_show(args: Namespace) -> int:
         data = summary(job, queue.registry)
         result = result_json(job)
         if args.format != "json":
-            # It is on record as it is, and programs get it so; a screen is another matter.
+            # JSON output has the result as it is stored; on a screen, secrets are masked.
             result = masked(result, job, queue.registry)
     if args.format == "json":
         texts = {"lines": [line_json(item) for item in printed]} if printed else {}
@@ -153,7 +153,7 @@ def run_show(args: Namespace) -> int:
 
 
 def _blocks(job: "Job", texts: set[str], form: str) -> list[str]:
-    """What was recorded of a failure beyond its sentence: where it happened, and last words that are not in `said`."""
+    """The traceback of a failure, and its last lines on stderr unless they are in `texts` already."""
     error = job.error
     if error is None:
         return []
@@ -178,12 +178,12 @@ def _blocks(job: "Job", texts: set[str], form: str) -> list[str]:
 
 
 def event_json(event: "Event") -> dict[str, Any]:
-    """One event for programs."""
+    """One event as JSON."""
     return {"id": event.seq, "job": event.job or None, "type": event.type, "at": event.at, "data": event.data}
 
 
 def event_text(event: "Event", form: str) -> str:
-    """One event for people."""
+    """One event as text or Markdown."""
     from failwell.delivery.agent_output import escaped
     from failwell.delivery.plain_text import one_line
 
@@ -194,11 +194,11 @@ def event_text(event: "Event", form: str) -> str:
 
 
 SHOWN = 40
-"""Lines that are shown to people; programs ask for JSON and get all that are kept."""
+"""Lines of output in text and Markdown; JSON output has all that are stored."""
 
 
 def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
-    """The last lines of a job, below the rest of what is shown of it."""
+    """The last lines of output of a job, as a section."""
     if not lines:
         return []
     last = [line_text(item) for item in lines[-SHOWN:]]
@@ -212,7 +212,7 @@ def output_block(lines: "Sequence[OutputLine]", form: str) -> list[str]:
 
 
 def line_text(line: "OutputLine") -> str:
-    """One line for people: what was said, and where if not on the standard output."""
+    """One line of output as text, with its stream or level unless it is stdout."""
     from failwell.delivery.plain_text import neutral
 
     source = line.level.lower() if line.stream == "log" else line.stream
@@ -221,7 +221,7 @@ def line_text(line: "OutputLine") -> str:
 
 
 def line_json(line: "OutputLine") -> dict[str, Any]:
-    """One line for programs."""
+    """One line of output as JSON."""
     data: dict[str, Any] = {"n": line.n, "at": line.at, "stream": line.stream, "text": line.text}
     if line.stream == "log":
         data |= {"level": line.level, "logger": line.logger}
@@ -229,14 +229,14 @@ def line_json(line: "OutputLine") -> dict[str, Any]:
 
 
 class OutputFollower:
-    """The lines of jobs as they come, each once."""
+    """Reads the output of jobs as it arrives, each line once."""
 
     def __init__(self, folder: "Path") -> None:
         self._folder = folder
         self._last: dict[str, int] = {}
 
     def new(self, job: str) -> "list[OutputLine]":
-        """Lines of a job that are new."""
+        """New lines of a job."""
         from failwell.jobs.output_lines import read_lines
 
         lines = read_lines(self._folder, job, self._last.get(job, 0))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _SEE = "failwell jobs submit --help"
 BLOCKED = "blocked"
-"""The type of the event that says why a job does not start."""
+"""The type of the event with the reason why a job does not start."""
 
 
 def add_submit_options(parser: ArgumentParser) -> None:
-    """Declare the work and how it is done."""
+    """Declare the job and its options."""
     parser.add_argument("instance", metavar="INSTANCE", help="the capability, or one of its instances")
     parser.add_argument(
         "values",
@@ -144,7 +144,7 @@ def wait_for_end(args: Namespace, queue: "QueueClient", job: "Job") -> int:
 
 
 def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_Reasons") -> Exit:
-    """Follow the job where another process runs it, else run it here. It may have to be called again."""
+    """Follow the job if another process runs it, else run it here. The caller repeats this until the job ends."""
     from failwell.apps.cli.jobs.host import host
     from failwell.jobs.faults import HostElsewhere
 
@@ -169,7 +169,7 @@ def _run_until_end(args: Namespace, queue: "QueueClient", job: str, reasons: "_R
     try:
         return host(args, until=until, queue=queue, respawn=False)
     except HostElsewhere:
-        # Another process took the host lock meanwhile; it is followed.
+        # Another process took the host lock first; the next round follows it.
         return Exit.DONE
 
 
@@ -189,7 +189,7 @@ class _Reasons:
 
 
 def print_end(args: Namespace, job: "Job", queue: "QueueClient") -> int:
-    """Print the end of a job: its result, or its recorded error as it is."""
+    """Print the end of a job: its result, or its stored error."""
     from failwell.apps.cli.error_output import exit_for, print_report
     from failwell.apps.cli.jobs.jobs_show import result_json, summary
     from failwell.apps.cli.output import error_format
@@ -277,8 +277,8 @@ def _stream(args: Namespace, request: "JobRequest") -> int:
     except HostElsewhere as elsewhere:
         host_name = "another process" if elsewhere.pid is None else f"process {elsewhere.pid}"
         raise usage_error(
-            f"{host_name} runs the jobs of this store, and items come only to the process that runs the job;"
-            " end it, or give another `--store DIR`",
+            f"{host_name} runs the jobs of this store, and only the process that runs a job gets its items;"
+            " stop it, or give another `--store DIR`",
             see="failwell workers list",
         ) from None
     except Fault as fault:

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 _PAGE = 256
 _LOOK_EVERY = 0.5
-"""Seconds between two looks at progress and output; neither wakes this process."""
+"""Seconds between two checks for progress and output, which do not wake this process."""
 
 
 def add_tail_options(parser: ArgumentParser) -> None:
-    """Declare which job, and from where."""
+    """Declare the job and the first event."""
     add_name(parser, "job", optional=True)
     add_after(parser)
     add_store(parser)
 
 
 def run_tail(args: Namespace) -> int:
-    """Events as they are recorded: of one job until it is over, else of all."""
+    """Print events as they are recorded: of one job until it ends, or of all jobs."""
     with job_queue(args, create=True) as queue:
         assert queue is not None
         job = None if args.job is None else find_job(queue, args.job).id
@@ -34,7 +34,7 @@ def run_tail(args: Namespace) -> int:
         printer = _Printer(args, queue, job)
         with queue.store.commit_watch() as watch:
             while True:
-                # Read first: an event that is added after this is read by the next round.
+                # Read before the events: an event that is added later is read in the next round.
                 is_over = job is not None and queue.find(job).state.is_final
                 page = queue.store.events(after, job=job, limit=_PAGE)
                 for event in page:
@@ -56,17 +56,17 @@ class _Printer:
         self._queue = queue
         self._job = job
         self._lines = OutputFollower(queue.store.folder)
-        self._seen: dict[str, tuple[float, str]] = {}
+        self._progress: dict[str, tuple[float, str]] = {}
         self._is_alone = False
 
     def event(self, event: "Event") -> None:
-        """Print one event; before the end of a job, whatever it printed."""
+        """Print one event; before the end of a job, print its remaining output."""
         if event.job and event.is_final:
             self._print(event.job)
         self._show(event)
 
     def look(self) -> None:
-        """Print what is new and not recorded."""
+        """Print new progress and output."""
         is_alone = not self._queue.store.is_hosted()
         if is_alone and not self._is_alone:
             subject = "jobs wait" if self._job is None else f"job {self._job} waits"
@@ -87,8 +87,8 @@ class _Printer:
                 continue
             self._print(job)
             reached = (entry["progress"], entry["message"])
-            if reached != self._seen.get(job, (0.0, "")):
-                self._seen[job] = reached
+            if reached != self._progress.get(job, (0.0, "")):
+                self._progress[job] = reached
                 data = {"fraction": entry["progress"], "message": entry["message"]}
                 self._show(Event(0, "progress", picture["at"], data, job))
 

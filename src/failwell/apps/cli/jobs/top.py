@@ -1,4 +1,4 @@
-"""`failwell top`: workers, memory, what runs, what waits and why; live on a terminal, once elsewhere."""
+"""`failwell top`: workers, memory, running and waiting jobs; live on a terminal, once elsewhere."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -15,13 +15,13 @@ _RUNNING = ("id", "instance", "attempt", "runs", "progress", "message")
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Declare how it is shown."""
-    parser.add_argument("--once", action="store_true", help="show it once and end, also on a terminal")
+    """Declare the options."""
+    parser.add_argument("--once", action="store_true", help="print once and end, also on a terminal")
     add_store(parser)
 
 
 def run(args: Namespace) -> int:
-    """Show it."""
+    """Show the jobs and the workers."""
     if args.format == "text" and not args.once and is_terminal(sys.stdout):
         return _live(args)
     snapshot = picture(args)
@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
 
 
 def picture(args: Namespace) -> dict[str, Any]:
-    """What the host shows of itself; without one, what the store knows."""
+    """The snapshot of the host; without a host, the jobs of the store."""
     from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.apps.cli.jobs.workers import look
 
@@ -44,7 +44,7 @@ def picture(args: Namespace) -> dict[str, Any]:
         if queue is not None:
             counts = queue.store.counts()
             if snapshot is not None:
-                # The host's picture is up to a second old; the counts are exact.
+                # The host's snapshot is up to a second old; the counts are exact.
                 return {"hosted": True, **snapshot, "counts": counts}
             jobs = queue.store.jobs(states=("pending", "waiting", "running"), limit=50, results=False)
             waiting = [
@@ -63,7 +63,7 @@ def picture(args: Namespace) -> dict[str, Any]:
 
 
 def lines(snapshot: dict[str, Any], args: Namespace) -> list[str]:
-    """The picture as text or Markdown."""
+    """The snapshot as text or Markdown."""
     from failwell.apps.cli.jobs.workers import COLUMNS, row
     from failwell.apps.cli.output import markdown_table, text_table
 
@@ -86,7 +86,7 @@ def lines(snapshot: dict[str, Any], args: Namespace) -> list[str]:
 
 
 def head(snapshot: dict[str, Any]) -> str:
-    """The host of the jobs, and how many jobs have each status."""
+    """The host and the number of jobs in each status."""
     counts = ", ".join(f"{number:,} {state}" for state, number in snapshot["counts"].items() if number)
     host = f"host {snapshot['pid']}" if snapshot["hosted"] else "no process runs jobs"
     paused = ", paused" if snapshot.get("paused") else ""
@@ -95,7 +95,7 @@ def head(snapshot: dict[str, Any]) -> str:
 
 
 def machine(snapshot: dict[str, Any]) -> list[str]:
-    """What the machine has free."""
+    """The free memory of the machine."""
     return [
         f"{pool['id']}: {pool['free_mb']:,.0f} of {pool['total_mb']:,.0f} MB free"
         for pool in snapshot["machine"]
@@ -120,7 +120,7 @@ def _waiting(job: dict[str, Any], snapshot: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
-    """Why it does not run: the reason of the queue, or else what the snapshot shows."""
+    """Why a job does not run: the queue's reason, or else one from the snapshot."""
     if not snapshot["hosted"]:
         return job["reason"] or ""
     worker: dict[str, Any] | None = next(
@@ -136,10 +136,10 @@ def _why(job: dict[str, Any], snapshot: dict[str, Any]) -> str:
     if job["reason"]:
         return job["reason"]
     if snapshot.get("paused"):
-        return "nothing is started now"
+        return "the queue is paused"
     if worker is not None and worker["jobs"] >= worker["concurrency"]:
         return f"`{job['instance']}` is busy: it runs {worker['jobs']} at a time"
-    return "waits for others to end" if snapshot["jobs"] else "is about to start"
+    return "waits for other jobs to end" if snapshot["jobs"] else "is about to start"
 
 
 def _live(args: Namespace) -> int:

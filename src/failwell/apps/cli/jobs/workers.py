@@ -25,7 +25,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 
 def add_run_options(parser: ArgumentParser) -> None:
-    """Declare how long it runs, and what jobs may use."""
+    """Declare the options."""
     parser.add_argument("--until-empty", action="store_true", help="end when no job is left")
     parser.add_argument(
         "--lanes", metavar="N", type=at_least(1), default=4, help="jobs that run at a time (default: 4)"
@@ -46,7 +46,7 @@ def run_run(args: Namespace) -> int:
     host_run = HostRun(args, args.lanes)
     code = host(args, until=host_run.work, lanes=args.lanes, limits=limits)
     if code is Exit.TERMINATED or code is Exit.HUNG_UP:
-        # A service manager ends a worker by a signal; that is no failure.
+        # A service manager stops the host with a signal; that is not a failure.
         return Exit.DONE
     return host_run.print_end() if code is Exit.DONE else code
 
@@ -68,7 +68,7 @@ def run_list(args: Namespace) -> int:
     empty = (
         "no process runs jobs; `failwell workers run` does"
         if snapshot is None
-        else "no worker was needed yet"
+        else "no worker was started yet"
     )
     objects = [{**worker, "status": worker["state"]} for worker in workers]
     print_table(args, COLUMNS, [row(worker) for worker in workers], objects, empty)
@@ -76,7 +76,7 @@ def run_list(args: Namespace) -> int:
 
 
 def look(args: Namespace) -> dict[str, Any] | None:
-    """What the host of the jobs publishes about itself; `None` where there is none."""
+    """The snapshot of the host; `None` without a host."""
     from failwell.apps.cli.jobs.jobs import job_queue
     from failwell.jobs.queue.snapshot import read_picture
 
@@ -106,23 +106,23 @@ def row(worker: dict[str, Any]) -> tuple[str, ...]:
 
 
 _LOOK_EVERY = 1.0
-"""Seconds after which it looks without an event."""
+"""Seconds after which the queue is checked without an event."""
 _SHOWN = 8
 
 
 class HostRun:
-    """One process's time as the host of a store's jobs."""
+    """One run of `failwell workers run`, from its start to its end."""
 
     def __init__(self, args: Namespace, lanes: int) -> None:
         self._args = args
         self._lanes = lanes
         self._stuck: dict[str, int] = {}
-        """Instance → jobs that were left because it cannot run."""
+        """Instance that cannot run → number of its waiting jobs."""
         self._announced: set[str] = set()
         self._words: dict[str, str] = {}
 
     async def work(self, jobs: "Runtime") -> None:
-        """Run jobs; with `--until-empty`, until none is left that can run."""
+        """Run jobs; with `--until-empty`, until no job is left that can run."""
         import asyncio
 
         self._greet(jobs)
@@ -166,7 +166,7 @@ class HostRun:
         )
 
     def _look(self, jobs: "Runtime") -> "list[Entry]":
-        """The jobs that cannot run now; each instance that blocks them is named once."""
+        """The jobs that cannot run now; each instance that cannot run is reported once."""
         stuck: list[Entry] = []
         able: dict[str, bool] = {}
         for entry in jobs.queue.state.live.values():
