@@ -115,4 +115,4 @@ def test_whoever_fails_at_taking_an_answer_keeps_nobody_else_from_theirs(
             return await worker.call("two", {"value": 2})
 
     assert run(work()) == 2
-    assert "the answer to job one was not taken" in caplog.text
+    assert "the callback for the answer to job one failed" in caplog.text

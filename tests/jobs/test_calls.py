@@ -183,7 +183,7 @@ def test_a_result_that_cannot_be_sent_is_fatal_and_says_which_part() -> None:
         "endless": "result is inf",
         "an_object": "result['model'] is of type object",
         "a_set": "result is of type set",
-        "half_a_character": "result is a text with half a character",
+        "half_a_character": "result is text with a lone surrogate",
         "count": "result is of type generator",
     }
 

@@ -24,8 +24,8 @@ def _nested(levels: int) -> Any:
 
 
 TOO_MUCH: list[tuple[Mapping[str, Any], str]] = [
-    ({"value": "x" * MOST_BYTES}, f"bytes as JSON, and a job takes {MOST_BYTES:,} at most"),
-    ({"value": "ü" * (MOST_BYTES // 2)}, f"bytes as JSON, and a job takes {MOST_BYTES:,} at most"),
+    ({"value": "x" * MOST_BYTES}, f"bytes as JSON, and a job takes at most {MOST_BYTES:,}"),
+    ({"value": "ü" * (MOST_BYTES // 2)}, f"bytes as JSON, and a job takes at most {MOST_BYTES:,}"),
     ({"value": _nested(201)}, "more than 200 levels"),
     ({"value": _nested(5000)}, "more than 200 levels"),
 ]
@@ -58,7 +58,7 @@ def test_they_are_refused_from_another_process_too(tmp_path: Path) -> None:
     registry.add(tmp_path / "m.toml")
     store = open_store(tmp_path / "state")
     try:
-        with pytest.raises(CapabilityInputError, match="hand over the path of a file"):
+        with pytest.raises(CapabilityInputError, match="pass the path of a file"):
             QueueClient(store, registry).submit(
                 JobRequest(instance="worker", arguments={"value": "x" * MOST_BYTES})
             )

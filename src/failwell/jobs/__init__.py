@@ -1,6 +1,6 @@
-"""Queued work in processes of its own: leases, workers, and the memory they hold.
+"""A job queue that runs each capability in its own worker process and admits jobs by measured memory.
 
-The worker side is standard library alone, so that it can run in any interpreter. Imports
+The worker's side uses the standard library only, so that it runs in any interpreter. This room imports
 `failwell.journal` and below, and not `failwell.workflow`.
 
 Example:

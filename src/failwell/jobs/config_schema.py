@@ -31,8 +31,10 @@ def validate(schema: Schema, config: Mapping[str, Any], *, name: str) -> dict[st
     values = _with_defaults(schema, deepcopy(dict(config)))
     mistakes = [(path_text(steps), words) for steps, words in _mistakes(schema, values, name)]
     places = {place for place, _ in mistakes}
-    known = schema.get("properties") or ()
-    mistakes += [(key, unknown_word(key, known)) for key in unknown_keys(schema, config) if key not in places]
+    properties = schema.get("properties") or ()
+    mistakes += [
+        (key, unknown_word(key, properties)) for key in unknown_keys(schema, config) if key not in places
+    ]
     if mistakes:
         raise invalid_config(
             f"the configuration of {name!r} is not valid",

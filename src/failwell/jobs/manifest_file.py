@@ -1,8 +1,8 @@
-"""Manifests as they are written, in TOML: what each key means, and every mistake with its place in one error.
+"""Reads manifests from TOML. Every mistake is named in one error, with its line and column.
 
 name = "transcribe"
 object = "transcriber:Transcriber"      # a class, a function or an instance in that module
-python = "/opt/asr/bin/python"          # or: venv = "/opt/asr"; left out, the host's own interpreter
+python = "/opt/asr/bin/python"          # or: venv = "/opt/asr"; without either, the host's interpreter
 path = ["."]                            # added to the module path, relative to this file
 
 [env]
@@ -45,10 +45,10 @@ _TEXTS = ListOf(_TEXT)
 
 
 def read_manifest(path: str | os.PathLike[str], directory: str | None = None) -> Manifest:
-    """The manifest in a TOML file; relative paths in it start where it lies, or at `directory`.
+    """The manifest in a TOML file. Relative paths in it start at its folder, or at `directory`.
 
     Raises:
-        CapabilityConfigError: it cannot be read, or has mistakes; every one is named with its line and column.
+        CapabilityConfigError: it cannot be read, or has mistakes; each is named with its line and column.
     """
     file = Path(path)
     try:
@@ -69,10 +69,10 @@ def read_manifest(path: str | os.PathLike[str], directory: str | None = None) ->
 
 
 def parse_manifest(values: Mapping[str, Any], directory: str = ".", *, shown: str = "manifest") -> Manifest:
-    """The manifest that `values` describe; relative paths start at `directory`.
+    """The manifest of a mapping; relative paths in it start at `directory`.
 
     Raises:
-        CapabilityConfigError: something in it is wrong; every such key is named.
+        CapabilityConfigError: it has mistakes; every such key is named.
     """
     return _manifest_or_refusal(read_values(values, MANIFEST), directory, shown)
 
@@ -84,11 +84,11 @@ def _unreadable(message: str, advice: str) -> CapabilityConfigError:
     return CapabilityConfigError(message, user_action=UserAction(ActionKind.FIX_CONFIGURATION, advice))
 
 
-def _manifest_or_refusal(document: Document, directory: str, shown: str) -> Manifest:
+def _manifest_or_refusal(document: Document, directory: str, source: str) -> Manifest:
     values: dict[str, Any] | None = document.value
     if values is None:
         raise CapabilityConfigError(
-            f"{shown} is not a valid manifest: {'; '.join(document.lines)}",
+            f"{source} is not a valid manifest: {'; '.join(document.lines)}",
             fields_invalid=sorted({_INDEX.sub("", field) for field in document.fields}),
             details={"mistakes": document.lines},
         )
@@ -112,7 +112,7 @@ def _interpreter(python: str, venv: str, directory: str) -> str:
         from shutil import which
 
         return which(python) or python
-    # Not resolved: the link to the interpreter is what makes an environment of it.
+    # The link is not resolved: a virtual environment is recognised by the path of its interpreter.
     return os.path.join(directory, os.path.expanduser(python))
 
 
@@ -136,14 +136,13 @@ def _variable(values: dict[str, Any], _item: Item, path: ItemPath, _on: MistakeL
 VARIABLE = Shape(
     "a variable",
     {
-        "value": Key(_TEXT, "its value; left out, the host's variable of that name"),
+        "value": Key(_TEXT, "its value; without it, the host's variable of that name"),
         "secret": Key(
             Flag(),
-            "its value is none of the manifest's: it is kept by `failwell capabilities secret`, and masked in what is"
-            " recorded",
+            "its value is set with `failwell capabilities secret`, not in the manifest, and is masked in what is recorded",
             otherwise="`false`",
         ),
-        "required": Key(Flag(), "without a value the worker is not started", otherwise="`false`"),
+        "required": Key(Flag(), "the worker is not started without a value", otherwise="`false`"),
     },
     check=_check_variable,
     make=_variable,
@@ -173,17 +172,19 @@ RESOURCES = Shape(
     "`resources`",
     {
         "gpu": Key(
-            Flag(), "it works on a GPU, so it is admitted by the memory of the GPU too", otherwise="`false`"
+            Flag(),
+            "it uses a GPU, so its jobs are admitted by the memory of the GPU too",
+            otherwise="`false`",
         ),
         "accelerators": Key(
             _words(ACCELERATORS),
-            "what it can work on; it is refused where none of them is there",
+            "the accelerators that it can use; it is refused on a machine that has none of them",
             otherwise="any",
         ),
         "platforms": Key(
-            # Whatever this machine is may be named, however rare it is.
+            # The platform of this machine is always allowed, however rare it is.
             _words((*PLATFORMS, platform_name(platform.system(), platform.machine()))),
-            "where it can run; it is refused anywhere else",
+            "the platforms that it can run on; it is refused on any other",
             otherwise="any",
         ),
     },
@@ -194,7 +195,7 @@ RESOURCES = Shape(
 
 
 class ConfigSchema:
-    """A table that is a JSON Schema, of the part of the language that is supported."""
+    """A table with a JSON Schema of the supported part of the language."""
 
     def read(self, item: Item, path: ItemPath, log: MistakeLog) -> Any:
         schema: Any = item.plain()
@@ -219,7 +220,7 @@ MANIFEST = Shape(
     {
         "name": Key(
             Text(r"[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, `_` and `-`"),
-            "what the capability is called: 1 to 64 letters, digits, `_` and `-`",
+            "the name of the capability: 1 to 64 letters, digits, `_` and `-`",
             required=True,
         ),
         "object": Key(
@@ -229,9 +230,8 @@ MANIFEST = Shape(
         ),
         "python": Key(
             _TEXT,
-            "the interpreter: a path, relative to the manifest, or a program that is found on `PATH`; Python 3.11 or"
-            " newer",
-            otherwise="the host's own",
+            "the interpreter, Python 3.11 or newer: a path, relative to the manifest, or a program on `PATH`",
+            otherwise="the host's",
         ),
         "venv": Key(_TEXT, "a virtual environment, relative to the manifest; instead of `python`"),
         "path": Key(
@@ -239,38 +239,42 @@ MANIFEST = Shape(
             "folders that are added to the module path, relative to the manifest",
             otherwise='`["."]`',
         ),
-        "version": Key(_TEXT, "its version; `capabilities check` warns where the code names another"),
+        "version": Key(_TEXT, "its version; `capabilities check` warns if the code has another"),
         "description": Key(_TEXT, "what it does, for `capabilities list`"),
         "inherit": Key(
             _TEXTS,
-            'names or shell patterns of further variables of the host that the worker is given, such as `"HF_*"`',
+            'further variables of the host that the worker gets, as names or shell patterns such as `"HF_*"`',
             otherwise="`[]`",
         ),
         "concurrency": Key(
-            Number(1, integer=True), "how many jobs one process takes at a time", otherwise="`1`"
+            Number(1, integer=True), "how many jobs one process runs at a time", otherwise="`1`"
         ),
         "stall_after": Key(
             Number(above=0),
-            "seconds; a starting worker is given up after so long without a sign of progress, however long it takes"
-            " as long as it shows some",
+            "seconds without a sign of progress after which a starting worker is killed; a start that shows progress"
+            " has no time limit",
             otherwise="`60`",
         ),
         "cancel_grace": Key(
             Number(0),
-            "seconds a job has to stop after it was cancelled, before its process is replaced",
+            "seconds that a cancelled job has to stop before its process is replaced",
             otherwise="`3`",
         ),
-        "stop_grace": Key(Number(0), "seconds `cleanup` has before the process is ended", otherwise="`5`"),
+        "stop_grace": Key(
+            Number(0), "seconds that `cleanup` has before the process is killed", otherwise="`5`"
+        ),
         "config_strict": Key(
             Flag(),
-            "whether settings that the schema does not know are refused; else they are left out, with a warning",
+            "whether unknown settings are refused; if not, they are dropped with a warning",
             otherwise="`true`",
         ),
-        "config": Key(ConfigSchema(), "the schema of its settings; left out, the code's own is used"),
-        "defaults": Key(MapOf(AnyJson()), "settings used where a call or an instance sets none"),
+        "config": Key(
+            ConfigSchema(), "the schema of its settings; without it, the schema of the code is used"
+        ),
+        "defaults": Key(MapOf(AnyJson()), "values for settings that an instance does not set"),
         "env": Key(
             MapOf(ByType("a text or a table", text=Converted(_TEXT, _plain_variable), mapping=VARIABLE)),
-            "a variable that the worker is given; a text is its value",
+            "an environment variable of the worker; a text is its value",
         ),
         "resources": Key(RESOURCES, "what it needs of the machine"),
     },

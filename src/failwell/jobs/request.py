@@ -1,4 +1,4 @@
-"""Whether a request can be taken in at all: everything that is wrong with it is named at once."""
+"""Checks requests before they are stored. Every mistake is named at once."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -12,13 +12,13 @@ from failwell.jobs.job import JobRequest
 from failwell.processes.wire import LARGEST
 
 _MOST = 10
-"""Places that are named."""
+"""How many mistakes are named."""
 _SHOWN = 40
-"""Characters of a key."""
+"""Characters of a key that are shown."""
 
 
 def unserializable(value: Any, place: str) -> dict[str, str]:
-    """Every place in `value` that JSON cannot say, with what is wrong there; the first few if there are many."""
+    """The places in `value` that cannot be written as JSON, each with a message; at most `_MOST`."""
     mistakes: dict[str, str] = {}
     waiting: list[tuple[Any, str, int]] = [(value, place, 0)]
     while waiting and len(mistakes) < _MOST:
@@ -27,7 +27,7 @@ def unserializable(value: Any, place: str) -> dict[str, str]:
         if mistake is not None:
             mistakes[path] = mistake
         elif depth < DEEPEST:
-            # In the order in which they stand: the last one in is the first one out.
+            # Reversed, because the list is a stack: places are named in the order of the value.
             waiting.extend(reversed([(*entry, depth + 1) for entry in _within(item, path)]))
     return mistakes
 
@@ -36,20 +36,20 @@ def _mistake_in(value: Any) -> str | None:
     if value is None or isinstance(value, bool | int):
         return None
     if isinstance(value, float):
-        return None if isfinite(value) else f"is {value}, a number that JSON has no word for"
+        return None if isfinite(value) else f"is {value}, which is not a number in JSON"
     if isinstance(value, str):
-        return "holds half a surrogate pair, which no file can hold" if has_lone_surrogate(value) else None
+        return "has a lone surrogate, which is not valid text" if has_lone_surrogate(value) else None
     if isinstance(value, list | tuple):
         return None
     if not isinstance(value, dict):
-        return f"is of type {type(value).__name__}, which JSON cannot say"
+        return f"is of type {type(value).__name__}, which JSON does not have"
     for key in cast("dict[Any, Any]", value):
         if not isinstance(key, str | int | float | bool | None):
-            return f"has a key of type {type(key).__name__}, which JSON cannot say"
+            return f"has a key of type {type(key).__name__}, which JSON does not have"
         if isinstance(key, float) and not isfinite(key):
-            return f"has the key {key}, a number that JSON has no word for"
+            return f"has the key {key}, which is not a number in JSON"
         if isinstance(key, str) and has_lone_surrogate(key):
-            return "has a key with half a surrogate pair, which no file can hold"
+            return "has a key with a lone surrogate, which is not valid text"
     return None
 
 
@@ -63,13 +63,13 @@ def _within(value: Any, place: str) -> Iterator[tuple[Any, str]]:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Whether it holds half a surrogate pair: a text of Python's can, no file can."""
+    """Whether a text has half of a surrogate pair, which Python allows and UTF-8 does not."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 MOST_PRIORITY = 1_000_000
 MOST_BYTES = LARGEST - 4096
-"""Of the arguments as JSON, with the name of the action: what fits into one frame with a little around it."""
+"""The largest arguments and action as JSON: one frame to the worker, minus what surrounds them."""
 _LONGEST_KEY = 500
 _LONGEST_DURATION = 1_000_000_000
 _KNOWN = ("idempotent", "max_attempts", "resubmitted")
@@ -77,25 +77,25 @@ _CONTROLS = "`idempotent` and `max_attempts`"
 
 
 def check_request(request: JobRequest, *, has_consumer: bool = False) -> JobRequest:
-    """`request` itself. A stream needs somebody who takes its items: `has_consumer`.
+    """Return `request` if it is valid. A stream needs a consumer of its items: `has_consumer`.
 
     Raises:
-        CapabilityInputError: something in it cannot be used; every such field is named.
+        CapabilityInputError: it is not valid; every invalid field is named.
     """
     mistakes = {**_text_mistakes(request), **_time_mistakes(request), **_control_mistakes(request.control)}
     if not is_priority(request.priority):
-        mistakes["priority"] = f"is a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
+        mistakes["priority"] = f"must be a whole number between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}"
     if request.stream and not has_consumer:
-        mistakes["stream"] = "is for whoever takes the items as they come, with `Runtime.stream`"
+        mistakes["stream"] = "is set by `Runtime.stream` only, which consumes the items"
     if request.stream and request.key is not None:
-        mistakes["key"] = "cannot be given for a stream, whose items are not kept for a second taker"
+        mistakes["key"] = "cannot be given for a stream, whose items are not stored"
     if not _is_table(request.arguments):
-        mistakes["arguments"] = "is a mapping of names to values"
+        mistakes["arguments"] = "must be a mapping of names to values"
     elif not mistakes:
         mistakes = _argument_mistakes(request)
     if mistakes:
         problems = "; ".join(f"`{name}` {text}" for name, text in mistakes.items())
-        raise CapabilityInputError(f"the job cannot be taken in: {problems}", fields_invalid=sorted(mistakes))
+        raise CapabilityInputError(f"the job is not valid: {problems}", fields_invalid=sorted(mistakes))
     return request
 
 
@@ -106,12 +106,12 @@ def _text_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
     for name, word in (("instance", request.instance), ("action", request.action)):
         if not _is_text(word):
-            mistakes[name] = "is a text"
+            mistakes[name] = "must be a text that is not empty"
     for name, word in (("run", request.run), ("actor", request.actor)):
         if word is not None and not _is_text(word):
-            mistakes[name] = "is a text, if it is given"
+            mistakes[name] = "must be a text that is not empty, or left out"
     if request.key is not None and not (_is_text(request.key) and len(request.key) <= _LONGEST_KEY):
-        mistakes["key"] = f"is a text of 1 to {_LONGEST_KEY} characters"
+        mistakes["key"] = f"must be a text of 1 to {_LONGEST_KEY} characters"
     return mistakes
 
 
@@ -122,9 +122,9 @@ def _is_text(value: object) -> bool:
 def _time_mistakes(request: JobRequest) -> dict[str, str]:
     mistakes: dict[str, str] = {}
     if request.timeout is not None and not _is_duration(request.timeout):
-        mistakes["timeout"] = f"is a number of seconds above 0, and {_LONGEST_DURATION:,} at most"
+        mistakes["timeout"] = f"must be a number of seconds above 0 and at most {_LONGEST_DURATION:,}"
     if request.deadline is not None and not _is_moment(request.deadline):
-        mistakes["deadline"] = "is a time with its zone"
+        mistakes["deadline"] = "must be a `datetime` with a time zone"
     return mistakes
 
 
@@ -138,16 +138,16 @@ def _is_moment(value: object) -> bool:
 
 def _control_mistakes(control: object) -> dict[str, str]:
     if not _is_table(control):
-        return {"control": f"is a mapping; it may hold {_CONTROLS}"}
+        return {"control": f"must be a mapping; it may have {_CONTROLS}"}
     flags = cast("Mapping[str, object]", control)
     mistakes = {
-        f"control.{name}": f"is not known; there are {_CONTROLS}" for name in flags if name not in _KNOWN
+        f"control.{name}": f"is not known; the keys are {_CONTROLS}" for name in flags if name not in _KNOWN
     }
     attempts, idempotent = flags.get("max_attempts", 1), flags.get("idempotent")
     if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
-        mistakes["control.max_attempts"] = "is a whole number from 1"
+        mistakes["control.max_attempts"] = "must be a whole number of at least 1"
     if idempotent is not None and not isinstance(idempotent, bool):
-        mistakes["control.idempotent"] = "is true or false"
+        mistakes["control.idempotent"] = "must be true or false"
     return mistakes
 
 
@@ -158,25 +158,23 @@ def _is_table(value: object) -> bool:
 
 
 def _argument_mistakes(request: JobRequest) -> dict[str, str]:
-    """Why no worker could be sent these arguments, if so."""
+    """Why these arguments cannot be sent to a worker; empty if they can."""
     try:
         text = _encode([request.action, request.arguments])
         size = len(text) if text.isascii() else len(text.encode())
     except RecursionError:
         return {
-            "arguments": f"have more than {DEEPEST} levels, or hold themselves; hand them over flatter, or as a text"
+            "arguments": f"have more than {DEEPEST} levels, or contain themselves; pass them with fewer levels, or as text"
         }
     except (TypeError, ValueError):
-        return unserializable(request.arguments, "arguments") or {
-            "arguments": "are nothing that JSON can say"
-        }
+        return unserializable(request.arguments, "arguments") or {"arguments": "cannot be written as JSON"}
     if size > MOST_BYTES:
         return {
-            "arguments": f"are {size:,} bytes as JSON, and a job takes {MOST_BYTES:,} at most;"
-            " hand over the path of a file"
+            "arguments": f"are {size:,} bytes as JSON, and a job takes at most {MOST_BYTES:,};"
+            " pass the path of a file"
         }
     if is_too_deep(request.arguments, text.count("[") + text.count("{")):
-        return {"arguments": f"have more than {DEEPEST} levels; hand them over flatter, or as a text"}
+        return {"arguments": f"have more than {DEEPEST} levels; pass them with fewer levels, or as text"}
     return {}
 
 

@@ -1,6 +1,6 @@
-"""The worker's side of the pipe: the standard library, and no import of `failwell` before a capability is loaded.
+"""The worker's side: the standard library only, and no import of `failwell` before the capability is loaded.
 
 The host starts any Python 3.11 or newer with `boot.py`, which loads the host's package under the name
-`_failwell_worker`: failwell need not be installed in that environment. Modules here import each
-other relatively for that reason, and from `failwell.processes` only what says it is standard library alone.
+`_failwell_worker`, so failwell need not be installed in that environment. For that reason, modules here use
+relative imports, and import only modules of `failwell.processes` that use the standard library alone.
 """

@@ -1,6 +1,6 @@
-"""What a capability says during a call. Authors import it from `failwell.capability`.
+"""The functions that a capability calls during a call. Authors import them from `failwell.capability`.
 
-An installed `failwell` of any version finds this module by its name, so the name stays.
+An installed `failwell` of any version finds this module by its name, so the name must not change.
 """
 
 import threading
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 current: ContextVar[Any] = ContextVar("failwell_call", default=None)
-"""The call that this thread or task works for."""
+"""The call that this thread or task runs."""
 calls: dict[str | None, Any] = {}
 """The calls in flight, for threads that the capability started itself."""
 
@@ -22,25 +22,25 @@ def _call() -> Any:
     call = current.get()
     if call is not None:
         return call
-    # A thread that the capability started knows no context; with one call in flight there is no doubt.
+    # A thread that the capability started has no context. If only one call is in flight, it is that one.
     return next(iter(calls.values())) if len(calls) == 1 else None
 
 
 def progress(fraction: float, message: str = "") -> None:
-    """Say how far the work is: from 0 to 1, or -1 where that is not known."""
+    """Report progress from 0 to 1, or -1 if it is not known."""
     call = _call()
     if call is not None:
         call.progress(fraction, message)
 
 
 def is_cancelled() -> bool:
-    """Whether this call was asked to stop."""
+    """Whether this call was cancelled."""
     call = _call()
     return call is not None and call.cancelled.is_set()
 
 
 def check_cancel() -> None:
-    """Raise `CapabilityCancelledError` if this call was asked to stop."""
+    """Raise `CapabilityCancelledError` if this call was cancelled."""
     call = _call()
     if call is not None and call.cancelled.is_set():
         raise call.cancellation()
@@ -48,7 +48,7 @@ def check_cancel() -> None:
 
 @contextmanager
 def on_cancel(callback: Callable[[], object]) -> Generator[None]:
-    """Have `callback` called, once and in another thread, if the call is asked to stop in this block."""
+    """Within the block, call `callback` once, in another thread, if the call is cancelled."""
     call = _call()
     if call is None:
         yield
@@ -61,7 +61,7 @@ def on_cancel(callback: Callable[[], object]) -> Generator[None]:
 
 
 def usage(amounts: Mapping[str, float]) -> None:
-    """Say what the call consumed, in units of your own; amounts add up."""
+    """Report what the call consumed, in units of your choice; amounts add up."""
     call = _call()
     if call is not None:
         call.usage(amounts)
@@ -69,7 +69,7 @@ def usage(amounts: Mapping[str, float]) -> None:
 
 @contextmanager
 def heartbeat(message: str = "working", interval: float = 0.5) -> Generator[None]:
-    """Show signs of progress during one long silent step, so that it is not taken for a stall."""
+    """Report progress regularly during a long silent step, so that it is not taken for a stall."""
     call = _call()
     done = threading.Event()
 
@@ -108,10 +108,10 @@ def capability(target: Any = None, /, *, name: str | None = None, version: str =
 
 
 class Capability:
-    """A base class for capabilities that are classes, so that type checkers know what a worker adds to them.
+    """A base class for capabilities, so that type checkers know the methods that a worker adds.
 
-    It is optional and adds no behaviour: a worker gives the same methods to any class. `on_cancel` is left
-    out, because a method of that name is a hook of the author's; import the function instead.
+    It is optional and adds no behaviour: a worker adds the same methods to any class. `on_cancel` is not among
+    them, because a method of that name is a hook; import the function instead.
     """
 
     progress = staticmethod(progress)

@@ -1,4 +1,4 @@
-"""The first file a worker's interpreter reads. Written so that even an old Python can say what is wrong."""
+"""The first file that a worker's interpreter runs. Its syntax is old enough for any Python to report its version."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ TOO_OLD = 78
 
 
 def boot() -> None:
-    """Load the host's `failwell` under a name of the worker's own, and hand over to the guardian."""
+    """Load the host's `failwell` under the name `_failwell_worker`, and start the guardian."""
     folder = os.path.dirname(os.path.abspath(__file__))
     if sys.version_info < (3, 11):  # noqa: UP036  (it is what this file is for)
         version = ".".join(str(part) for part in sys.version_info[:2])
@@ -15,9 +15,9 @@ def boot() -> None:
             "a worker needs Python 3.11 or newer, and " + sys.executable + " is " + version + "\n"
         )
         raise SystemExit(TOO_OLD)
-    # The folder of a script comes first on the module path; a capability must not find our files there.
+    # Python puts the folder of a script on the module path; a capability must not import our files from it.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
-    # A `failwell` that is installed beside the capability may be of another version: this name is ours alone.
+    # A `failwell` that is installed beside the capability may have another version, so ours has another name.
     root = os.path.dirname(os.path.dirname(folder))
     for name in ("", ".jobs", ".jobs.child", ".processes"):
         # Packages without their `__init__`, which may import what only the host has.
@@ -29,7 +29,7 @@ def boot() -> None:
     guard = import_module("_failwell_worker.processes.guardian").guard
 
     line, leash = int(sys.argv[1]), int(sys.argv[2])
-    # The capability sees a command line of its own, not ours.
+    # The capability must not see the arguments of the guardian.
     sys.argv[1:] = []
     guard(line, leash, _work)
 

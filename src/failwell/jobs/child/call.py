@@ -1,4 +1,4 @@
-"""One call in flight: its cancel flag, its progress, and the room its stream has."""
+"""One call in flight: its cancel flag, its progress, and how many items its stream may send."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -7,11 +7,11 @@ from ...processes.wire import Line
 from .failure_report import attempt
 
 _signs = [0]
-"""How often any call showed progress; the pulse tells it."""
+"""How often any call reported progress; the pulse sends it."""
 
 
 def signs() -> int:
-    """How often the capability itself showed that it gets on."""
+    """How often the capability reported progress."""
     return _signs[0]
 
 
@@ -29,7 +29,7 @@ class Call:
         self._room = threading.Semaphore(window) if window else None
 
     def progress(self, fraction: float | None, message: str) -> None:
-        """Tell the host how far this call is; `None` repeats the fraction that was told last."""
+        """Report progress to the host; `None` repeats the last fraction."""
         if fraction is not None:
             number = float(fraction)
             self._fraction = min(1.0, number) if number >= 0 else -1.0
@@ -39,7 +39,7 @@ class Call:
         )
 
     def usage(self, amounts: Mapping[str, float]) -> None:
-        """Tell the host what this call consumed."""
+        """Report to the host what this call consumed."""
         self._line.send(
             {
                 "type": "usage",
@@ -49,7 +49,7 @@ class Call:
         )
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Register a callback; at once called where the wish came before it."""
+        """Register a callback; it is called at once if the call is already cancelled."""
         with self._lock:
             late = self.cancelled.is_set()
             if not late:
@@ -64,7 +64,7 @@ class Call:
                 self._callbacks.remove(callback)
 
     def cancel(self) -> None:
-        """Set the flag and call the callbacks in their order; one that raises does not stop the next."""
+        """Set the flag and call the callbacks in order."""
         with self._lock:
             if self.cancelled.is_set():
                 return
@@ -73,7 +73,7 @@ class Call:
         if self._room is not None:
             self._room.release()
         for callback in waiting:
-            # One that raises must not keep the others from running.
+            # A callback that raises must not prevent the next.
             attempt(callback, None, self._callback_failed)
 
     def _callback_failed(self, error: Exception) -> None:
@@ -89,18 +89,18 @@ class Call:
         )
 
     def cancellation(self) -> BaseException:
-        """The error to raise once this call was asked to stop."""
+        """The error to raise after this call was cancelled."""
         from failwell.capability import CapabilityCancelledError
 
         return CapabilityCancelledError(self._capability)
 
     def more(self, count: int) -> None:
-        """The host has taken `count` items."""
+        """Allow `count` further items, because the host has consumed as many."""
         if self._room is not None:
             self._room.release(count)
 
     def wait_for_room(self) -> None:
-        """Wait until the host takes another item."""
+        """Wait until another item may be sent."""
         if self._room is not None:
             self._room.acquire()
         if self.cancelled.is_set():

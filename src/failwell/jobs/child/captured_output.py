@@ -1,7 +1,7 @@
-"""What the capability prints and logs, as frames that say which job it belongs to.
+"""Sends what the capability prints and logs as frames that name the job.
 
-Only Python's own streams are taken here. What C code writes to the descriptors goes to pipes that the
-host reads, so it is never lost and can never stand on the protocol's channel.
+Only Python's streams are replaced. What C code writes to the descriptors goes to pipes that the host reads, so
+it is never lost and never mixes with frames.
 """
 
 import io
@@ -23,7 +23,7 @@ def _job() -> str | None:
 
 
 class Captured(io.TextIOBase):
-    """A text stream that sends whole lines; of a line redrawn with carriage returns, the last state."""
+    """A text stream that sends whole lines. Of a line that is redrawn with carriage returns, it sends the last state."""
 
     def __init__(self, line: Line, name: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Captured(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        """The descriptor beneath, for those who hand it to another process."""
+        """The underlying descriptor, for code that passes it to another process."""
         return 1 if self._name == "stdout" else 2
 
     def write(self, text: str) -> int:
@@ -52,7 +52,7 @@ class Captured(io.TextIOBase):
         if len(rest) > _LONGEST:
             self._send(job, rest)
         elif rest:
-            # Only what follows the last carriage return is still to be seen.
+            # Only the text after the last carriage return is visible on a terminal.
             head, cr, tail = rest.rpartition("\r")
             self._unfinished[job] = (
                 tail if cr and tail else rest if not cr else head.rpartition("\r")[2] + "\r"
@@ -60,13 +60,13 @@ class Captured(io.TextIOBase):
         return len(text)
 
     def reconfigure(self, **_options: object) -> None:
-        """Programs ask their streams for UTF-8 or for whole lines; this is both already."""
+        """Do nothing: the stream is UTF-8 and line-buffered already, which is what programs ask for."""
 
     def flush(self) -> None:
-        """Lines go out whole; what is not finished waits for `finish`."""
+        """Do nothing: an unfinished line is sent by `finish`."""
 
     def finish(self, job: str | None) -> None:
-        """Send what a finished call left on its last line."""
+        """Send the unfinished last line of a call that ended."""
         rest = self._unfinished.pop(job, "")
         if rest:
             self._send(job, rest)
@@ -87,7 +87,7 @@ class Captured(io.TextIOBase):
 
 
 class _Bytes(io.BufferedIOBase):
-    """The stream for those who write bytes: they are text to us, and characters may come in two pieces."""
+    """The stream for bytes, which are decoded as text; a character may arrive in two pieces."""
 
     def __init__(self, text: Captured) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class FrameLog(logging.Handler):
         self._line = line
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Logging reports its own failures, and never breaks the caller.
+        # A failure is reported by logging, and never reaches the caller.
         attempt(lambda: self._send(record), None, lambda _error: self.handleError(record))
 
     def _send(self, record: logging.LogRecord) -> None:
@@ -132,7 +132,7 @@ class FrameLog(logging.Handler):
 
 
 def capture(line: Line) -> tuple[Captured, Captured]:
-    """Put our streams in place of Python's own, and listen to the root logger."""
+    """Replace Python's streams, and add a handler to the root logger."""
     streams = (Captured(line, "stdout"), Captured(line, "stderr"))
     sys.stdout, sys.stderr = streams
     root = logging.getLogger()
@@ -143,7 +143,7 @@ def capture(line: Line) -> tuple[Captured, Captured]:
 
 
 def release() -> None:
-    """Put Python's own streams back, which end in pipes that the host reads."""
+    """Restore Python's streams, which are pipes that the host reads."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     root = logging.getLogger()
     for handler in list(root.handlers):

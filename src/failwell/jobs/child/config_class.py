@@ -1,4 +1,4 @@
-"""A capability's configuration: the JSON Schema of its dataclass, and the dataclass made from JSON."""
+"""The configuration dataclass of a capability: its JSON Schema, and its instances from JSON."""
 
 import dataclasses
 import enum
@@ -20,14 +20,14 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 
 
 def config_class(capability: object) -> type | None:
-    """The dataclass that the capability takes its configuration as, if it names one."""
+    """The dataclass of the capability's configuration, if it has one."""
     cls = getattr(capability, "Config", None) or getattr(capability, "config_class", None)
     if isinstance(cls, type) and dataclasses.is_dataclass(cls):
         return cls
     initialize = getattr(capability, "initialize", None)
     if initialize is None:
         return None
-    # A hint that cannot be resolved names no dataclass.
+    # A hint that cannot be resolved is ignored.
     hints = attempt(lambda: typing.get_type_hints(initialize), dict[str, Any]())
     hints.pop("return", None)
     return next(
@@ -36,7 +36,7 @@ def config_class(capability: object) -> type | None:
 
 
 def schema_of(capability: object) -> dict[str, Any] | None:
-    """The JSON Schema of its configuration: its own, or that of its dataclass; `None` if it has neither."""
+    """The JSON Schema of the configuration: `config_schema`, or that of the dataclass; `None` without either."""
     schema = getattr(capability, "config_schema", None)
     if callable(schema):
         schema = schema()
@@ -47,13 +47,13 @@ def schema_of(capability: object) -> dict[str, Any] | None:
 
 
 def build_config(capability: object, config: dict[str, Any]) -> Any:
-    """`config` as the capability takes it."""
+    """`config` as an instance of the dataclass, or as it is if there is none."""
     cls = config_class(capability)
     return config if cls is None else _build(cls, config)
 
 
 def triggers(schema: dict[str, Any] | None, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What has to be given up because a field it was made from has changed; each once, in order."""
+    """The `x-reload` names of changed fields: what has to be released. Each once, in order."""
     fields: dict[str, Any] = (schema or {}).get("properties") or {}
     missing = object()
     changed = [name for name in {**old, **new} if old.get(name, missing) != new.get(name, missing)]

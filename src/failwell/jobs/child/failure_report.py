@@ -1,7 +1,7 @@
-"""An exception → the report of it, made once, in the process where it happened.
+"""Builds the report of an exception, once, in the process where it happened.
 
-`failwell.report` is the one that is installed beside the capability, or else the host's own: it needs
-nothing but the standard library. The exception itself stays in this process.
+It uses the `failwell.report` that is installed beside the capability, or else the host's, which needs only the
+standard library. The exception itself stays in this process.
 """
 
 import sys
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def attempt(work: Callable[[], _T], otherwise: _T, failed: Callable[[Exception], object] | None = None) -> _T:
-    """What code that is not ours returns, or `otherwise` where it raises; interrupts and exits pass."""
+    """Call foreign code and return its result, or `otherwise` if it raises; interrupts and exits pass."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001  (a hook, a property or a library of an author may raise anything at all)
@@ -31,11 +31,11 @@ class InvalidCall(Exception):
 
 
 class Unsendable(Exception):
-    """A result cannot cross to the host. No repeat makes it cross."""
+    """A result cannot be sent to the host, and a retry would not help."""
 
 
 def describe_failure(error: BaseException, *, policy: str, scene: dict[str, Any]) -> dict[str, Any]:
-    """The report of `error` as JSON; its class names and text where no report can be made of it."""
+    """The report of `error` as JSON, or its class names and text if no report can be built."""
     memory = _free_memory(error)
     try:
         return {"report": _report(error, policy, scene, memory).to_dict()}
@@ -56,7 +56,7 @@ def _report(error: BaseException, policy: str, scene: dict[str, Any], memory: di
 
 
 def _own_error(error: BaseException) -> BaseException:
-    """The capability error that stands for what this worker itself found wrong."""
+    """The capability error for a mistake that this worker itself found."""
     from failwell.fault.capability import CapabilityFatalError, CapabilityInputError
 
     if isinstance(error, InvalidCall):
@@ -65,18 +65,18 @@ def _own_error(error: BaseException) -> BaseException:
 
 
 def _blame_capability(report: Any, scene: dict[str, Any]) -> Any:
-    """A program error in a job, put down to the capability that raised it: it is no defect of failwell."""
+    """The report of a program error in a job, which is a defect of the capability, not of failwell."""
     from dataclasses import replace
 
     from failwell.fault.axes import ActionKind, Blame
     from failwell.fault.facts import UserAction
 
-    advice = f"see where with `failwell jobs show {scene['job']}`, and correct it, or tell whoever wrote `{scene['capability']}`"
+    advice = f"see where with `failwell jobs show {scene['job']}`, and fix it, or tell the author of `{scene['capability']}`"
     return replace(report, blame=Blame.WORKER, user_action=UserAction(ActionKind.CONTACT_SUPPORT, advice))
 
 
 def _with_memory(report: Any, memory: dict[str, float], text: str) -> Any:
-    """The report with what was free when memory ran out, where the error itself did not say."""
+    """The report with the memory that was free when it ran out, if the error itself did not say."""
     from dataclasses import replace
 
     from failwell.adapters.classify import needed_mb
@@ -97,7 +97,7 @@ def _with_memory(report: Any, memory: dict[str, float], text: str) -> Any:
 
 
 def class_names_and_text(error: BaseException) -> dict[str, Any]:
-    """The least that can always be sent, with everything odd replaced."""
+    """The class names and the text of an error, with invalid characters replaced, so that it can always be sent."""
     classes = [
         [_sendable(cls.__module__), _sendable(cls.__qualname__)]
         for cls in type(error).__mro__
@@ -114,7 +114,7 @@ def _sendable(value: object) -> str:
 
 
 def _free_memory(error: BaseException) -> dict[str, float]:
-    """Free memory at the moment it ran out, from whichever library holds it."""
+    """Free memory at the moment it ran out, as reported by torch, jax or the system."""
     names = {cls.__name__ for cls in type(error).__mro__}
     text = attempt(lambda: str(error), "")[:2000].lower()
     if (

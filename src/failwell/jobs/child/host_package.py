@@ -1,7 +1,7 @@
-"""Makes the host's `failwell` importable where the capability's environment has none.
+"""Makes the host's `failwell` importable if the capability's environment has none.
 
-Only the package itself is found, never its folder's neighbours: nothing else that is installed beside
-the host, and no module of ours under a name of the standard library, gets onto the module path.
+Only this package is found. Other packages that are installed beside it in the host's environment do not become
+importable, and no module of ours can hide one of the standard library.
 """
 
 import os
@@ -13,13 +13,13 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 
 class HostPackage:
-    """A finder that is used last, so a `failwell` of the environment's own wins.
+    """A finder that is asked last, so a `failwell` in the environment of the capability wins.
 
     It does not derive from `importlib.abc.MetaPathFinder`: that import takes every worker 9 ms to start.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002  (the protocol's)
-        """Where the host's `failwell` lies; nothing for any other name."""
+        """The host's `failwell`; `None` for any other name."""
         if fullname != "failwell":
             return None
         return spec_from_file_location(
@@ -28,5 +28,5 @@ class HostPackage:
 
 
 def offer() -> None:
-    """Put it behind everything else that finds modules."""
+    """Add the finder behind all others."""
     sys.meta_path.append(HostPackage())

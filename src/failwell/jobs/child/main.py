@@ -1,7 +1,7 @@
-"""The worker's process: reads frames, runs calls on its lanes, and answers each exactly once.
+"""The worker process: reads frames, runs calls on its lanes, and answers each call exactly once.
 
-The main thread is the first lane, because some libraries work nowhere else. One thread reads, so a
-cancel reaches a call that is computing; another is the pulse.
+The main thread is the first lane, because some libraries only work there. One thread reads frames, so that a
+cancel reaches a running call; another sends the pulse.
 """
 
 import contextvars
@@ -29,7 +29,7 @@ _STOP = (None, None)
 
 
 def work(line: Line) -> int:
-    """Serve the host until it says stop or is gone; the process's exit code comes back."""
+    """Serve the host until it sends `stop` or ends; return the exit code of the process."""
     # Where an installed failwell of any version looks for the calls in flight.
     sys.modules["_failwell_worker.author"] = author
     return _Worker(line).serve()
@@ -90,12 +90,12 @@ class _Worker:
             lane.start()
         self._lane()
         for lane in lanes:
-            # Nothing may be taken from under a call that still runs. One that never ends is ended by the host.
+            # `cleanup` must not run while a call runs. The host kills a worker whose call never ends.
             lane.join()
         return self._end()
 
     def _forked(self) -> None:
-        """A process that the capability forked must not speak on our channel, nor wait for our locks."""
+        """In a process that the capability forked: close the channel to the host, and release its locks."""
         self._line.abandon()
         release()
         author.calls.clear()
@@ -108,8 +108,8 @@ class _Worker:
             offer()
             self._subject = Subject(order["object"], order["path"])
             self._line.send({"type": "loaded", **self._subject.about()})
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (the host is told why it fails)
-            # Also a module that exits when it is imported: the process ends, and its end says less than the error.
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (the error is sent to the host)
+            # A module that exits during its import is reported too: the error says more than the exit code.
             self._line.send({"type": "loaded", "error": self._described(error, None, "full")})
             return False
         return True
@@ -120,7 +120,7 @@ class _Worker:
         while True:
             frame = self._line.receive()
             if frame is None:
-                # The host is gone. The guardian ends what is left below us.
+                # The host has ended. The guardian kills the remaining processes.
                 os._exit(1)
             kind = frame["type"]
             if kind == "call":
@@ -134,7 +134,7 @@ class _Worker:
             elif kind == "cancel":
                 call = self._calls.get(frame["job"])
                 if call is not None:
-                    # A callback may take its time, and the next frame must not wait for it.
+                    # A callback may take long, and the next frame must not wait for it.
                     threading.Thread(target=self._cancel, args=(call,), daemon=True).start()
             elif kind == "stop":
                 for _ in range(self._lanes):
@@ -159,7 +159,7 @@ class _Worker:
             try:
                 result = self._perform(frame, call)
                 if inspect.iscoroutine(result) or hasattr(result, "__aiter__"):
-                    # Loading it takes longer than starting the interpreter; few capabilities need it.
+                    # The import takes longer than the start of the interpreter, and few capabilities need it.
                     import asyncio
 
                     runner = runner or asyncio.Runner()
@@ -171,7 +171,7 @@ class _Worker:
                 answer = {"type": "result", "job": frame["job"], "value": result, "peaks": peaks()}
                 piece = frame_of(answer, self._folder)
             except (SystemExit, KeyboardInterrupt) as ended:
-                # A capability that exits ends its call, never the worker: other calls run in it.
+                # A capability that exits ends its call, not the worker, in which other calls may run.
                 piece = self._failed(call, ended)
             except BaseException as error:  # noqa: BLE001  (a cancellation and any class of an author's are answers too)
                 piece = self._failed(call, error)
@@ -229,7 +229,7 @@ class _Worker:
         return self._items(result, frame, call) if frame.get("stream") else result
 
     def _items(self, result: Any, frame: dict[str, Any], call: Call) -> int:
-        # A generator's items are the stream's; any other result is its one item.
+        # A generator is a stream of items; any other result is a stream of one item.
         items: Any = result if hasattr(result, "__next__") else [result]
         count = 0
         for item in items:
@@ -244,12 +244,12 @@ class _Worker:
         try:
             return encoded(frame)
         except (TypeError, ValueError):
-            # Somebody else's text may hold what JSON cannot, such as half a surrogate pair; or is too long.
+            # The text of the error may not be valid JSON, for example with a lone surrogate, or may be too long.
             frame["error"] = {"exception": class_names_and_text(error)}
             return encoded(frame)
 
     def _described(self, error: BaseException, job: str | None, policy: str | None = None) -> dict[str, Any]:
-        # Calls that belong to the worker's own life are no jobs.
+        # Calls of hooks are not jobs.
         job_id = None if job is None or job.startswith("#") else job
         scene = {"capability": self._name, "instance": self._instance, "job": job_id}
         return describe_failure(error, policy=policy or self._policy, scene=scene)

@@ -1,4 +1,4 @@
-"""The most memory that this process has held: by the kernel's mark, and by the GPU allocator's."""
+"""The peak memory of this process, as reported by the kernel and by the GPU framework."""
 
 import sys
 from typing import Any
@@ -7,7 +7,7 @@ from .failure_report import attempt
 
 
 def ram_peak_mb() -> float:
-    """The highest resident memory so far; 0 where the system keeps no mark."""
+    """The highest resident memory so far; 0 if the system does not record it."""
     if _rusage is None:
         return 0.0
     peak = _rusage.getrusage(_rusage.RUSAGE_SELF).ru_maxrss
@@ -15,11 +15,11 @@ def ram_peak_mb() -> float:
 
 
 def gpu_peak_mb() -> float | None:
-    """The highest that a framework's allocator has held on all devices; `None` without one in use."""
+    """The highest amount that torch or jax allocated on all devices; `None` if neither is in use."""
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is None and jax is None:
         return None
-    # Measuring is a courtesy: a framework's own trouble must not become the call's.
+    # An error of the framework while measuring must not fail the call.
     return attempt(lambda: _allocated_mb(torch, jax), None)
 
 
@@ -36,7 +36,7 @@ def _allocated_mb(torch: Any, jax: Any) -> float | None:
 
 
 def peaks() -> list[float | None]:
-    """Both, for a frame."""
+    """Both peaks, for a frame."""
     return [ram_peak_mb(), gpu_peak_mb()]
 
 

@@ -1,4 +1,4 @@
-"""The worker's pulse: signs of life and of work, and what memory is held, pushed by a thread of its own."""
+"""The worker's pulse: a thread that regularly sends signs of progress and the memory in use."""
 
 import os
 import sys
@@ -13,11 +13,11 @@ from .peaks import ram_peak_mb
 from .shares import Shares
 
 _NOISE = 262_144
-"""Bytes per beat below which reading and writing is no sign of work: the pulse itself reads a little."""
+"""Bytes per pulse below which reading and writing is not a sign of progress: the pulse itself reads a little."""
 
 
 class Pulse(threading.Thread):
-    """Tells the host, several times a second, that this process lives and what it holds."""
+    """Sends a pulse to the host several times a second."""
 
     def __init__(self, line: Line, interval: float, in_flight: Callable[[], int]) -> None:
         super().__init__(name="failwell-pulse", daemon=True)
@@ -38,7 +38,7 @@ class Pulse(threading.Thread):
                 self._line.send(self._frame())
             except OSError:
                 return
-            # An idle worker need not be watched as closely as a working one.
+            # An idle worker sends its pulse less often.
             idle = beat > 8 and not self._in_flight()
             time.sleep(self._interval * (4 if idle else 1))
 
@@ -47,7 +47,7 @@ class Pulse(threading.Thread):
         if moved - self._bytes > _NOISE:
             self._busy += 1
         self._bytes = moved
-        # From the guardian down: what the worker's descendants orphaned is counted as well.
+        # From the guardian down, so that orphaned descendants of the worker are counted too.
         pids = _below(self._guardian) or [os.getpid()]
         rss = self._shares.held_mb(pids)
         self._peak = max(self._peak, rss)
@@ -74,7 +74,7 @@ def _bytes_moved() -> int:
 
 
 def _below(pid: int) -> list[int]:
-    """The descendants, by the kernel's own list of each thread's children; a full scan where it keeps none."""
+    """The descendants of a process, by the kernel's list of each thread's children."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:

@@ -1,8 +1,8 @@
-"""What several processes hold together: pages that they share count once.
+"""The memory of several processes together, counting shared pages once.
 
-A process that was forked shares its memory with its parent until one of them writes to it. The kernel tells
-each process's fair share, and has to walk its pages to do so: about 30 ms for each gigabyte. So it is asked
-now and then, and what it said is kept as the ratio to what can be read for nothing.
+A forked process shares its memory with its parent until one of them writes to it. The kernel reports each
+process's proportional share, but walks its pages for that: about 30 ms per gigabyte. So the share is measured
+now and then, and kept as a ratio to the resident size, which costs nothing to read.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from time import monotonic
 from ...processes.tree import resident_mb
 
 _FRESH = 1.0
-"""Seconds for which a ratio is good while the same processes are there."""
+"""Seconds for which a ratio is used while the processes are the same."""
 _REST = 20.0
-"""How many times as long as the asking took nothing is asked again: it may take a twentieth of one processor."""
+"""The pause after a measurement, as a multiple of its duration: measuring may use a twentieth of one processor."""
 _LONGEST_REST = 10.0
 
 
 class Shares:
-    """Remembers how much of what the processes hold is shared."""
+    """Measures and remembers how much of the processes' memory is shared."""
 
     def __init__(self) -> None:
         self._pids: frozenset[int] = frozenset()
@@ -29,8 +29,8 @@ class Shares:
     def held_mb(self, pids: Sequence[int]) -> float:
         """Megabytes that these processes hold together.
 
-        One that came since the last asking, when it is too early for another, counts with the next: most are
-        copies, and what is counted too high would be remembered as a peak.
+        A process that started since the last measurement is ignored until the next: most are forks, and a sum that
+        is too high would be recorded as a peak.
         """
         if len(pids) < 2:
             return sum(resident_mb(pid) for pid in pids)
@@ -38,7 +38,7 @@ class Shares:
         age = now - self._measured_at
         is_due = frozenset(pids) != self._pids or age > _FRESH
         if not self._pids or (is_due and age > min(_LONGEST_REST, _REST * self._cost)):
-            # Both from the same moment, or the ratio would hold what was taken in between.
+            # Both values from the same moment, or the ratio would include memory that was allocated in between.
             pairs = [_share(pid) for pid in pids]
             whole = sum(rss for rss, _ in pairs)
             self._ratio = min(1.0, sum(pss for _, pss in pairs) / whole) if whole > 0 else 1.0
@@ -48,7 +48,7 @@ class Shares:
 
 
 def _share(pid: int) -> tuple[float, float]:
-    """What a process holds, and its fair share of that; the same twice where the kernel does not tell."""
+    """The resident size of a process and its proportional share; the same value twice if there is no share."""
     rss = pss = None
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:

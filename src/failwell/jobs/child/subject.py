@@ -1,4 +1,4 @@
-"""The capability itself: found in its module, whatever it is, and called by the rules of its signature."""
+"""The capability: imported from its module, and called according to its signature."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ HOOKS = (
     "initialize", "cleanup", "prefetch", "reconfigure", "release", "on_enable", "on_disable", "on_cancel",
     "apply_config",
 )  # fmt: skip
-"""What the worker calls when its time comes, where the capability has it."""
+"""Lifecycle methods that the worker calls if the capability has them."""
 LIFECYCLE = frozenset({*HOOKS, "config_schema", "config_class", "Config"})
 HELPERS = ("progress", "check_cancel", "is_cancelled", "on_cancel", "heartbeat", "usage")
 
@@ -38,7 +38,7 @@ class Subject:
         self._signatures: dict[str, inspect.Signature | None] = {}
 
     def about(self) -> dict[str, Any]:
-        """What the host wants to know once the capability is imported."""
+        """What the worker reports to the host after the import."""
         instance = self.instance
         marks = getattr(instance, "__failwell__", {})
         name = marks.get("name") or getattr(instance, "name", None) or getattr(instance, "__name__", None)
@@ -52,7 +52,7 @@ class Subject:
         }
 
     def method(self, action: str) -> Callable[..., Any]:
-        """What `action` calls.
+        """The function that `action` calls.
 
         Raises:
             InvalidCall: there is no such action.
@@ -71,7 +71,11 @@ class Subject:
         return method
 
     def check(self, action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Raise `InvalidCall` where the arguments do not fit the signature, and name each that does not."""
+        """Check arguments against the signature.
+
+        Raises:
+            InvalidCall: they do not fit; every such argument is named.
+        """
         if action not in self._signatures:
             try:
                 self._signatures[action] = inspect.signature(call)
@@ -92,11 +96,11 @@ class Subject:
         if self._function is not None:
             return None
         method = getattr(self.instance, name, None)
-        # `on_cancel` may be the author's hook, or the helper that we lent under the same name.
+        # `on_cancel` may be the author's hook, or the helper that was added under the same name.
         return method if callable(method) and method is not author.on_cancel else None
 
     def initialize(self, config: dict[str, Any]) -> Any:
-        """Give the capability its configuration."""
+        """Call `initialize` with the configuration."""
         call = self.hook("initialize")
         result = None
         if call is not None:
@@ -106,7 +110,7 @@ class Subject:
         return result
 
     def reconfigure(self, config: dict[str, Any]) -> Any:
-        """Apply another configuration: the author's way, or by releasing what the changed fields made."""
+        """Apply another configuration: by the author's `reconfigure`, or by releasing what depends on changed fields."""
         old = self.config
         hook = self.hook("reconfigure")
         if hook is not None:
@@ -129,9 +133,9 @@ class Subject:
             return ["execute"]
         cls = cast("type[object]", type(self.instance))
         if cls.__module__ == "builtins":
-            # A module, a text, a number: nobody wrote it to be called.
+            # A module, a text or a number has no actions.
             return []
-        # These may be anything that can be called; others have to look like methods.
+        # These two may be any callable; other actions have to be methods of the class.
         entry_points = {
             name for name in ("execute", "execute_stream") if callable(getattr(self.instance, name, None))
         }
@@ -152,7 +156,7 @@ class Subject:
                 try:
                     setattr(self.instance, name, getattr(author, name))
                 except (AttributeError, TypeError):
-                    # Slots leave no room; the author can import the helpers instead.
+                    # A class with slots cannot take them; the author can import the helpers instead.
                     return
 
 

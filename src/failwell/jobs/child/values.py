@@ -1,4 +1,4 @@
-"""Results on their way out: JSON as it is, bytes as files, anything else named and refused."""
+"""Encodes results for the host: JSON as it is, bytes as files. Anything else is refused, with its place."""
 
 import json
 import math
@@ -13,10 +13,10 @@ _SHOWN_PLACE = 80
 
 
 def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
-    """A frame with a result in it, as bytes.
+    """A frame with a result, as bytes.
 
     Raises:
-        Unsendable: it holds something that JSON has no word for; the message says where.
+        Unsendable: the result cannot be written as JSON; the message names the place.
     """
     try:
         piece = encoded(frame)
@@ -38,8 +38,8 @@ def frame_of(frame: dict[str, Any], folder: str | None) -> bytes:
 def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
     if depth > DEEPEST:
         raise Unsendable(
-            f"{place[:_SHOWN_PLACE]}… is nested more than {DEEPEST} levels deep, or holds itself;"
-            " return it flatter, or as a text"
+            f"{place[:_SHOWN_PLACE]}… is nested more than {DEEPEST} levels deep, or contains itself;"
+            " return it with fewer levels, or as text"
         )
     if isinstance(value, bytes | bytearray | memoryview):
         return _saved(bytes(cast("bytes", value)), place, folder)
@@ -47,22 +47,22 @@ def _sendable(value: Any, place: str, folder: str | None, depth: int) -> Any:
         table = cast("dict[Any, Any]", value)
         for key in table:
             if not isinstance(key, str | int | float | bool | None):
-                raise Unsendable(f"{place} has a key of type {_named(key)}; keys must be texts")
+                raise Unsendable(f"{place} has a key of type {_named(key)}; keys must be text")
         return {key: _sendable(item, f"{place}[{key!r}]", folder, depth + 1) for key, item in table.items()}
     if isinstance(value, list | tuple):
         items = cast("list[Any]", value)
         return [_sendable(item, f"{place}[{index}]", folder, depth + 1) for index, item in enumerate(items)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise Unsendable(f"{place} is {value}, which JSON cannot say; return None or a text instead")
+        raise Unsendable(f"{place} is {value}, which is not a number in JSON; return None or text instead")
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         if isinstance(value, str):
             raise Unsendable(
-                f"{place} is a text with half a character (a lone surrogate); encode it again with errors='replace'"
+                f"{place} is text with a lone surrogate; encode it again with errors='replace'"
             ) from None
         raise Unsendable(
-            f"{place} is of type {_named(value)}, which JSON cannot say; return plain values or bytes"
+            f"{place} is of type {_named(value)}, which JSON does not have; return plain values or bytes"
         ) from None
     return value
 

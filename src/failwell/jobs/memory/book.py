@@ -220,7 +220,7 @@ class Book:
     # -------------------------------------------------------------- admission
 
     def may_start(
-        self, instance: Instance, everybody: Iterable[Instance]
+        self, instance: Instance, instances: Iterable[Instance]
     ) -> Fits | Short | Never | Unknown | None:
         """Whether a job of this instance may start; `None` if the machine has to be read first."""
         running = self._peaks.get(instance.id)
@@ -234,7 +234,7 @@ class Book:
             return Fits()
         if not self.is_fresh:
             return None
-        verdict = admit(instance.id, peaks, self.snapshot(everybody))
+        verdict = admit(instance.id, peaks, self.snapshot(instances))
         if isinstance(verdict, Short) and not verdict.is_reserved and self._looked_at <= self._last_end:
             # The memory of a job that just ended may be free by now: read again before evicting a worker.
             return None
@@ -254,13 +254,13 @@ class Book:
         promised = sum(pools.get(pool, 0.0) for name, pools in self._reserved.items() if name != instance.id)
         return promised + megabytes <= self._budgets.get(pool, 0.0)
 
-    def snapshot(self, everybody: Iterable[Instance]) -> MemorySnapshot:
+    def snapshot(self, instances: Iterable[Instance]) -> MemorySnapshot:
         """The values that admission and eviction decide by."""
         pools = {} if self.machine is None else self.machine.pools()
         return MemorySnapshot(
             pools=pools,
             reserved=self._reserved,
-            usage={instance.id: self._usage(instance) for instance in everybody},
+            usage={instance.id: self._usage(instance) for instance in instances},
             headroom=self._headroom,
             limits=self._limits.of(pools),
         )

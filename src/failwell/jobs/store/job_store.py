@@ -85,9 +85,9 @@ class JobStore(Protocol):
         jobs: Sequence[Values] = (),
         events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
-        granted: Sequence[int] = (),
+        applied: Sequence[int] = (),
     ) -> Committed:
-        """Store everything in one transaction. It also deletes the control requests with the keys `granted`.
+        """Store everything in one transaction. It also deletes the control requests with the keys `applied`.
 
         Raises:
             Fault: nothing was stored.

@@ -55,7 +55,7 @@ _PROFILE_COLUMNS = (
     "instance", "config", "samples", "successes", "gpu_mb", "ram_mb", "disk_mb", "seconds", "updated",
 )  # fmt: skip
 _profile_values = attrgetter(*_PROFILE_COLUMNS)
-_GRANTED = "DELETE FROM job_wishes WHERE key = ?"
+_APPLIED = "DELETE FROM job_wishes WHERE key = ?"
 _WAS, _KEY, _ID, _STATE, _ONCE = 0, 1, 2, 4, 19
 """Positions in `Values`."""
 _OPEN = "state IN ('pending', 'running', 'waiting')"
@@ -97,7 +97,7 @@ class SqliteJobs:
         jobs: Sequence[Values] = (),
         events: Sequence[Event] = (),
         profiles: Sequence[Profile] = (),
-        granted: Sequence[int] = (),
+        applied: Sequence[int] = (),
     ) -> Committed:
         with self._database.transaction() as connection:
             new = [job for job in jobs if job[_KEY] is None]
@@ -140,8 +140,8 @@ class SqliteJobs:
                 last += len(new_events)
             if profiles:
                 connection.executemany(_PROFILE, [_profile_values(profile) for profile in profiles])
-            if granted:
-                connection.executemany(_GRANTED, [(key,) for key in granted])
+            if applied:
+                connection.executemany(_APPLIED, [(key,) for key in applied])
         self._followers.wake()
         self._database.written(len(jobs) + len(events))
         return Committed(keys, twins, last)

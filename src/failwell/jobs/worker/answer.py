@@ -79,7 +79,7 @@ def _masked(value: Any) -> Any:
 
 
 class RemoteError(Fault):
-    """A failure in a worker, of the class that its category stands for. Describing it gives the worker's report."""
+    """A failure in a worker, of the class that its category stands for. `describe` returns the worker's report."""
 
     report: ErrorReport
 
@@ -160,7 +160,7 @@ class Reader:
             if "error" not in frame:
                 return Answer(with_file_handles(frame["value"], self._folder))
             return Answer(error=self._failure(job, frame["error"]))
-        except Exception as error:  # noqa: BLE001  (whatever is in a frame, whoever waits for the call is answered)
+        except Exception as error:  # noqa: BLE001  (the caller gets an answer, whatever the frame holds)
             return Answer(error=self._unreadable(frame, error))
 
     def item(self, frame: Mapping[str, Any]) -> Answer:

@@ -65,7 +65,7 @@ class PendingCall:
         if self.wake is not None:
             self.wake.set()
         if self.on_answer is not None:
-            notify(self.on_answer, self.answer, "the answer to job %s was not taken", self.job)
+            notify(self.on_answer, self.answer, "the callback for the answer to job %s failed", self.job)
 
 
 _WINDOW = 16

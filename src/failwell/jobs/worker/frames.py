@@ -50,7 +50,7 @@ def encode(frame: dict[str, Any]) -> bytes:
         raise CapabilityInputError(f"the arguments are {error}; pass the path of a file") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise CapabilityInputError(
-            f"an argument cannot be handed to the worker: {error}; give JSON values only"
+            f"an argument cannot be sent to the worker: {error}; give JSON values only"
         ) from error
 
 

@@ -257,7 +257,7 @@ class Worker(Protocol):
         arguments: Mapping[str, Any] = NO_ARGUMENTS,
         *,
         action: str = "execute",
-        timeout: float | None = None,  # noqa: ASYNC109  (it is told to the worker, and ends more than a wait)
+        timeout: float | None = None,  # noqa: ASYNC109  (it is sent to the worker, and ends more than a wait)
     ) -> Any:
         """Run one call and return its result. The process is started first if there is none.
 
