@@ -1,96 +1,195 @@
-"""The worker's parent: a tiny process that outlives it by a moment and leaves nothing behind.
+"""The guardian: a small process that ends a tree of processes when it should end, or when its host is gone.
 
-It adopts whatever the worker's descendants orphan (it is their subreaper), tells the host how the
-worker ended, and ends every descendant when the worker is gone, when the host asks, or when the host
-is gone. It does one thing at a time and calls nothing that could hang. It runs in the interpreter of the
-capability, which may have no `failwell`: hence the relative imports and the standard library alone.
+It has a session of its own, ignores the signals that a terminal or a service manager sends to every process, and
+takes orders through a pipe or a socket from the host. The end of that connection means that the host is gone.
+
+`guard_worker`   is the parent of one worker, forked from the worker's own interpreter. As the subreaper of the
+                 worker's descendants it inherits whatever they orphan. It reports how the worker ended.
+`guard_scripts`  watches over all scripts of one host. They are the host's children, so that starting one costs
+                 nothing more; the guardian finds them by their numbers and by the mark in their environment.
+
+Both run where failwell may not be installed: hence the relative imports and the standard library alone. A guardian
+does one thing at a time and calls nothing that could hang.
 """
 
 import os
 import select
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 from . import tree
-from .wire import Line
 
+# host → guardian, one order a line:
+#     watch PID [STARTED]   end this process too; without a start time it leads a group
+#     remove PATH           remove this folder, written in hexadecimal, once everything has ended
+#     forget PID|PATH       take a `watch` or a `remove` back
+#     kill                  end the worker and everything below it now
+#     signal NUMBER         send a signal to the worker's group
+#     stopped SECONDS       report a worker that a signal has stopped for so long
+# guardian → host:
+#     forked PID            the worker's number
+#     stopped               the worker has been stopped for too long
+#     exit CODE             how the worker ended; negative for a signal
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LONGEST_REAPING = 5.0
-_LOOK_UP = 1000
-"""Milliseconds between two looks whether the host still lives, should its end not be seen at once."""
-_LOOKS = 4
-"""How often a worker must have been seen stopped before it is told."""
-_LOOK_DOWN = 50
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+"""Signals that a terminal or a service manager sends to every process."""
+_PATIENCE = 60.0
+"""Seconds within which killed processes have to be gone."""
+_HOST_CHECK = 1000
+"""Milliseconds between two checks whether the host still lives, should the end of the connection not be seen."""
+_WORKER_CHECK = 50
 """The same for the worker, where the system cannot tell of its end."""
+_LOOKS = 4
+"""How often a worker must have been seen stopped before it is reported."""
 
 
-def guard(line_fd: int, leash_fd: int, work: Callable[[Line], int]) -> None:
-    """Fork the worker, which does `work`, and watch over it; returns in neither process."""
-    leash = socket.socket(fileno=leash_fd)
+def guard_worker(line_fd: int, leash_fd: int, work: Callable[[int], int]) -> NoReturn:
+    """Fork the worker, which does `work` with its end of the line, and watch over it; returns in neither process."""
     os.set_inheritable(leash_fd, False)  # noqa: FBT003  (its only way)
     os.set_inheritable(line_fd, False)  # noqa: FBT003
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
     guardian = os.getpid()
-    # A service manager signals every process that it sees. What these should end is ended by the host, and
-    # a guardian that left first would take a worker along that may still finish.
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _NOT_FOR_US}
+    handlers = _ignore_signals()
     pid = os.fork()
     if pid == 0:
-        for number, deed in before.items():
-            signal.signal(number, deed)
-        leash.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(leash_fd)
         os.setsid()
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != guardian:
                 os._exit(1)
         _die_before_the_host()
-        sys.exit(work(Line(socket.socket(fileno=line_fd))))
+        sys.exit(work(line_fd))
     os.close(line_fd)
-    # The worker's output is read until its last holder is gone, and that must not be the guardian.
-    silence = os.open(os.devnull, os.O_RDWR)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    _watch(pid, Line(leash))
+    # The worker's output is read until its last writer is gone, and that must not be the guardian.
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    # A subreaper's descendants are all below it, and need no mark to be found by.
+    mark = None if prctl is not None else os.environ.get(tree.MARKER, "").rpartition(":")[2] or None
+    _Guardian(leash_fd, os.getppid(), mark, pid).watch()
 
 
-def _watch(pid: int, leash: Line) -> None:
-    leash.send({"type": "forked", "pid": pid})
-    try:
-        gone = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        gone = None
-    poll = select.poll()
-    poll.register(leash, select.POLLIN)
-    if gone is not None:
-        poll.register(gone, select.POLLIN)
-    host, still = os.getppid(), Still()
-    while True:
-        pause = min(_LOOK_UP if gone is not None else _LOOK_DOWN, still.pause)
-        ready = [fd for fd, _ in poll.poll(pause)]
-        if os.getppid() != host:
-            # It is gone, and something that it forked keeps its end of the leash open.
-            _finish(pid, leash)
-        found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-        if found and not still.changed(status):
-            _tell(leash, {"type": "exit", "code": os.waitstatus_to_exitcode(status)})
-            _clear(pid)
-            os._exit(0)
-        if still.is_too_long():
-            _tell(leash, {"type": "still"})
-        _reap_adopted(pid)
-        if leash.fileno() in ready:
-            _obey(pid, leash, still)
+def guard_scripts(mark: str, host: str) -> NoReturn:
+    """Watch over the scripts of process `host`, which carry a mark that begins with `mark`; orders come from stdin."""
+    _ignore_signals()
+    _Guardian(0, int(host), mark, None).watch()
 
 
-class Still:
+class _Guardian:
+    """One guardian. `worker` is the child whose end is reported, if there is one."""
+
+    def __init__(self, leash: int, host: int, mark: str | None, worker: int | None) -> None:
+        self._leash, self._host, self._mark, self._worker = leash, host, mark, worker
+        self._received = b""
+        self._processes: dict[str, int | None] = {}
+        """The number of each process that is watched, with its start time."""
+        self._folders: set[str] = set()
+        self._stop = StopWatch()
+
+    def watch(self) -> NoReturn:
+        """Wait for the worker's end, for orders and for the host's end."""
+        poll = select.poll()
+        poll.register(self._leash, select.POLLIN)
+        check = _HOST_CHECK
+        if self._worker is not None:
+            self._report(f"forked {self._worker}")
+            try:
+                poll.register(os.pidfd_open(self._worker), select.POLLIN)
+            except (AttributeError, OSError):
+                check = _WORKER_CHECK
+        while True:
+            ready = [fd for fd, _ in poll.poll(min(check, self._stop.pause))]
+            if self._worker is not None:
+                self._check_worker(self._worker)
+            if self._leash in ready:
+                self._obey()
+            elif os.getppid() != self._host:
+                # The host is gone, and something that it forked keeps its end of the connection open. What it
+                # had ordered is carried out first: it may have died while this process was starting.
+                self._finish()
+
+    def _check_worker(self, worker: int) -> None:
+        pid, status = os.waitpid(worker, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        if pid and not self._stop.note(status):
+            self._report(f"exit {os.waitstatus_to_exitcode(status)}")
+            self._end_all()
+        if self._stop.is_too_long():
+            self._report("stopped")
+        _reap_orphans(worker)
+
+    def _obey(self) -> None:
+        """Carry out the orders that have arrived; several may come together."""
+        try:
+            data = os.read(self._leash, 65_536)
+        except OSError:
+            data = b""
+        if not data:
+            self._finish()
+        *lines, self._received = (self._received + data).split(b"\n")
+        for line in lines:
+            order, *words = line.decode("ascii").split()
+            if order == "watch":
+                self._processes[words[0]] = int(words[1]) if len(words) > 1 else None
+            elif order == "remove":
+                self._folders.add(words[0])
+            elif order == "forget":
+                self._processes.pop(words[0], None)
+                self._folders.discard(words[0])
+            elif order == "kill":
+                self._finish()
+            elif order == "signal" and self._worker is not None:
+                tree.send(int(words[0]), (), [self._worker])
+            elif order == "stopped":
+                self._stop.limit = float(words[0])
+
+    def _finish(self) -> NoReturn:
+        """End the worker, say how it ended, and end everything else."""
+        if self._worker is not None:
+            try:
+                os.kill(self._worker, signal.SIGKILL)
+                _, status = os.waitpid(self._worker, 0)
+                self._report(f"exit {os.waitstatus_to_exitcode(status)}")
+            except (ChildProcessError, ProcessLookupError):
+                pass
+        self._end_all()
+
+    def _end_all(self) -> NoReturn:
+        """Kill and reap what is left, also what began a session of its own or was orphaned on purpose."""
+        if self._worker is not None or self._processes or self._folders:
+            own = tree.look(os.getpid())
+            roots = [(int(pid), started) for pid, started in self._processes.items()]
+            # A process without a start time leads a group that was running when the host died.
+            groups = [pid for pid, started in roots if started is None]
+            if own is not None:
+                roots.append((own.pid, own.started))
+            if self._worker is not None:
+                groups.append(self._worker)
+            tree.sweep(self._mark, groups=groups, roots=roots, patience=_PATIENCE, reap=_reap_all)
+        if self._folders:
+            from shutil import rmtree
+
+            for folder in self._folders:
+                rmtree(bytes.fromhex(folder), ignore_errors=True)
+        os._exit(0)
+
+    def _report(self, text: str) -> None:
+        try:
+            os.write(self._leash, f"{text}\n".encode())
+        except OSError:
+            # The host is gone, and what is below this process must end all the same.
+            pass
+
+
+class StopWatch:
     """Whether a signal has stopped the worker, and for how long.
 
     The kernel tells its parent of every stop and every continuation, and of no stop by a debugger. Silence alone
@@ -100,15 +199,15 @@ class Still:
     def __init__(self) -> None:
         self._since: float | None = None
         self._looks = 0
-        self.patience: float | None = None
-        """Seconds that it may last; no limit until the host sets one."""
+        self.limit: float | None = None
+        """Seconds that a stop may last; no limit until the host sets one."""
 
     @property
     def pause(self) -> float:
         """Milliseconds until the next look, at most."""
-        return _LOOK_UP if self.patience is None else max(1.0, self.patience * 1000 / _LOOKS)
+        return _HOST_CHECK if self.limit is None else max(1.0, self.limit * 1000 / _LOOKS)
 
-    def changed(self, status: int) -> bool:
+    def note(self, status: int) -> bool:
         """Note a stop or a continuation; `False` where `status` tells of an end."""
         if not os.WIFSTOPPED(status) and not os.WIFCONTINUED(status):
             return False
@@ -117,79 +216,45 @@ class Still:
         return True
 
     def is_too_long(self) -> bool:
-        """Look once more; whether it has been stopped for too long, which is said once for each stop."""
-        if self._since is None or self.patience is None:
+        """Look once more; whether it has been stopped for too long, which is reported once for each stop."""
+        if self._since is None or self.limit is None:
             return False
         self._looks += 1
-        if self._looks < _LOOKS or time.monotonic() - self._since < self.patience:
+        if self._looks < _LOOKS or time.monotonic() - self._since < self.limit:
             return False
         self._since = None
         return True
 
 
-def _obey(pid: int, leash: Line, still: Still) -> None:
-    """Do everything that the host has ordered. Orders may come together, and waking is once for all of them."""
-    is_more = True
-    while is_more:
-        order = leash.receive()
-        if order is None or order["type"] == "kill":
-            _finish(pid, leash)
-        elif order["type"] == "signal":
-            tree.send(order["number"], (), [pid])
-        elif order["type"] == "watch":
-            still.patience = order["stopped"]
-        is_more = leash.has_more
+def _ignore_signals() -> dict[signal.Signals, Any]:
+    """Ignore what a service manager sends to every process; returns the handlers before.
 
-
-def _finish(pid: int, leash: Line) -> None:
-    """End the worker and everything below this process, and say how the worker ended."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        _tell(leash, {"type": "exit", "code": os.waitstatus_to_exitcode(status)})
-    except (ChildProcessError, ProcessLookupError):
-        pass
-    _clear(pid)
-    os._exit(0)
-
-
-def _tell(leash: Line, frame: dict[str, object]) -> None:
-    try:
-        leash.send(frame)
-    except OSError:
-        # The host is gone. There is nobody to tell, and the clearing goes on.
-        pass
-
-
-def _clear(pid: int) -> None:
-    """Kill and reap whatever is left, also what began a session of its own or was orphaned on purpose."""
-    own = tree.look(os.getpid())
-    roots = () if own is None else ((own.pid, own.started),)
-    # A subreaper's descendants are all below it, and need no mark to be found by.
-    mark = None if _prctl() is not None else os.environ.get(tree.MARKER, "").rpartition(":")[2] or None
-    tree.sweep(mark, groups=[pid], roots=roots, patience=_LONGEST_REAPING, reap=_reap_all)
+    What these signals should end is ended by the host, and a guardian that left first would take a worker along
+    that may still finish.
+    """
+    return {number: signal.signal(number, signal.SIG_IGN) for number in IGNORED}
 
 
 def _reap_all() -> None:
     while True:
         try:
-            found, _ = os.waitpid(-1, os.WNOHANG)
+            pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
-        if not found:
+        if not pid:
             return
 
 
-def _reap_adopted(worker: int) -> None:
+def _reap_orphans(worker: int) -> None:
     """Take the exit status of orphans that ended by themselves, so that none stays a zombie."""
     while True:
         try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if found is None or found.si_pid in (0, worker):
+        if child is None or child.si_pid in (0, worker):
             return
-        os.waitpid(found.si_pid, os.WNOHANG)
+        os.waitpid(child.si_pid, os.WNOHANG)
 
 
 def _prctl():  # noqa: ANN202  (a C function, or nothing where the system has none)
@@ -206,9 +271,9 @@ def _prctl():  # noqa: ANN202  (a C function, or nothing where the system has no
 def _die_before_the_host() -> None:
     """When the machine's memory is used up, the kernel should take the worker and not the host."""
     try:
-        with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as score:
-            held = int(score.read())
-            score.seek(0)
-            score.write(str(min(1000, held + 300)))
+        with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
+            score = int(file.read())
+            file.seek(0)
+            file.write(str(min(1000, score + 300)))
     except (OSError, ValueError):
         pass

@@ -1,103 +1,156 @@
-"""What all scripts of one run share: a private folder, a mark, and a guardian over their processes."""
+"""The processes of runs: what all scripts of one run share, and the guardian of all scripts of this process."""
 
+import atexit
+import logging
 import os
+import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from subprocess import DEVNULL, Popen, TimeoutExpired
+from subprocess import DEVNULL, Popen
+from threading import Lock
 
 from failwell.processes import tree
-from failwell.processes.script import ScriptProcess, end_tree
+from failwell.processes.guardian import IGNORED
+from failwell.processes.script import ScriptProcess
 
-_SCRIPT = """\
-trap '' HUP INT QUIT TERM
-IFS= read -r word && exit 0
-exec "$@"
-"""
-_SHELL = "/bin/sh"
-"""Where there is none, an interpreter waits in its place; it takes longer to start and more memory."""
-_PATIENCE = 5.0
+_log = logging.getLogger("failwell.processes")
+_FOLDER = str(Path(tree.__file__).parents[1])
+_GUARDIAN = (
+    "import sys; sys.path.append(sys.argv[1]); from processes.guardian import guard_scripts;"
+    " guard_scripts(*sys.argv[2:])"
+)
+_UNGUARDED = "scripts will not be ended if this process is killed: %s"
+_MOST_STARTS = 3
+"""How often a guardian is started; one that ends again and again cannot run here."""
 
 
-class RunGuardian:
-    """Watches over the processes of one run. `mark` stands in the environment of each of them."""
+class Guardian:
+    """Host side of the guardian that ends the scripts of this process if this process dies.
 
-    def __init__(self, mark: str, folder: Path) -> None:
-        self._table = folder / "running"
-        self._slots = os.open(self._table, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._free: list[int] = []
-        self._used = 0
-        ear, self._pipe = os.pipe()
-        end_all = [sys.executable, "-I", "-S", tree.__file__, mark, str(self._table)]
-        has_shell = os.access(_SHELL, os.X_OK)
-        call = [_SHELL, "-c", _SCRIPT, "guardian", *end_all] if has_shell else [*end_all, "guardian"]
+    It is started with the first script and serves all runs until the process ends. Orders are written without
+    waiting for it, so it may still be starting while scripts run.
+    """
+
+    def __init__(self) -> None:
+        """Start it.
+
+        Raises:
+            OSError: the system cannot start another process.
+        """
+        self.host = os.getpid()
+        self.mark = os.urandom(8).hex()
+        self._entries: dict[str, str] = {}
+        self._runs = 0
+        self._starts = 0
+        self._pipe: int | None = None
+        self._lock = Lock()
+        self._start()
+
+    def next_mark(self) -> str:
+        """The mark of the next run; the marks of its scripts begin with it and a dot."""
+        self._runs += 1
+        return f"{self.mark}.{self._runs}"
+
+    def check(self) -> None:
+        """Start it again if it was killed, before there is something that only it would end."""
+        with self._lock:
+            if self._pipe is not None and self.host == os.getpid() and self._process.poll() is not None:
+                self._restart()
+
+    def watch(self, pid: int, started: int | None = None) -> None:
+        """End a process if this one dies; without a start time it is the leader of a group."""
+        self._add(str(pid), f"watch {pid}" if started is None else f"watch {pid} {started}")
+
+    def remove(self, folder: Path) -> None:
+        """Remove a folder if this process dies, after everything that uses it has ended."""
+        name = os.fsencode(folder).hex()
+        self._add(name, f"remove {name}")
+
+    def forget(self, *subjects: int | Path) -> None:
+        """Take back `watch` or `remove`: the process has ended, the folder is gone."""
+        for subject in subjects:
+            name = str(subject) if isinstance(subject, int) else os.fsencode(subject).hex()
+            if self._entries.pop(name, None) is not None:
+                self._send(f"forget {name}")
+
+    def close(self) -> None:
+        """End it, unless something is left that it must end."""
+        if self.host == os.getpid() and not self._entries:
+            self._stop()
+
+    def _add(self, name: str, order: str) -> None:
+        self._entries[name] = order
+        self._send(order)
+
+    def _send(self, order: str) -> None:
+        with self._lock:
+            if self._pipe is None or self.host != os.getpid():
+                return
+            try:
+                os.write(self._pipe, f"{order}\n".encode())
+            except (BrokenPipeError, BlockingIOError):
+                # It was killed, or has been stopped for so long that the pipe is full.
+                self._restart()
+
+    def _start(self) -> None:
+        if self._starts >= _MOST_STARTS or not sys.executable or hasattr(sys, "frozen"):
+            _log.warning(_UNGUARDED, "no guardian can run here")
+            return
+        self._starts += 1
+        orders, pipe = os.pipe()
+        os.set_blocking(pipe, False)
+        # A mark in its environment would make the guardian part of what it ends.
+        env = {name: value for name, value in os.environ.items() if name != tree.MARKER}
+        # Inherited by the guardian, so that none of these can end it before it ignores them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
         try:
-            # A clean environment: a mark in it would make the guardian part of what it guards against.
+            for order in self._entries.values():
+                os.write(pipe, f"{order}\n".encode())
             self._process = Popen(  # noqa: S603  (our own text, started by its full path)
-                call, stdin=ear, stdout=DEVNULL, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
+                [sys.executable, "-I", "-S", "-c", _GUARDIAN, _FOLDER, f"{self.mark}.", str(self.host)],
+                stdin=orders,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                cwd="/",
+                env=env,
+                start_new_session=True,
             )
         except BaseException:
-            # Whatever came between, no handle stays open for nobody.
-            os.close(self._pipe)
-            os.close(self._slots)
+            # Whatever came between, no descriptor stays open.
+            os.close(pipe)
             raise
         finally:
-            os.close(ear)
-        _open_pipes[self._pipe] = None
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(orders)
+        self._pipe = pipe
 
-    def add(self, pid: int, started: int | None = None) -> int:
-        """Write down a process that must not outlive the host; the number is for `remove`."""
-        slot = self._free.pop() if self._free else self._used
-        self._used = max(self._used, slot + 1)
-        entry = f"{pid}\n" if started is None else f"{pid} {started}\n"
-        os.pwrite(self._slots, entry.encode().ljust(tree.SLOT, b"\0"), slot * tree.SLOT)
-        return slot
-
-    def remove(self, slot: int) -> None:
-        """Strike out a process that has ended."""
-        os.pwrite(self._slots, b"\0" * tree.SLOT, slot * tree.SLOT)
-        self._free.append(slot)
-
-    def entries(self) -> list[tuple[int, int | None]]:
-        """Everything that is written down."""
-        return tree.read_table(str(self._table))
-
-    def dismiss(self) -> None:
-        """The run is over and nothing of it is left: let the guardian go."""
-        if _open_pipes.pop(self._pipe, 0) == 0:
-            return
+    def _restart(self) -> None:
+        self._stop()
         try:
-            os.write(self._pipe, b"done\n")
-        except BrokenPipeError:
-            # Somebody killed it; there is nobody to tell.
-            pass
-        finally:
-            os.close(self._pipe)
-            os.close(self._slots)
-        try:
-            self._process.wait(_PATIENCE)
-        except TimeoutExpired:
+            self._start()
+        except OSError as error:
+            # The scripts that run would end with an error; unguarded they can still succeed.
+            _log.warning(_UNGUARDED, error.strerror or "no reason given")
+
+    def _stop(self) -> None:
+        # Killed and not asked: it may be stopped or still starting.
+        if self._pipe is not None:
             self._process.kill()
             self._process.wait()
-        self._table.unlink(missing_ok=True)
+            os.close(self._pipe)
+            self._pipe = None
 
 
-_open_pipes: dict[int, None] = {}
+_guardians: dict[int, Guardian] = {}
 
 
-def _close_in_child() -> None:
-    # A fork of the host would keep the pipe open after the host's death, and nobody would notice it.
-    for pipe in _pipes():
-        os.close(pipe)
-
-
-def _pipes() -> Iterator[int]:
-    while _open_pipes:
-        yield _open_pipes.popitem()[0]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_in_child)
+def _guardian() -> Guardian:
+    """The guardian of this process; one that a fork inherited serves another host."""
+    guardian = _guardians.get(os.getpid())
+    if guardian is None:
+        guardian = _guardians[os.getpid()] = Guardian()
+        atexit.register(guardian.close)
+    return guardian
 
 
 _SCRATCH = "scratch-"
@@ -113,22 +166,24 @@ class RunProcesses:
     def __init__(self, run_folder: Path) -> None:
         self.run_folder = run_folder
         _end_leftovers(run_folder)
-        self._mark = os.urandom(8).hex()
+        self._guardian = _guardian()
+        self._mark = self._guardian.next_mark()
         self.scratch = run_folder / f"{_SCRATCH}{self._mark}-{_host(os.getpid())}"
         self.scratch.mkdir(mode=0o700, parents=True)
+        self._guardian.remove(self.scratch)
         self._count = 0
-        self._guardian = RunGuardian(f"{self._mark}.", self.scratch)
-        self._slots: dict[int, int] = {}
+        self._leftovers: dict[int, int | None] = {}
         self._left: list[ScriptProcess] = []
 
     def next_name(self) -> str:
         """A name and mark for the next script, used by no other."""
+        self._guardian.check()
         self._count += 1
         return f"{self._mark}.{self._count}"
 
     def watch(self, process: ScriptProcess) -> None:
         """From now on the process dies with its host."""
-        self._slots[process.pid] = self._guardian.add(process.pid)
+        self._guardian.watch(process.pid)
 
     def ended(self, process: ScriptProcess, name: str) -> int:
         """The process is over by itself: its exit code. Whatever it left behind is remembered."""
@@ -142,18 +197,18 @@ class RunProcesses:
         if process.is_heard:
             process.leave()
             self._left.append(process)
-        self._guardian.remove(self._slots.pop(process.pid))
+        self._guardian.forget(process.pid)
         return code
 
     def stopped(self, process: ScriptProcess) -> None:
         """The process and its tree were ended."""
-        self._guardian.remove(self._slots.pop(process.pid))
+        self._guardian.forget(process.pid)
         process.reap()
 
     async def close(self, grace: float) -> set[int]:
         """End what is left of the run and remove its files; processes that would not end come back."""
         try:
-            return await end_tree(f"{self._mark}.", roots=self._guardian.entries(), grace=grace)
+            return await tree.stop(f"{self._mark}.", roots=[*self._leftovers.items()], grace=grace)
         finally:
             self._clean()
 
@@ -165,19 +220,23 @@ class RunProcesses:
 
     def _remember(self, group: int, name: str) -> None:
         if not tree.has_proc():
-            self._guardian.add(group)
+            self._add_leftover(group, None)
             return
         for pid in tree.tree(name, groups=[group]):
-            seen = tree.look(pid)
-            if seen is not None:
-                self._guardian.add(pid, seen.started)
+            process = tree.look(pid)
+            if process is not None:
+                self._add_leftover(pid, process.started)
+
+    def _add_leftover(self, pid: int, started: int | None) -> None:
+        self._leftovers[pid] = started
+        self._guardian.watch(pid, started)
 
     def _clean(self) -> None:
         for process in self._left:
             process.release()
         self._left.clear()
-        self._guardian.dismiss()
         _remove(self.scratch)
+        self._guardian.forget(*self._leftovers, self.scratch)
 
 
 def _end_leftovers(run_folder: Path) -> None:

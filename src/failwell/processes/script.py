@@ -25,8 +25,6 @@ _FIRST_WORDS = 0.01
 """Seconds after which output is listened to. What ends sooner is read once, at its end: that is faster."""
 LINGER = 0.2
 """Seconds that an ended script's output is still waited for, if somebody holds the other end open."""
-_CONFIRM = 5.0
-"""Seconds within which killed processes must be gone; only a broken device keeps one longer."""
 _T = TypeVar("_T")
 
 
@@ -56,7 +54,6 @@ class ScriptProcess:
         self._waiter: Future[None] | None = None
         self._has_ended = False
         self._is_lingering = False
-        self._watch: int | None = None
         self._popen, out_end, err_end = _start(call, env, cwd, stdin)
         self.pid = self._popen.pid
         self._streams = {out_end: out, err_end: err}
@@ -64,7 +61,7 @@ class ScriptProcess:
             os.set_blocking(stream, False)
         self._is_listening = False
         self._listen_soon = self._loop.call_later(_FIRST_WORDS, self._listen)
-        self._await_exit()
+        self._unwatch = watch_exit(self._loop, self._popen, self._exited)
 
     @property
     def is_heard(self) -> bool:
@@ -94,19 +91,16 @@ class ScriptProcess:
         """End it and all that it started: first asked, then made to. What would not end comes back."""
         # Where processes cannot be looked at, an ended leader would pass for a living group.
         reap = None if tree.has_proc() else self._popen.poll
-        left = await end_tree(self._mark, groups=[self.pid], grace=grace, reap=reap)
+        left = await tree.stop(self._mark, groups=[self.pid], grace=grace, reap=reap)
         if self.pid not in left and not self._has_ended:
-            await self._wake_up(_CONFIRM, lambda: self._has_ended)
+            await self._wake_up(tree.CONFIRM, lambda: self._has_ended)
         self._drain()
         self.release()
         return left
 
     def reap(self) -> int:
         """Its exit code; minus the signal's number where one ended it."""
-        if self._watch is not None:
-            self._loop.remove_reader(self._watch)
-            os.close(self._watch)
-            self._watch = None
+        self._unwatch()
         code = self._popen.poll()
         return -signal.SIGKILL if code is None else code
 
@@ -128,18 +122,7 @@ class ScriptProcess:
             for stream in self._streams:
                 self._loop.add_reader(stream, self._read, stream)
 
-    def _await_exit(self) -> None:
-        try:
-            self._watch = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            # Not on this system, or no handle left: a thread waits instead.
-            _watch_in_thread(self._popen, lambda: self._loop.call_soon_threadsafe(self._exited))
-        else:
-            self._loop.add_reader(self._watch, self._exited)
-
     def _exited(self) -> None:
-        if self._watch is not None:
-            self._loop.remove_reader(self._watch)
         self._has_ended = True
         self._wake()
 
@@ -197,45 +180,6 @@ class ScriptProcess:
             os.close(stream)
         if not self._streams:
             self._listen_soon.cancel()
-
-
-async def end_tree(
-    mark: str,
-    *,
-    groups: Sequence[int] = (),
-    roots: Sequence[tuple[int, int | None]] = (),
-    grace: float,
-    reap: Callable[[], object] | None = None,
-) -> set[int]:
-    """Ask every process of a tree to end, kill those that do not, and make sure. Survivors come back."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-
-    def left() -> set[int]:
-        if reap is not None:
-            reap()
-        return tree.tree(mark, groups=groups, roots=roots) if tree.has_proc() else _groups_left(groups)
-
-    found = left()
-    if grace > 0:
-        tree.send(signal.SIGTERM, found, groups)
-        # A stopped process cannot act on a request.
-        tree.send(signal.SIGCONT, found, groups)
-    ends, pause = loop.time() + grace, 0.002
-    while found and loop.time() < ends:
-        await asyncio.sleep(min(pause, max(0.0, ends - loop.time())))
-        pause = min(2 * pause, 0.05)
-        found = left()
-    ends, pause = loop.time() + _CONFIRM, 0.002
-    while True:
-        # Even if nobody was seen, and over and over: one look may miss who has a child and ends meanwhile.
-        tree.send(signal.SIGKILL, found, groups)
-        found = left()
-        if not found or loop.time() > ends:
-            return {abs(pid) for pid in found}
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, 0.05)
 
 
 async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
@@ -301,19 +245,6 @@ def has_terminal() -> bool:
     return True
 
 
-def _groups_left(groups: Sequence[int]) -> set[int]:
-    """Groups that still have a member, as the negative numbers that signals to groups take."""
-    found: set[int] = set()
-    for group in groups:
-        try:
-            os.killpg(group, 0)
-        except (ProcessLookupError, PermissionError):
-            # A group of which only the ended leader is left may not be signalled on some systems.
-            continue
-        found.add(-group)
-    return found
-
-
 def _file_of(text: str) -> int:
     """A file that holds `text` and has no name: nobody has to feed it while it is read."""
     data = text.encode("utf-8", "replace")
@@ -331,21 +262,50 @@ def _file_of(text: str) -> int:
     return file
 
 
-def _watch_in_thread(popen: Popen[bytes], tell: Callable[[], object]) -> None:
+def watch_exit(
+    loop: "AbstractEventLoop", process: Popen[bytes], on_exit: Callable[[], None]
+) -> Callable[[], None]:
+    """Call `on_exit` once `process` has ended, without reaping it. Returns a function that stops watching."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        # Not on this system, or no descriptor left: a thread waits instead.
+        _watch_in_thread(process, lambda: loop.call_soon_threadsafe(on_exit))
+        return _nothing
+    handles = [handle]
+
+    def exited() -> None:
+        loop.remove_reader(handle)
+        on_exit()
+
+    def close() -> None:
+        if handles:
+            loop.remove_reader(handle)
+            os.close(handles.pop())
+
+    loop.add_reader(handle, exited)
+    return close
+
+
+def _nothing() -> None:
+    return
+
+
+def _watch_in_thread(process: Popen[bytes], on_exit: Callable[[], object]) -> None:
     from threading import Thread
 
     def wait() -> None:
         if hasattr(os, "waitid"):
-            os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         else:
-            popen.wait()
+            process.wait()
         try:
-            tell()
+            on_exit()
         except RuntimeError:
-            # The loop was closed; nobody waits any more.
+            # The loop was closed; nothing waits any more.
             return
 
-    Thread(target=wait, daemon=True, name=f"waits for {popen.pid}").start()
+    Thread(target=wait, daemon=True, name=f"waits for {process.pid}").start()
 
 
 def _set(waiter: "Future[None]") -> None:

@@ -5,15 +5,12 @@ Three nets, because each has a hole: the process group (left with `setsid`), the
 gets away only by passing all three: a session of its own, no parent left, and an environment wiped.
 A guardian that is the subreaper of its descendants keeps the chain of parents whole.
 
-This file is also run by itself when the host of a run was killed: `tree.py MARK TABLE` ends what is left;
-with a further argument it first waits for the host's death, which it sees at the end of its stdin.
-It therefore imports the standard library alone, and so do the other modules that a worker loads from
-this folder: `guardian` and `wire`. Where there is no `/proc`, only groups are known.
+Guardians and workers load this module, `guardian` and `wire` where failwell may not be installed, so these three
+import the standard library alone. Where there is no `/proc`, only groups are known.
 """
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
@@ -22,9 +19,11 @@ MARKER = "FAILWELL_TREE"
 """The variable that holds the marks of everything that a process belongs to, outermost first."""
 _PROC = "/proc"
 _DEAD = frozenset("ZXx")
-SLOT = 32
-"""Bytes of one entry in the table of running scripts."""
-_PAUSE = 0.002
+PAUSE = 0.002
+"""Seconds between two looks at a tree that is ending."""
+_LONGEST_PAUSE = 0.05
+CONFIRM = 5.0
+"""Seconds within which killed processes must be gone; only a broken device keeps one longer."""
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -89,6 +88,8 @@ def tree(
     `groups` are process groups that are surely its own; `roots` are processes, each with the time it
     started. With each process come its descendants, and with each marked one its group.
     """
+    if not has_proc():
+        return _groups_left(groups)
     alive = living()
     found = {pid for pid, started in roots if pid in alive and started in (None, alive[pid].started)}
     marked = set[int]() if mark is None else {pid for pid in alive if _is_marked(pid, mark)}
@@ -115,35 +116,68 @@ def sweep(
     mark: str | None,
     *,
     groups: Collection[int] = (),
-    roots: Iterable[tuple[int, int | None]] = (),
+    roots: Collection[tuple[int, int | None]] = (),
     patience: float,
     reap: Callable[[], object] | None = None,
 ) -> set[int]:
-    """Kill a whole tree at once and make sure; what is left after `patience` seconds comes back.
+    """Kill a whole tree and wait until it is gone. Returns what is left after `patience` seconds."""
+    end = time.monotonic() + patience
+    while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and time.monotonic() <= end:
+        time.sleep(PAUSE)
+    return left
 
-    `reap` is called after each round, by a process whose own children are among them.
-    """
-    held = tuple(roots)
-    ends = time.monotonic() + patience
-    while True:
-        left = tree(mark, groups=groups, roots=held)
-        send(signal.SIGKILL, left, groups)
+
+async def stop(
+    mark: str | None,
+    *,
+    groups: Collection[int] = (),
+    roots: Collection[tuple[int, int | None]] = (),
+    grace: float,
+    reap: Callable[[], object] | None = None,
+) -> set[int]:
+    """Send SIGTERM to a whole tree, and SIGKILL to what is left after `grace` seconds. Returns the survivors."""
+    import asyncio
+
+    clock = asyncio.get_running_loop().time
+
+    def look() -> set[int]:
         if reap is not None:
             reap()
-        if not left or time.monotonic() > ends:
-            return left
-        time.sleep(_PAUSE)
+        return tree(mark, groups=groups, roots=roots)
+
+    left, end, pause = look(), clock() + grace, PAUSE
+    if grace > 0:
+        send(signal.SIGTERM, left, groups)
+        # A stopped process cannot act on a request.
+        send(signal.SIGCONT, left, groups)
+    while left and clock() < end:
+        await asyncio.sleep(min(pause, max(0.0, end - clock())))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        left = look()
+    end, pause = clock() + CONFIRM, PAUSE
+    # Also if nothing was seen: one look may miss a process that has a child and ends meanwhile.
+    while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and clock() <= end:
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    return {abs(pid) for pid in left}
 
 
-def read_table(path: str) -> list[tuple[int, int | None]]:
-    """The processes that a host had written down: number, and the time it started where that matters."""
-    entries: list[tuple[int, int | None]] = []
-    raw = _read(path)
-    for start in range(0, len(raw), SLOT):
-        words = raw[start : start + SLOT].strip(b"\0\n ").split()
-        if words:
-            entries.append((int(words[0]), int(words[1]) if len(words) > 1 else None))
-    return entries
+def kill(
+    mark: str | None,
+    *,
+    groups: Collection[int] = (),
+    roots: Collection[tuple[int, int | None]] = (),
+    reap: Callable[[], object] | None = None,
+) -> set[int]:
+    """Send SIGKILL to every process of a tree once. Returns those that were seen: repeat until there are none.
+
+    `reap` is called afterwards, by a process whose own children are among them.
+    """
+    left = tree(mark, groups=groups, roots=roots)
+    send(signal.SIGKILL, left, groups)
+    if reap is not None:
+        reap()
+    return left
 
 
 def resident_mb(pid: int | str) -> float:
@@ -168,6 +202,19 @@ def _below(alive: dict[int, Seen], roots: set[int]) -> set[int]:
     return found
 
 
+def _groups_left(groups: Iterable[int]) -> set[int]:
+    """Groups that still have a member, as the negative numbers that signals to groups take."""
+    left: set[int] = set()
+    for group in groups:
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            # Some systems refuse a signal to a group of which only the ended leader is left.
+            continue
+        left.add(-group)
+    return left
+
+
 def _leads(group: int, alive: dict[int, Seen], marked: set[int]) -> bool:
     """Whether a group belongs to marked processes: its leader is marked, or has ended."""
     return group in marked or group not in alive
@@ -190,22 +237,3 @@ def _read(path: str) -> bytes:
     except OSError:
         # Gone meanwhile, or another user's.
         return b""
-
-
-def _main(mark: str, table: str, *waiting: str) -> None:
-    if waiting:
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        if os.read(0, 1):
-            return
-    roots = read_table(table)
-    # Numbers without a time are leaders of groups that were running when the host died.
-    sweep(mark, groups=[pid for pid, started in roots if started is None], roots=roots, patience=60.0)
-    from shutil import rmtree
-
-    # The folder of the table belongs to the scripts alone, and none of them is left to use it.
-    rmtree(os.path.dirname(table), ignore_errors=True)
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from failwell.fault.frozen import frozen
 from failwell.processes import tree
+from failwell.processes.script import watch_exit
 from failwell.processes.wire import BrokenFrame, Decoder, encoded
 
 
@@ -181,6 +182,22 @@ class Lines(asyncio.Protocol):
             self._on_line(shown[:_LONGEST].decode("utf-8", "replace"))
 
 
+class Leash(Lines):
+    """The connection to a guardian: orders go out, reports come in, a line each."""
+
+    def __init__(self, on_report: Callable[[str], None]) -> None:
+        super().__init__(on_report)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def send(self, order: str) -> None:
+        """Send an order; before the connection and after its end it is dropped."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(f"{order}\n".encode())
+
+
 _LONGEST = 8000
 _MOST_AT_THE_END = 1 << 20
 
@@ -220,13 +237,12 @@ class WorkerProcess:
         self._outputs: list[tuple[IO[bytes], Lines]] = []
         self._mark = uuid4().hex
         self._line = Channel(on_frame, self._check)
-        self._leash = Channel(self._on_leash, self._check)
+        self._leash = Leash(self._on_report)
         self._guardian: subprocess.Popen[bytes] | None = None
-        self._pidfd: int | None = None
         self._last_resort: asyncio.TimerHandle | None = None
 
     async def start(self, command: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-        """Start the interpreter with a script that ends in `failwell.processes.guardian.guard`.
+        """Start the interpreter with a script that ends in `failwell.processes.guardian.guard_worker`.
 
         Raises:
             OSError: it cannot be run.
@@ -251,7 +267,7 @@ class WorkerProcess:
                 {**env, tree.MARKER: ":".join(filter(None, (os.environ.get(tree.MARKER), self._mark)))},
                 cwd,
             )
-            self._watch_guardian()
+            self._unwatch = watch_exit(self._loop, self._guardian, self._reaped)
             try:
                 await self._connect(*ends)
             except BaseException:
@@ -263,7 +279,7 @@ class WorkerProcess:
             ours.pop_all()
         if self.doomed is not None:
             # Whoever ended it meanwhile could not reach it yet.
-            self._leash.send({"type": "kill"})
+            self._leash.send("kill")
 
     async def _connect(
         self, line: socket.socket, leash: socket.socket, out: IO[bytes], err: IO[bytes]
@@ -309,17 +325,17 @@ class WorkerProcess:
 
     def watch(self, stopped: float) -> None:
         """End it as `frozen` once a signal has stopped it for so many seconds."""
-        self._leash.send({"type": "watch", "stopped": stopped})
+        self._leash.send(f"stopped {stopped}")
 
     def signal(self, number: int) -> None:
         """Send a signal to the worker's process group."""
-        self._leash.send({"type": "signal", "number": number})
+        self._leash.send(f"signal {int(number)}")
 
     def kill(self, why: str) -> None:
         """End the worker and all its descendants now; `ended` and `cleared` tell when it is done."""
         if self.doomed is None:
             self.doomed = why
-        self._leash.send({"type": "kill"})
+        self._leash.send("kill")
         if self._last_resort is None and not self.cleared.done():
             self._last_resort = self._loop.call_later(_GUARDIAN_GRACE, self._kill_guardian)
 
@@ -330,36 +346,29 @@ class WorkerProcess:
 
     # -------------------------------------------------------------- watching
 
-    def _on_leash(self, frame: dict[str, Any]) -> None:
-        if frame["type"] == "forked":
-            self.pid = frame["pid"]
-            self._counters = oom_kill_counter(frame["pid"])
-            self._kills_before = oom_kills(self._counters)
-        elif frame["type"] == "still":
-            self.kill("frozen")
-        elif frame["type"] == "exit":
-            self._code, self._is_code_known = frame["code"], True
-            # A descendant that shares the pipe could keep it open for a moment longer.
-            self._loop.call_later(_LAST_DATA, self._line.close)
-            self._check()
+    def _on_report(self, report: str) -> None:
+        match report.split():
+            case ["forked", pid]:
+                self.pid = int(pid)
+                self._counters = oom_kill_counter(self.pid)
+                self._kills_before = oom_kills(self._counters)
+            case ["stopped"]:
+                self.kill("frozen")
+            case ["exit", code]:
+                self._on_exit(int(code))
+            case _:
+                _log.warning("the guardian of a worker sent an unknown report: %r", report)
 
-    def _watch_guardian(self) -> None:
-        guardian = self._guardian
-        assert guardian is not None
-        try:
-            self._pidfd = os.pidfd_open(guardian.pid)
-        except (AttributeError, OSError):
-            self._loop.run_in_executor(None, guardian.wait).add_done_callback(lambda _done: self._reaped())
-            return
-        self._loop.add_reader(self._pidfd, self._reaped)
+    def _on_exit(self, code: int) -> None:
+        self._code, self._is_code_known = code, True
+        # A descendant that shares the pipe could keep it open for a moment longer.
+        self._loop.call_later(_LAST_DATA, self._line.close)
+        self._check()
 
     def _reaped(self) -> None:
         guardian = self._guardian
         assert guardian is not None
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = None
+        self._unwatch()
         code = guardian.wait()
         if not self._is_code_known:
             # It went before it had a worker, or was killed itself; the worker then dies with it.

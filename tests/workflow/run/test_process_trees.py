@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.processes import run_processes, script, tree
+from failwell.processes import script, tree
 from failwell.workflow.failure import Failure
 from failwell.workflow.run.script import ScriptExecutor
 from tests.workflow.run.scripting import (
@@ -308,24 +307,6 @@ def test_a_killed_host_takes_every_process_of_its_run_with_it(tmp_path: Path) ->
     assert list((tmp_path / "run").glob("scratch-*")) == []
 
 
-def test_a_fork_of_the_host_does_not_hide_its_death(tmp_path: Path) -> None:
-    roll = Roll(tmp_path)
-    said = f"Path('{roll.path}').write_text(f'{{os.getpid()}}\\n')"
-    host = a_host(
-        tmp_path / "run",
-        f"echo $$ >{roll.path}; exec sleep 1000",
-        during=f"os.fork() or ({said}, __import__('signal').pause())",
-    )
-    handles = roll.call(2)
-
-    host.kill()
-    host.wait()
-    ended, _, _ = select.select(handles, [], [], 5.0)
-
-    assert len(ended) == 1, "the script ends although the fork lives on"
-    os.killpg(host.pid, signal.SIGKILL)
-
-
 def test_a_host_that_forgets_to_close_its_run_leaves_nothing_alive(tmp_path: Path) -> None:
     roll = Roll(tmp_path)
     host = a_host(tmp_path / "run", f"setsid sh -c 'echo $$ >{roll.path}; exec sleep 1000' &", after="pass")
@@ -334,49 +315,6 @@ def test_a_host_that_forgets_to_close_its_run_leaves_nothing_alive(tmp_path: Pat
 
     assert host.wait(20) == 0
     assert all_end(handles, 5.0)
-
-
-def test_the_guardian_does_not_mind_the_keyboard_or_a_polite_end(tmp_path: Path) -> None:
-    roll = Roll(tmp_path)
-    host = a_host(tmp_path / "run", f"sh -c 'echo $$ >{roll.path}; exec sleep 1000'; wait")
-    handles = roll.call(1)
-    keeper = next(
-        pid for pid in children(host.pid) if b"guardian" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(keeper, number)
-    host.kill()
-    host.wait()
-
-    assert all_end(handles, 5.0)
-
-
-def test_without_a_shell_an_interpreter_is_the_guardian(tmp_path: Path) -> None:
-    roll = Roll(tmp_path)
-    host = a_host(
-        tmp_path / "run",
-        f"echo $$ >{roll.path}; exec sleep 1000",
-        top="import failwell.processes.run_processes as one; one._SHELL = '/no/shell'",
-    )
-    handles = roll.call(1)
-    keeper = next(
-        pid for pid in children(host.pid) if b"tree.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
-    handles.append(os.pidfd_open(keeper))
-
-    host.kill()
-    host.wait()
-
-    assert all_end(handles, 5.0)
-
-
-def test_a_guardian_without_a_shell_lets_go_when_the_run_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_processes, "_SHELL", "/no/shell")
-
-    assert worked(tmp_path, sh("echo hi")).output["stdout"] == "hi\n"
 
 
 def test_a_run_that_goes_on_ends_first_what_its_killed_host_left(tmp_path: Path) -> None:

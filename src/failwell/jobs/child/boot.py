@@ -26,15 +26,15 @@ def boot() -> None:
         sys.modules["_failwell_worker" + name] = package
     from importlib import import_module
 
-    guard = import_module("_failwell_worker.processes.guardian").guard
+    guard_worker = import_module("_failwell_worker.processes.guardian").guard_worker
 
     line, leash = int(sys.argv[1]), int(sys.argv[2])
     # The capability must not see the arguments of the guardian.
     sys.argv[1:] = []
-    guard(line, leash, _work)
+    guard_worker(line, leash, _work)
 
 
-def _work(line: object) -> int:
+def _work(line: int) -> int:
     from importlib import import_module
 
     return import_module("_failwell_worker.jobs.child.main").work(line)

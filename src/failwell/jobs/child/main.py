@@ -8,6 +8,7 @@ import contextvars
 import faulthandler
 import inspect
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -28,11 +29,11 @@ from .values import frame_of
 _STOP = (None, None)
 
 
-def work(line: Line) -> int:
-    """Serve the host until it sends `stop` or ends; return the exit code of the process."""
+def work(line: int) -> int:
+    """Serve the host at the other end of the socket `line` until it sends `stop` or ends; return the exit code."""
     # Where an installed failwell of any version looks for the calls in flight.
     sys.modules["_failwell_worker.author"] = author
-    return _Worker(line).serve()
+    return _Worker(Line(socket.socket(fileno=line))).serve()
 
 
 def _run_hook(hook: Callable[[], Any]) -> None:

@@ -21,15 +21,7 @@ failwell may not be installed; a test compares the two.
         pulse       at, signs, memory, calls                pushed, several times a second
         bye         reason                                  a clean end follows
 
-    host → guardian
-        watch       stopped                                 tell when a signal has stopped the worker for so long
-        signal      number                                  send it to the worker's process group
-        kill                                                end the worker and everything below it
-
-    guardian → host
-        forked      pid                                     the worker's process exists
-        still                                               it has been stopped for too long
-        exit        code                                    how it ended
+What host and guardian say to each other is in `failwell.processes.guardian`.
 """
 
 from typing import Any
