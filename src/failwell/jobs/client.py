@@ -51,9 +51,7 @@ class QueueClient:
 
     def again(self, job: str) -> Job:
         """Submit the same work as a new job."""
-        before = self.find(job)
-        control = {**before.request.control, "resubmitted": before.id}
-        return self.submit(replace(before.request, key=None, deadline=None, control=control))
+        return self.submit(self.find(job).resubmission())
 
     def find(self, job: str) -> Job:
         """The job with this id.

@@ -130,6 +130,11 @@ class Job:
         """How many attempts followed the first one."""
         return max(0, self.attempt - 1)
 
+    def resubmission(self) -> JobRequest:
+        """The same request for a new job. The idempotency key and the deadline belong to this job only."""
+        control = {**self.request.control, "resubmitted": self.id}
+        return replace(self.request, key=None, deadline=None, control=control)
+
     def moved(self, state: JobState, **changes: Any) -> "Job":
         """A copy of the job in `state`.
 

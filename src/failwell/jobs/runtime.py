@@ -370,11 +370,7 @@ class Runtime:
 
     async def resubmit(self, job: str) -> Job:
         """Submit the same request again as a new job."""
-        from dataclasses import replace
-
-        before = self.queue.job(job)
-        control = {**before.request.control, "resubmitted": before.id}
-        return await self.submit_request(replace(before.request, key=None, deadline=None, control=control))
+        return await self.submit_request(self.queue.job(job).resubmission())
 
     def pause(self) -> None:
         """Start no more jobs; running jobs continue."""

@@ -20,14 +20,13 @@ from failwell.fault.capability import (
     CapabilityTransientError,
 )
 from failwell.fault.json_values import map_texts
+from failwell.jobs.child.depth import DEEPEST
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
 from failwell.report.record import ErrorReport, Scene, TracebackPolicy
 from failwell.report.redact import mask_known
 
-DEEPEST = 200
-"""Levels of lists and tables in one result. Code that handles it later may recurse once per level."""
 _TRACEBACK_CAP = 16_000
 
 

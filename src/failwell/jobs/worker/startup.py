@@ -23,6 +23,7 @@ from failwell.jobs.worker.answer import raisable, read_report
 from failwell.jobs.worker.death import failed_start
 from failwell.jobs.worker.environment import worker_environment
 from failwell.jobs.worker.frames import ProtocolMismatch
+from failwell.jobs.worker.worker_events import BUSY_SHARE
 from failwell.processes.tree import cpu_seconds
 from failwell.processes.wire import PROTOCOL
 from failwell.processes.worker import Ending, WorkerProcess
@@ -32,8 +33,6 @@ from failwell.report.record import Scene, TracebackPolicy
 _T = TypeVar("_T")
 BOOT = str(Path(__file__).parents[1] / "child" / "boot.py")
 _NO_HANDLE = frozenset({errno.EMFILE, errno.ENFILE})
-_BUSY = 0.02
-"""Share of one processor below which its use is not a sign of progress."""
 
 
 class Startup:
@@ -185,7 +184,7 @@ class Startup:
             # A worker whose code holds the interpreter lock has no pulse but uses the processor. A worker that waits
             # for its own child process shows progress by other signs.
             now = cpu_seconds(self._process.pid)
-            if now - used > _BUSY * pause or (self._is_busy is not None and self._is_busy()):
+            if now - used > BUSY_SHARE * pause or (self._is_busy is not None and self._is_busy()):
                 self.sign()
             used = now
         silence = self._loop.time() - self._last_sign

@@ -22,7 +22,7 @@ from failwell.report.redact import mask_known
 
 _log = logging.getLogger("failwell.jobs")
 _E = TypeVar("_E")
-_BUSY = 0.02
+BUSY_SHARE = 0.02
 """Share of one processor below which its use is not a sign of progress."""
 _LONGEST = 8000
 """Characters of one line; the worker cuts longer lines."""
@@ -132,7 +132,7 @@ class WorkerEvents:
     def _pulse(self, frame: dict[str, Any]) -> None:
         signs = (frame["signs"], frame["work"])
         used = frame["cpu"] - self._cpu
-        if signs != self._signs or used > _BUSY * frame["every"]:
+        if signs != self._signs or used > BUSY_SHARE * frame["every"]:
             self.on_sign()
         self._signs, self._cpu = signs, frame["cpu"]
         self.memory = Memory(rss_mb=frame["rss"], peak_mb=frame["peak"], pids=tuple(frame["pids"]))
