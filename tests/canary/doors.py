@@ -9,7 +9,7 @@ import logging
 import pickle
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ import httpx
 import sentry_sdk
 import structlog
 from fastapi import FastAPI
+from flask import Flask
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
@@ -32,7 +33,10 @@ from failwell.delivery.logs import JsonFormatter, ReportFilter, log_report
 from failwell.delivery.middleware import FailwellMiddleware
 from failwell.delivery.problem_details import from_problem, problem, problem_json
 from failwell.delivery.webhook import failure_payload
+from failwell.delivery.wsgi import FailwellWSGIMiddleware
 from failwell.fault.base import Fault
+from failwell.integrations.django import FailwellMiddleware as DjangoMiddleware
+from failwell.integrations.flask import install as install_in_flask
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.integrations.starlette import install
 from failwell.integrations.structlog import report_exception
@@ -43,6 +47,7 @@ from failwell.report.revive import revive, translate
 from failwell.report.views import map_bare_exception_to_job_error
 from failwell.sentry import before_send
 from tests.canary.canaries import SECRETS
+from tests.django_site import a_request, configure_django
 
 Audience = Literal["shown", "operator"]
 """Shown to users, callers and models; or for those who run the program."""
@@ -153,6 +158,52 @@ def _fastapi(error: BaseException) -> str:
         return _get(app)
 
 
+def _streamed(error: BaseException) -> str:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+        raise _as_exception(error)
+
+    with _quiet():
+        return _get(FailwellMiddleware(app, disclosure="verbose"))
+
+
+def _call_wsgi(app: Any) -> str:
+    transport = httpx.WSGITransport(app, raise_app_exceptions=False)
+    with _quiet(), httpx.Client(transport=transport, base_url="http://here.test") as client:
+        reply = client.post("/work", json={"count": "no number"})
+    return f"{reply.status_code} {reply.headers.multi_items()} {reply.content.decode()}"
+
+
+def _wsgi(error: BaseException) -> str:
+    def app(environ: Any, start_response: Any) -> Any:
+        raise _as_exception(error)
+
+    return _call_wsgi(FailwellWSGIMiddleware(app, disclosure="verbose"))
+
+
+def _flask(error: BaseException) -> str:
+    app = Flask("work")
+    install_in_flask(app, disclosure="verbose")
+
+    @app.post("/work")
+    def work() -> Any:
+        raise _as_exception(error)
+
+    return _call_wsgi(app)
+
+
+def _django(error: BaseException) -> str:
+    configure_django()
+    request = a_request("/work")
+    middleware = DjangoMiddleware(lambda _: None)
+    middleware.border = replace(middleware.border, disclosure="verbose")
+    with _quiet():
+        reply: Any = middleware.process_exception(request, _as_exception(error))
+    return f"{reply.status_code} {list(reply.items())} {reply.content.decode()}"
+
+
 def _as_exception(error: BaseException) -> Exception:
     # A server lets the others end it, so a route that raises one is answered by nobody.
     return error if isinstance(error, Exception) else RuntimeError(str(error))
@@ -257,7 +308,11 @@ DOORS: dict[str, Door] = {
     "webhooks": Door("delivery.webhook", "shown", _webhook("user")),
     "webhooks for operators": Door("delivery.webhook", "operator", _webhook("operator")),
     "asgi": Door("delivery.middleware", "shown", _asgi),
+    "event stream": Door("delivery.border", "shown", _streamed),
     "fastapi": Door("integrations.starlette", "shown", _fastapi),
+    "wsgi": Door("delivery.wsgi", "shown", _wsgi),
+    "flask": Door("integrations.flask", "shown", _flask),
+    "django": Door("integrations.django", "shown", _django),
     "logging": Door("delivery.logs", "operator", _logging),
     "structlog": Door("integrations.structlog", "operator", _structlog),
     "otel": Door("otel", "operator", _otel),
@@ -266,6 +321,8 @@ DOORS: dict[str, Door] = {
 
 PARTS: Mapping[str, str] = {
     "delivery.plain_text": "text for users",
+    "delivery.caller_report": "asgi",
+    "delivery.problem_schema": "fastapi",
     "integrations.fastapi": "fastapi",
 }
 """Modules that write nothing themselves, each with a door that is built of it."""

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from failwell.delivery.border import ResponseInterrupted
 from failwell.delivery.middleware import App, FailwellMiddleware, Receive, Send
-from failwell.delivery.problem_details import from_problem
 from failwell.fault.base import Fault
 from failwell.report.record import ErrorReport
 from tests.delivery.builders import a_fault, a_wait
@@ -55,7 +55,7 @@ def test_a_fault_is_answered_with_a_problem_document() -> None:
 
     reply = get(FailwellMiddleware(raising(fault), on_report=keep), "/chat?key=abc", x_request_id="q-1")
 
-    assert reply.status_code == 429
+    assert reply.status_code == 503
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.headers["retry-after"] == "4"
     assert reply.headers["x-request-id"] == "q-1"
@@ -63,7 +63,7 @@ def test_a_fault_is_answered_with_a_problem_document() -> None:
     assert reply.json()["instance"] == "/chat"
     assert reply.json()["request_id"] == "q-1"
     assert "acme" not in reply.text
-    assert from_problem(reply.content).view("user") == reports[0].view("user")
+    assert (reply.json()["id"], reports[0].kind) == (reports[0].id, "provider.rate_limited")
 
 
 def test_verbose_tells_who_was_called() -> None:
@@ -127,15 +127,15 @@ def test_the_header_of_the_request_id_can_be_chosen() -> None:
     assert "x-request-id" not in reply.headers
 
 
-def test_a_failure_after_the_answer_began_is_reported_and_raised_again() -> None:
+def test_a_failure_after_the_answer_began_is_reported_and_cuts_the_answer_off() -> None:
     reports, keep = kept()
-    error = RuntimeError("half way")
 
-    with pytest.raises(RuntimeError) as caught:
-        get(FailwellMiddleware(answering(then=error), on_report=keep))
+    with pytest.raises(ResponseInterrupted) as caught:
+        get(FailwellMiddleware(answering(then=RuntimeError("half way")), on_report=keep))
 
-    assert caught.value is error
     assert [report.kind for report in reports] == ["internal.bug"]
+    assert reports[0].id in str(caught.value)
+    assert "half way" not in str(caught.value)
 
 
 def test_cancellation_passes_through_unreported() -> None:
@@ -193,7 +193,7 @@ def test_an_observer_that_fails_costs_the_caller_nothing(caplog: pytest.LogCaptu
 
     reply = get(FailwellMiddleware(raising(a_fault()), on_report=broken))
 
-    assert reply.status_code == 429
+    assert reply.status_code == 503
     assert len(caplog.records) == 2
     assert "observer words" not in caplog.text
 

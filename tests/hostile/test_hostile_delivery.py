@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from failwell.delivery.caller_report import report_for_caller
 from failwell.delivery.logs import JsonFormatter, ReportFilter
-from failwell.delivery.middleware import report_for_caller
 from failwell.integrations.structlog import report_exception
 from failwell.sentry import before_send
 from fuzz.oracle import check_report

@@ -7,8 +7,11 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from failwell.delivery.problem_details import from_problem
@@ -51,12 +54,11 @@ def test_a_fault_is_answered_with_its_status_and_wait() -> None:
 
     reply = call(app, headers={"x-request-id": "q-1"})
 
-    assert reply.status_code == 429
+    assert reply.status_code == 503
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.headers["retry-after"] == "4"
     assert reply.headers.get_list("x-request-id") == ["q-1"]
-    assert from_problem(reply.content).view("user") == reports[0].view("user")
-    assert len(reports) == 1
+    assert [(report.kind, report.id) for report in reports] == [("provider.rate_limited", reply.json()["id"])]
 
 
 def test_any_other_exception_is_answered_and_not_raised_into_the_server() -> None:
@@ -78,6 +80,15 @@ def test_a_request_that_fails_validation_names_its_fields_and_no_values() -> Non
     assert reply.status_code == 422
     assert reply.json()["kind"] == "validation.input_invalid"
     assert reply.json()["fields_invalid"] == ["body.name", "body.count", "body.extra"]
+    assert reply.json()["errors"] == [
+        {"type": "string_type", "loc": ["body", "name"], "msg": "Input should be a valid string"},
+        {
+            "type": "int_parsing",
+            "loc": ["body", "count"],
+            "msg": "Input should be a valid integer, unable to parse string as an integer",
+        },
+        {"type": "extra_forbidden", "loc": ["body", "extra"], "msg": "Extra inputs are not permitted"},
+    ]
     assert "canary-value" not in reply.text
 
 
@@ -176,14 +187,71 @@ def test_a_failure_in_a_middleware_outside_ours_is_still_a_problem() -> None:
     app = an_app(RuntimeError())
     app.add_middleware(lambda app: broken)
 
-    async def send() -> httpx.Response:
-        # The framework raises again after answering; a server would only log it.
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            return await client.get("/fail")
-
-    reply = asyncio.run(send())
+    reply = call(app)
 
     assert reply.status_code == 500
     assert reply.json()["kind"] == "internal.bug"
     assert "secret words" not in reply.text
+
+
+def test_the_answer_to_a_failure_passes_through_middleware_that_was_added_later() -> None:
+    app = an_app(RuntimeError("secret words"))
+    app.add_middleware(CORSMiddleware, allow_origins=["https://shop.example"])
+
+    reply = call(app, headers={"origin": "https://shop.example"})
+
+    assert reply.status_code == 500
+    assert reply.headers["access-control-allow-origin"] == "https://shop.example"
+
+
+def test_a_handler_of_the_applications_own_keeps_its_answer() -> None:
+    app = an_app(KeyError("secret words"))
+
+    @app.exception_handler(KeyError)
+    async def own(request: Any, error: Any) -> Any:
+        return PlainTextResponse("own", 418)
+
+    assert (call(app).status_code, call(app).text) == (418, "own")
+
+
+def test_an_app_that_has_started_is_refused() -> None:
+    app = FastAPI()
+    call(app)
+
+    with pytest.raises(RuntimeError, match="after the app has started"):
+        install(app)
+
+
+def test_the_openapi_schema_shows_the_problem_and_describes_what_is_sent() -> None:
+    app = an_app(a_fault(not_before=a_wait(3.2)))
+
+    @app.get("/own", responses={422: {"description": "own"}})
+    async def own() -> None: ...
+
+    schema = call(app, path="/openapi.json").json()
+
+    reference = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    replies = schema["paths"]["/orders"]["post"]["responses"]
+    assert replies["422"]["content"] == replies["default"]["content"] == reference
+    assert schema["paths"]["/own"]["get"]["responses"]["422"] == {"description": "own"}
+    assert "HTTPValidationError" not in schema["components"]["schemas"]
+    assert call(app, path="/openapi.json").json() == schema
+    validator: Any = Draft202012Validator(schema["components"]["schemas"]["Problem"])
+    for reply in (call(app), call(app, "POST", "/orders", json={}), call(app, path="/nowhere")):
+        validator.validate(reply.json())
+
+
+def test_the_base_of_the_problem_type_can_be_chosen_and_must_be_an_address() -> None:
+    base = "https://errors.shop.example/"
+
+    reply = call(an_app(RuntimeError(), type_base=base))
+
+    assert reply.json()["type"] == f"{base}internal.bug"
+    for wrong in ("", "errors", "https://shop example/"):
+        with pytest.raises(ValueError, match="`type_base` is "):
+            install(FastAPI(), type_base=wrong)
+
+
+def test_an_option_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="use 'neutral' or 'transparent'"):
+        install(FastAPI(), upstream="show")  # pyright: ignore[reportArgumentType]

@@ -1,45 +1,35 @@
-"""ASGI middleware: whatever an application raises becomes a problem document.
+"""ASGI middleware: whatever an application raises becomes a problem document, or ends its stream properly.
 
-It answers only while nothing was sent yet. After that it reports the failure and raises it
-again, because half an answer cannot be taken back. Cancellation passes through untouched, and so
+While nothing was sent, the failure is answered. After that an event stream gets an `error` event and a clean end; any other
+response is cut off, so that its reader notices. A client that leaves is no failure. Cancellation passes through untouched, and so
 does everything that is not an HTTP request.
 """
 
-import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import quote
-from uuid import uuid4
 
-from failwell.delivery.logs import log_report
-from failwell.delivery.plain_text import text_or
-from failwell.delivery.problem_details import (
-    MEDIA_TYPE,
-    Disclosure,
-    problem,
-    problem_json,
-    retry_after_header,
+from failwell.adapters.traceback_frames import innermost
+from failwell.delivery.border import (
+    REQUEST_ID_HEADER,
+    Border,
+    Exchange,
+    OnReport,
+    Upstream,
+    ends_with_event,
 )
-from failwell.fault.base import Fault, is_fault
-from failwell.report.describe import describe
+from failwell.delivery.caller_report import behind, is_client_disconnect
+from failwell.delivery.plain_text import text_or
+from failwell.delivery.problem_details import KINDS_URI, Disclosure
 from failwell.report.record import ErrorReport
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-OnReport = Callable[[ErrorReport], object]
 Headers = list[tuple[bytes, bytes]]
 
-REQUEST_ID_HEADER = "x-request-id"
-REQUEST_ID_KEY = "failwell.request_id"
-"""Key of the request's id in the ASGI scope."""
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-_LONGEST_INSTANCE = 500
-
-_log = logging.getLogger("failwell.http")
+EXCHANGE_KEY = "failwell.exchange"
+"""Key of the request's `Exchange` in the ASGI scope."""
 
 
 class FailwellMiddleware:
@@ -50,6 +40,8 @@ class FailwellMiddleware:
         disclosure: `verbose` also shows callers which provider was called and what it answered.
         on_report: Called with every report; without it, reports go to the log `failwell.http`.
         request_id_header: Where a caller's id is read from and where it is echoed.
+        type_base: The beginning of a problem's `type`; the kind follows it.
+        upstream: `transparent` answers a failed call of the service with its own kind and status.
     """
 
     def __init__(
@@ -59,101 +51,129 @@ class FailwellMiddleware:
         disclosure: Disclosure = "strict",
         on_report: OnReport | None = None,
         request_id_header: str = REQUEST_ID_HEADER,
+        type_base: str = KINDS_URI,
+        upstream: Upstream = "neutral",
     ) -> None:
         self.app = app
-        self.disclosure: Disclosure = disclosure
-        self.on_report = on_report
-        self.request_id_header = request_id_header.lower()
+        self.border = Border(
+            disclosure=disclosure,
+            on_report=on_report,
+            request_id_header=request_id_header.lower(),
+            type_base=type_base,
+            upstream=upstream,
+        )
+
+    @classmethod
+    def around(cls, app: App, border: Border) -> "FailwellMiddleware":
+        """The middleware with settings that other layers share."""
+        layer = cls(app)
+        layer.border = border
+        return layer
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        name = self.request_id_header.encode("latin-1")
-        request_id = request_id_of(scope, self.request_id_header)
-        started = False
+        exchange = exchange_of(scope, self.border)
+        response = _Response(exchange, self.border.request_id_header, send)
 
-        async def tracked(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                headers: Headers = list(message.get("headers") or ())
-                if all(key.lower() != name for key, _ in headers):
-                    message = {**message, "headers": [*headers, (name, request_id.encode())]}
-            await send(message)
+        async def watched() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                exchange.client_left = True
+            return message
 
         try:
-            await self.app(scope, receive, tracked)
-        except Exception as error:
-            # This is the edge: what is not answered here ends as the server's bare 500.
-            report = report_for_caller(error)
-            deliver(self.on_report, report)
-            if started:
+            await self.app(scope, watched, response.send)
+        except Exception as error:  # noqa: BLE001  (the edge: what is not answered here ends as a server's bare 500)
+            if _client_left(error, exchange):
+                return
+            report = self.border.report(exchange, error)
+        else:
+            return
+        try:
+            await self._end(exchange, report, response)
+        except OSError:
+            if not exchange.client_left:
                 raise
-            await self._answer(report, scope, tracked, request_id)
 
-    async def _answer(
-        self, report: ErrorReport, scope: MutableMapping[str, Any], send: Send, request_id: str
-    ) -> None:
-        document = problem(
-            report, instance=instance_of(scope), request_id=request_id, disclosure=self.disclosure
-        )
-        body = problem_json(document)
-        start = {
-            "type": "http.response.start",
-            "status": document["status"],
-            "headers": [*answer_headers(report), (b"content-length", str(len(body)).encode())],
-        }
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
-
-
-def report_for_caller(error: BaseException) -> ErrorReport:
-    """The report of what a route raised.
-
-    A `ValueError` or an unreadable file inside the server is not the caller's mistake: only a
-    fault can say that the request was at fault.
-    """
-    report = describe(error, untyped="internal.bug")
-    if is_fault(error) or not report.kind.startswith("validation."):
-        return report
-    bug = Fault.wrap(error, kind="internal.bug", caller_facing=False)
-    return replace(describe(bug), error_type=report.error_type)
+    async def _end(self, exchange: Exchange, report: ErrorReport, response: "_Response") -> None:
+        if response.is_complete:
+            return
+        if not response.has_started:
+            reply = self.border.reply(exchange, report)
+            headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+            await response.send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            await response.send({"type": "http.response.body", "body": reply.body})
+        elif response.takes_events and not exchange.is_interrupted:
+            event = self.border.last_event(exchange, report, response.tail)
+            await response.send({"type": "http.response.body", "body": event})
+        else:
+            # A server closes the connection for whatever is raised, and the reader sees that the body is not whole.
+            raise self.border.interrupt(exchange) from None
 
 
-def answer_headers(report: ErrorReport) -> Headers:
-    """The headers of a problem reply, without its length and its request id."""
-    headers: Headers = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
-    wait = retry_after_header(report)
-    return headers if wait is None else [*headers, (b"retry-after", wait.encode())]
+class _Response:
+    """What was sent of one response so far."""
+
+    def __init__(self, exchange: Exchange, id_header: str, send: Send) -> None:
+        self._exchange = exchange
+        self._id_header = id_header.encode("latin-1")
+        self._send = send
+        self.has_started = False
+        self.is_complete = False
+        self.takes_events = False
+        self.tail = b""
+        """The last bytes that were sent: an event ends with an empty line."""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = self._started(message)
+        elif message["type"] == "http.response.body":
+            if not message.get("more_body", False):
+                if self._exchange.is_interrupted:
+                    # A layer in between ends the body although the application failed in the middle of it.
+                    return
+                self.is_complete = True
+            if self.takes_events:
+                self.tail = (self.tail + bytes(message.get("body", b"")))[-4:]
+        try:
+            await self._send(message)
+        except OSError:
+            self._exchange.client_left = True
+            raise
+
+    def _started(self, message: Message) -> Message:
+        self.has_started = True
+        headers: Headers = list(message.get("headers") or ())
+        pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+        self.takes_events = ends_with_event(message["status"], pairs)
+        if any(name.lower() == self._id_header for name, _ in headers):
+            return message
+        return {**message, "headers": [*headers, (self._id_header, self._exchange.request_id.encode())]}
 
 
-def request_id_of(scope: MutableMapping[str, Any], header: str = REQUEST_ID_HEADER) -> str:
-    """The caller's id for the request if it is well-formed, else a new one; stored in the scope."""
-    known = scope.get(REQUEST_ID_KEY)
-    if isinstance(known, str):
+def exchange_of(scope: MutableMapping[str, Any], border: Border) -> Exchange:
+    """The exchange of a request, shared by every layer that sees it."""
+    known = scope.get(EXCHANGE_KEY)
+    if isinstance(known, Exchange):
         return known
-    name = header.lower().encode("latin-1")
+    name = border.request_id_header.encode("latin-1")
     pairs = cast("Iterable[tuple[bytes, bytes]]", scope.get("headers") or ())
     supplied = next((value.decode("latin-1") for key, value in pairs if key.lower() == name), "")
-    # It is written into headers and logs, so anything but a plain id is replaced.
-    request_id = supplied if _REQUEST_ID.fullmatch(supplied) else uuid4().hex
-    scope[REQUEST_ID_KEY] = request_id
-    return request_id
+    exchange = border.open(text_or(scope.get("path"), "/"), supplied)
+    scope[EXCHANGE_KEY] = exchange
+    return exchange
 
 
-def instance_of(scope: MutableMapping[str, Any]) -> str:
-    """The request's path as a URI reference; never its query, where callers put keys."""
-    return quote(text_or(scope.get("path"), "/"), safe="/:@!$&'()*+,;=~-._")[:_LONGEST_INSTANCE]
-
-
-def deliver(on_report: OnReport | None, report: ErrorReport) -> None:
-    """Call `on_report`, or write to the log if there is none."""
-    if on_report is None:
-        log_report(_log, report)
-        return
-    try:
-        on_report(report)
-    except Exception as error:  # noqa: BLE001  (an observer's mistake must not cost the caller the answer)
-        log_report(_log, report)
-        log_report(_log, describe(error))
+def _client_left(error: BaseException, exchange: Exchange) -> bool:
+    """Whether `error` says nothing but that the client closed the connection."""
+    if exchange.report is not None:
+        return False
+    failure = behind(error)
+    if is_client_disconnect(failure):
+        return True
+    if not exchange.client_left:
+        return False
+    # The server refuses to send, or a layer waited for a response that was cancelled.
+    return issubclass(type(failure), OSError) or innermost(failure) == "starlette.middleware.base"

@@ -41,11 +41,15 @@ def problem(
     request_id: str | None = None,
     disclosure: Disclosure = "strict",
     status: int | None = None,
+    type_base: str = KINDS_URI,
 ) -> dict[str, Any]:
-    """The document for `report`; `status` is for a host whose answer is already decided."""
+    """The document for `report`; `status` is for a host whose answer is already decided.
+
+    Its `type` is `type_base` followed by the kind.
+    """
     view = report.view("user")
     document: dict[str, Any] = {
-        "type": KINDS_URI + report.kind,
+        "type": type_base + report.kind,
         "title": view.pop("title"),
         "status": http_status_of(report.kind, report.category) if status is None else status,
         "detail": view.pop("message"),

@@ -10,29 +10,16 @@ Example:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from http.client import responses
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell._extras import need
-from failwell.delivery.middleware import (
-    REQUEST_ID_HEADER,
-    FailwellMiddleware,
-    OnReport,
-    answer_headers,
-    deliver,
-    instance_of,
-    report_for_caller,
-    request_id_of,
-)
+from failwell.delivery.border import REQUEST_ID_HEADER, Border, Exchange, OnReport, Reply, Upstream
+from failwell.delivery.caller_report import HTTPRefusal
+from failwell.delivery.middleware import App, FailwellMiddleware, exchange_of
 from failwell.delivery.plain_text import bounded_str
-from failwell.delivery.problem_details import Disclosure, problem, problem_json
-from failwell.fault.axes import ActionKind, Blame, Category, Certainty
-from failwell.fault.base import Fault
+from failwell.delivery.problem_details import KINDS_URI, Disclosure
 from failwell.fault.classes import Validation
-from failwell.fault.facts import UserAction
 from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
 from failwell.report.redact import redact_text
 
 if TYPE_CHECKING:
@@ -42,21 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HTTPRefusal", "install"]
 
-_BY_STATUS = {
-    401: ("unauthorized", Category.DENIED, ActionKind.CHECK_CREDENTIALS, "Sign in, then repeat it."),
-    403: ("forbidden", Category.DENIED, ActionKind.REQUEST_ACCESS, "Ask for access."),
-    404: ("not_found", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Check the address."),
-    405: ("method_not_allowed", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Use another method."),
-    429: ("too_many_requests", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
-    503: ("unavailable", Category.TRANSIENT, ActionKind.WAIT_AND_RETRY, "Wait, then repeat it."),
-}
-_REJECTED = ("rejected", Category.USER_INPUT, ActionKind.CHANGE_INPUT, "Correct the request.")
-_SUMMARY = ("The request was not accepted.", "The request could not be served.")
-_FAILED = ("failed", Category.UNKNOWN, ActionKind.CONTACT_SUPPORT, "Report it with its id.")
-
-
-class HTTPRefusal(Fault):
-    """A route answered with a status of its own choice."""
+_MOST_REASONS = 50
 
 
 def install(
@@ -65,90 +38,114 @@ def install(
     disclosure: Disclosure = "strict",
     on_report: OnReport | None = None,
     request_id_header: str = REQUEST_ID_HEADER,
+    type_base: str = KINDS_URI,
+    upstream: Upstream = "neutral",
 ) -> None:
     """Let `app` answer every failure with a problem document. Call it before the app starts.
 
+    A failure of a call that the service made (a provider's 400, an empty account) is answered with 502, 503 or 504 and a neutral
+    sentence; its kind and its advice go to the log. A FastAPI application also documents the problem in its OpenAPI schema.
+
+    Args:
+        app: The application.
+        disclosure: `verbose` also shows callers which provider was called and what it answered.
+        on_report: Called with every report; without it, reports go to the log `failwell.http`.
+        request_id_header: Where a caller's id is read from and where it is echoed.
+        type_base: The beginning of a problem's `type`; the kind follows it.
+        upstream: `transparent` answers a failed call of the service with its own kind and status, for a
+            gateway whose callers bring their own account.
+
     Raises:
         MissingExtra: `starlette` is not installed.
+        RuntimeError: The app has started.
     """
     need("starlette.exceptions", "http")
     from starlette.exceptions import HTTPException
-    from starlette.responses import Response
+    from starlette.middleware import Middleware
 
-    def answer(
-        request: "Request",
-        report: ErrorReport,
-        status: int | None = None,
-        more: Mapping[str, str] | None = None,
-    ) -> "Response":
-        deliver(on_report, report)
-        document = problem(
-            report,
-            instance=instance_of(request.scope),
-            request_id=request_id_of(request.scope, request_id_header),
-            disclosure=disclosure,
-            status=status,
-        )
-        reply = Response(problem_json(document), document["status"], more)
-        for name, value in answer_headers(report):
-            reply.headers[name.decode()] = value.decode()
-        reply.headers[request_id_header] = document["request_id"]
-        return reply
+    border = Border(
+        disclosure=disclosure,
+        on_report=on_report,
+        request_id_header=request_id_header.lower(),
+        type_base=type_base,
+        upstream=upstream,
+    )
+    if app.middleware_stack is not None:
+        raise RuntimeError("`install` was called after the app has started; call it where the app is made")
 
     async def any_failure(request: "Request", error: Exception) -> "Response":
-        return answer(request, report_for_caller(error))
+        exchange = exchange_of(request.scope, border)
+        return _response(border.reply(exchange, border.report(exchange, error)))
 
     async def refusal(request: "Request", error: Exception) -> "Response":
+        from starlette.responses import Response
+
         assert isinstance(error, HTTPException)
         if error.status_code < 400:
             return Response(status_code=error.status_code, headers=error.headers)
-        report = _refusal(error.status_code, error.detail, open_minded=disclosure == "verbose")
-        return answer(request, report, error.status_code, error.headers)
+        exchange = exchange_of(request.scope, border)
+        report = border.report(exchange, error)
+        return _response(border.reply(exchange, report, headers=(error.headers or {}).items()))
 
     async def invalid(request: "Request", error: Exception) -> "Response":
-        fields = list(_fields(cast("Any", error).errors()))
-        return answer(request, describe(Validation(kind="validation.input_invalid", fields_invalid=fields)))
+        return _response(_validation(exchange_of(request.scope, border), border, cast("Any", error).errors()))
 
-    # The middleware answers without raising again; the framework's own catch-all does, and then the
-    # server prints the traceback. That one is left for what lies outside of the middleware.
-    app.add_middleware(
-        FailwellMiddleware,
-        disclosure=disclosure,
-        on_report=on_report,
-        request_id_header=request_id_header,
-    )
+    # Two layers. The innermost sees a failure first, so that its answer passes through every other middleware, as the answers of
+    # routes do. The outermost sees what middleware raises, and that a response which was cut off is not ended as if it were whole.
+    app.user_middleware.append(Middleware(cast("Any", FailwellMiddleware.around), border))
+    build = app.build_middleware_stack
+
+    def build_with_border() -> App:
+        return FailwellMiddleware.around(build(), border)
+
+    app.build_middleware_stack = cast("Any", build_with_border)
     app.add_exception_handler(Exception, any_failure)
-    app.add_exception_handler(Fault, any_failure)
     app.add_exception_handler(HTTPException, refusal)
     if any(cls.__module__.partition(".")[0] == "fastapi" for cls in type(app).__mro__):
         from fastapi.exceptions import RequestValidationError
 
         app.add_exception_handler(RequestValidationError, invalid)
+        _document(app)
 
 
-def _refusal(status: int, detail: object, *, open_minded: bool) -> ErrorReport:
-    name, category, action, advice = _BY_STATUS.get(status, _REJECTED if status < 500 else _FAILED)
-    # A route writes the detail of a 4xx for its caller. That of a 5xx is too often `str(exc)`.
-    worded = isinstance(detail, str) and detail not in ("", responses.get(status))
-    is_shown = worded and (status < 500 or open_minded)
-    fault = HTTPRefusal(
-        kind=f"http.{name}",
-        message=str(detail) if is_shown else _SUMMARY[status >= 500],
-        certainty=Certainty.REJECTED,
-        blame=Blame.REQUEST if status < 500 else Blame.OURSELVES,
-        user_action=UserAction(action, advice),
-        details={"status": status},
-    )
-    # These kinds are the framework's and not in the registry, so what follows from them is set here.
-    return replace(
-        describe(fault),
-        category=category,
-        retryable=category.retryable,
-        title=name.replace("_", " ").capitalize(),
-    )
+def _document(app: Any) -> None:
+    """Let the OpenAPI schema of a FastAPI application show problem documents."""
+    from failwell.delivery.problem_schema import with_problems
+
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        return with_problems(make())
+
+    app.openapi = openapi
 
 
-def _fields(errors: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    # `loc` alone: `input`, `msg` and `ctx` hold what the caller sent.
-    for error in errors:
-        yield redact_text(".".join(bounded_str(part) for part in error.get("loc", ())), 200)
+def _response(reply: Reply) -> "Response":
+    from starlette.responses import Response
+
+    response = Response(reply.body, reply.status)
+    response.raw_headers = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers
+    ]
+    return response
+
+
+def _validation(exchange: Exchange, border: Border, errors: Iterable[Mapping[str, Any]]) -> Reply:
+    """The reply to a request that FastAPI refused: every field with the reason, never with its value."""
+    reasons = [_reason(error) for _, error in zip(range(_MOST_REASONS), errors, strict=False)]
+    fields = [redact_text(".".join(map(str, reason["loc"])), 200) for reason in reasons]
+    report = describe(Validation(kind="validation.input_invalid", fields_invalid=fields))
+    border.deliver(exchange, report)
+    return border.reply(exchange, report, extra={"errors": reasons})
+
+
+def _reason(error: Mapping[str, Any]) -> dict[str, Any]:
+    # `input` and `ctx` hold what the caller sent. A message is the validator's own, and goes to nobody but the caller.
+    return {
+        "type": redact_text(bounded_str(error.get("type", "")), 100),
+        "loc": [
+            part if type(part) is int else redact_text(bounded_str(part), 200)
+            for part in error.get("loc", ())
+        ],
+        "msg": redact_text(bounded_str(error.get("msg", "")), 500),
+    }
