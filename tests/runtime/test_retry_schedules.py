@@ -1,19 +1,25 @@
 """Which failures are repeated, how often, and after which waits."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import failwell
 from failwell.decision.backoff import Backoff
+from failwell.decision.breaker import BreakerPolicy
+from failwell.decision.bucket import Bucket
+from failwell.decision.budget import Budget
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.fault.axes import ActionKind
 from failwell.fault.classes import Cancellation
 from failwell.report.failure_context import ledger_of
 from failwell.runtime.cancel import CancelScope
+from failwell.runtime.fallback_entry import ChainPolicy, Entry
 from failwell.runtime.loop import AttemptEvent, AttemptFailed, OperationEnded, Parked
-from failwell.runtime.retry import retry
+from failwell.runtime.retry import retry, retrying
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
 from tests.runtime.acting import Scripted, caught, even, ledger, overloaded, rate_limited, told
@@ -353,10 +359,38 @@ def test_the_callers_own_exception_comes_out_and_not_a_wrapper() -> None:
     assert ledger_of(error) is not None
 
 
-@pytest.mark.parametrize("attempts", [0, -1])
-def test_no_attempt_at_all_is_refused_when_the_loop_is_made(attempts: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        retry(attempts=attempts)
+@pytest.mark.parametrize("attempts", [0, -1, float("nan"), float("inf"), 2.0, True, "3", None])
+def test_a_number_of_attempts_that_makes_no_sense_is_refused_at_once(attempts: Any) -> None:
+    makers: list[Callable[[], object]] = [
+        lambda: Schedule(max_attempts=attempts, backoff=Backoff()),
+        lambda: Entry(provider="acme", model="m", call=print, attempts=attempts),
+    ]
+    if attempts is not None:
+        makers += [lambda: retry(attempts=attempts), lambda: retrying(attempts=attempts)]
+
+    for make in makers:
+        with pytest.raises(ValueError, match=r"attempts`.* must be a whole number of at least 1, not "):
+            make()
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), True, "3", b"3"])
+def test_other_numbers_that_make_no_sense_are_refused_too(value: Any) -> None:
+    for make in (
+        lambda: retry(timeout=value),
+        lambda: Backoff(first=value),
+        lambda: Backoff(longest=value),
+        lambda: Backoff(jitter=value),
+        lambda: Budget(attempts=value),
+        lambda: Budget(seconds=value),
+        lambda: Budget(usd=value),
+        lambda: Policy(in_process_limit=value),
+        lambda: BreakerPolicy(failures=value),
+        lambda: BreakerPolicy(rest=value),
+        lambda: Bucket(tokens=value),
+        lambda: ChainPolicy(cooldown=value),
+    ):
+        with pytest.raises(ValueError, match=r"` must be a (whole )?number "):
+            make()
 
 
 def test_a_deadline_counts_the_calls_and_not_only_the_waits() -> None:

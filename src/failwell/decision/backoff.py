@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from failwell.decision.bounds import check_number
 from failwell.fault.frozen import frozen
 
 Curve = Literal["fixed", "linear", "exponential"]
@@ -21,8 +22,9 @@ class Backoff:
     def __post_init__(self) -> None:
         if self.curve not in ("fixed", "linear", "exponential"):
             raise ValueError(f"`curve` must be fixed, linear or exponential, not {self.curve!r}")
-        if not (self.first >= 0 and self.longest >= 0 and 0 <= self.jitter <= 1):
-            raise ValueError("`first` and `longest` must not be negative, and `jitter` lies between 0 and 1")
+        check_number("first", self.first)
+        check_number("longest", self.longest, endless=True)
+        check_number("jitter", self.jitter, most=1)
 
     def wait(self, step: int, jitter: float = 0.5) -> float:
         """Seconds of step `step` (1 is the first); `jitter` in [0, 1) is drawn by the caller."""

@@ -7,6 +7,7 @@ The state is a value, and the time comes in as an argument.
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from failwell.decision.bounds import check_count, check_number
 from failwell.fault.axes import Blame, Category
 from failwell.fault.frozen import frozen
 from failwell.report.record import ErrorReport
@@ -46,8 +47,10 @@ class BreakerPolicy:
     """Calls let through at once to find out whether it works again."""
 
     def __post_init__(self) -> None:
-        if not (self.failures >= 1 and self.rest >= 0 and self.probes >= 1 and self.longest_rest >= 0):
-            raise ValueError("`failures` and `probes` are at least 1, and the rests are not negative")
+        check_count("failures", self.failures)
+        check_number("rest", self.rest)
+        check_number("longest_rest", self.longest_rest)
+        check_count("probes", self.probes)
 
 
 @frozen

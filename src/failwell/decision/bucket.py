@@ -4,6 +4,7 @@ First calls are free. A retry costs a token, a success gives a part of one back,
 the extra load stays a small share of the ordinary load however many clients there are.
 """
 
+from failwell.decision.bounds import check_number
 from failwell.fault.frozen import frozen
 
 
@@ -17,8 +18,9 @@ class Bucket:
     """Tokens that one success gives back."""
 
     def __post_init__(self) -> None:
-        if not (0 <= self.tokens <= self.most and self.earned >= 0):
-            raise ValueError("`tokens` must be between 0 and `most`, and `earned` must not be negative")
+        check_number("most", self.most)
+        check_number("tokens", self.tokens, most=self.most)
+        check_number("earned", self.earned)
 
     def take(self) -> "Bucket | None":
         """The bucket after one retry, or `None` when it has run dry."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from failwell.decision.backoff import Backoff
+from failwell.decision.bounds import check_count, check_number
 from failwell.decision.budget import NO_BUDGET, Budget, Spent, over
 from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
@@ -30,8 +31,7 @@ class Schedule:
     backoff: Backoff
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise ValueError("`max_attempts` counts the first call, so it is at least 1")
+        check_count("max_attempts", self.max_attempts)
 
 
 _SERVER = Schedule(max_attempts=3, backoff=Backoff(curve="exponential", first=1.0, jitter=0.2))
@@ -73,6 +73,9 @@ class Policy:
     budget: Budget = NO_BUDGET
     in_process_limit: float = IN_PROCESS_LIMIT
     name: str = "default"
+
+    def __post_init__(self) -> None:
+        check_number("in_process_limit", self.in_process_limit, endless=True)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Policy":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from failwell.decision.backoff import Backoff
+from failwell.decision.bounds import check_count, check_number
 from failwell.decision.breaker import Called
 from failwell.decision.match import Match
 from failwell.decision.policy import IN_PROCESS_LIMIT, Policy, Rule, Schedule
@@ -122,8 +123,7 @@ class Entry(Generic[_R_co]):
     """Looks up the key before every attempt; it is passed to `call` as the keyword `credential`."""
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"entry {self.provider}/{self.model}: `attempts` must be at least 1")
+        check_count(f"attempts` of entry `{self.provider}/{self.model}", self.attempts)
 
     @property
     def called(self) -> Called:
@@ -163,5 +163,5 @@ class ChainPolicy:
     """Reads the tokens off a reply, a chunk or an exception; by default the common shapes are known."""
 
     def __post_init__(self) -> None:
-        if not (self.cooldown >= 0 and self.longest_wait >= 0):
-            raise ValueError("`cooldown` and `longest_wait` must not be negative")
+        check_number("cooldown", self.cooldown)
+        check_number("longest_wait", self.longest_wait, endless=True)

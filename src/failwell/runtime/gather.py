@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Si
 from contextvars import copy_context
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from failwell.decision.bounds import check_count
 from failwell.report.describe import describe
 from failwell.report.failure_context import scene
 from failwell.report.record import ErrorReport
@@ -166,8 +167,8 @@ def gather(
         ValueError: the limit or `stop` makes no sense.
         Cancellation: the scope around this was stopped.
     """
-    if limit != "unbounded" and (isinstance(limit, str) or limit < 1):
-        raise ValueError(f"`limit` must be at least 1 or 'unbounded', not {limit!r}")
+    if limit != "unbounded":
+        check_count("limit", limit, alternative=" or 'unbounded'")
     if stop not in ("never", "drain", "at_once"):
         raise ValueError(f"`stop` must be 'never', 'drain' or 'at_once', not {stop!r}")
     from inspect import iscoroutinefunction

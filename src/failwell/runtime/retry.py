@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from failwell._moved import renamed_parameters
 from failwell.decision.backoff import Backoff
+from failwell.decision.bounds import check_count, check_number
 from failwell.decision.match import Match
 from failwell.decision.policy import Policy, Rule, Schedule
 from failwell.report.record import ErrorReport
@@ -183,6 +184,10 @@ def merge_options(
     Raises:
         ValueError: a number makes no sense: no attempt at all, a negative time.
     """
+    if attempts is not None:
+        check_count("attempts", attempts)
+    if timeout is not None:
+        check_number("timeout", timeout, endless=True)
     base = options or RetryOptions()
     policy = policy or base.policy
     rules = policy.rules
