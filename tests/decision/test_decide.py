@@ -210,7 +210,7 @@ def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> 
     [
         (Budget(attempts=4), Spent(attempts=4), "all 4 attempts are spent"),
         (Budget(seconds=10), Spent(seconds=8), "waiting 5.0 s would pass the deadline of 10 s"),
-        (Budget(cost=9), Spent(cost=9), "the budget of 9 micro-cents is spent"),
+        (Budget(usd=0.5), Spent(cost=50_000_000), "the budget of $0.5 is spent"),
     ],
 )
 def test_every_budget_around_a_call_can_stop_it(budget: Budget, spent: Spent, said: str) -> None:

@@ -53,7 +53,7 @@ def test_a_policy_reads_as_it_is_written(tmp_path: Path) -> None:
     assert policy == Policy(
         name="patient",
         in_process_limit=90,
-        budget=Budget(attempts=10, seconds=120.5, cost=1_000_000),
+        budget=Budget(attempts=10, seconds=120.5, usd=0.01),
         rules=(
             Rule(
                 name="rate limits",

@@ -1,6 +1,7 @@
 """What attempts cost: every one is priced, the failed ones too, and what is shared is never overspent."""
 
 import asyncio
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import failwell
 from failwell.decision.budget import Budget
 from failwell.runtime.cost import Price, Prices, estimate, read_usage
 from failwell.runtime.fallback import Chain, ChainPolicy, Entry
+from failwell.runtime.retry import retry
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
@@ -29,6 +31,10 @@ def an_entry(model: str, call: Any, **changes: Any) -> Entry[Any]:
 
 def a_chain(*entries: Entry[Any], **changes: Any) -> Chain[Any]:
     return Chain(*entries, prices=PRICES, clock=FakeClock(), **changes)
+
+
+def a_budget(micro_cents: int) -> Budget:
+    return Budget(usd=micro_cents / 100_000_000)
 
 
 @pytest.mark.acceptance("relavium 29")
@@ -101,6 +107,91 @@ def test_a_model_without_a_price_answers_all_the_same_and_is_marked() -> None:
     assert "no price" in chain.ledger.table()
 
 
+def test_a_budget_in_dollars_refuses_a_model_without_a_price_before_anything_is_sent() -> None:
+    call = Scripted(a_reply(10, 5))
+    budget = SharedBudget(Budget(usd=5))
+
+    error = caught(a_chain(an_entry("nameless", call), budget=budget).call)
+
+    report = failwell.describe(error)
+    assert (report.kind, report.retryable, report.certainty) == (
+        "validation.config_invalid",
+        False,
+        "not_sent",
+    )
+    assert "the price of NAMELESS/nameless is unknown" in report.message
+    assert "unpriced='allow'" in report.message
+    assert call.count == 0
+
+
+def test_missing_price_data_is_refused_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    call = Scripted(a_reply(10, 5))
+    known = Entry(provider="openai", model="gpt-4o-mini", call=call)
+
+    with SharedBudget(Budget(attempts=100)), SharedBudget(Budget(usd=5), parent=None):
+        error = caught(Chain(known).call)
+
+    assert failwell.describe(error).kind == "validation.config_invalid"
+    assert call.count == 0
+
+
+def test_a_budget_may_allow_what_has_no_price() -> None:
+    call = Scripted(a_reply(10, 5))
+    budget = SharedBudget(Budget(usd=5, unpriced="allow"), parent=SharedBudget(Budget(attempts=3)))
+
+    a_chain(an_entry("nameless", call), budget=budget).call()
+
+    assert (call.count, budget.spent.usd) == (1, 0.0)
+
+
+def test_a_budget_around_one_that_allows_unpriced_calls_still_refuses_them() -> None:
+    outer = SharedBudget(Budget(usd=5))
+    inner = SharedBudget(Budget(usd=1, unpriced="allow"), parent=outer)
+
+    error = caught(a_chain(an_entry("nameless", Scripted("answer")), budget=inner).call)
+
+    assert failwell.describe(error).kind == "validation.config_invalid"
+
+
+def test_a_retry_loop_that_names_a_model_cannot_be_counted_in_dollars() -> None:
+    call, other = Scripted("answer"), Scripted("answer")
+
+    with SharedBudget(Budget(usd=5)):
+        error = caught(retry(provider="acme", model="large")(call))
+        retry(provider="acme")(other)()
+
+    assert "the price of acme/large is unknown" in str(error)
+    assert (call.count, other.count) == (0, 1)
+
+
+def test_an_estimate_counts_positional_messages() -> None:
+    messages = [{"role": "user", "content": "x" * 3_000}]
+
+    by_position = estimate(PRICES, "A", "a", {}, (messages,))
+
+    assert by_position == estimate(PRICES, "A", "a", {"messages": messages})
+
+
+def test_a_budget_in_micro_cents_still_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="usd"):
+        old = Budget(cost=100)
+
+    assert old.micro_cents == Budget(usd=0.000001).micro_cents == 100
+    with pytest.raises(ValueError, match="pass one of them"):
+        Budget(cost=1, usd=1)
+
+
+def test_money_is_reserved_and_settled_in_dollars() -> None:
+    budget = SharedBudget(Budget(usd=1), spent_usd=0.25)
+
+    budget.reserve(usd=0.5).settle(usd=0.1)
+
+    assert budget.spent.usd == 0.35
+    with pytest.raises(BudgetExceeded, match=r"\$0.7, and \$0.65 of \$1 are left"):
+        budget.reserve(usd=0.7)
+
+
 def test_an_attempt_without_a_known_outcome_may_have_been_billed() -> None:
     error = caught(a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown")))).call)
 
@@ -118,11 +209,13 @@ def test_a_usage_hook_that_fails_does_not_cost_the_answer() -> None:
 
 @pytest.mark.acceptance("relavium 32")
 def test_exactly_the_budget_is_allowed_and_one_micro_cent_more_is_not() -> None:
-    budget = SharedBudget(Budget(cost=100))
+    budget = SharedBudget(a_budget(100))
 
     budget.reserve(60).settle(60)
     budget.reserve(40).release()
-    with pytest.raises(BudgetExceeded, match="41 micro-cents and 40 of 100 are left"):
+    with pytest.raises(
+        BudgetExceeded, match=r"may cost \$0.00000041, and \$0.0000004 of \$0.000001 are left"
+    ):
         budget.reserve(41)
 
     assert budget.spent.cost == 60
@@ -131,7 +224,7 @@ def test_exactly_the_budget_is_allowed_and_one_micro_cent_more_is_not() -> None:
 @pytest.mark.acceptance("relavium 32")
 def test_over_the_budget_no_provider_is_called() -> None:
     call = Scripted("answer")
-    chain = a_chain(an_entry("a", call), budget=SharedBudget(Budget(cost=1)))
+    chain = a_chain(an_entry("a", call), budget=SharedBudget(a_budget(1)))
 
     error = caught(lambda: chain.call(prompt="hello", max_tokens=1000))
 
@@ -144,7 +237,7 @@ def test_over_the_budget_no_provider_is_called() -> None:
 def test_what_one_branch_reserved_another_cannot_spend() -> None:
     expected = estimate(PRICES, "A", "a", {"max_tokens": 1000})
     assert expected is not None
-    budget = SharedBudget(Budget(cost=expected + expected // 2))
+    budget = SharedBudget(a_budget(expected + expected // 2))
     calls: list[int] = []
 
     async def answers(**request: Any) -> dict[str, Any]:
@@ -167,7 +260,7 @@ def test_what_one_branch_reserved_another_cannot_spend() -> None:
 
 
 def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
-    budget = SharedBudget(Budget(cost=100 * 7))
+    budget = SharedBudget(a_budget(100 * 7))
     highest = 0
 
     async def task(number: int) -> int:
@@ -192,7 +285,7 @@ def test_a_thousand_tasks_never_spend_more_than_there_is() -> None:
 
 
 def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
-    budget = SharedBudget(Budget(cost=10**12))
+    budget = SharedBudget(a_budget(10**12))
     lost = a_chain(an_entry("a", Scripted(a_fault(kind="provider.outcome_unknown"))), budget=budget)
     refused = a_chain(an_entry("a", Scripted(a_fault(kind="provider.bad_request"))), budget=budget)
 
@@ -203,12 +296,12 @@ def test_what_a_call_that_nobody_heard_of_again_reserved_stays_spent() -> None:
 
 
 def test_a_budget_in_a_budget_takes_from_both() -> None:
-    outer = SharedBudget(Budget(cost=100))
-    inner = SharedBudget(Budget(cost=80), parent=outer)
+    outer = SharedBudget(a_budget(100))
+    inner = SharedBudget(a_budget(80), parent=outer)
 
     inner.reserve(50).keep()
     outer.reserve(40).keep()
-    with pytest.raises(BudgetExceeded, match="10 of 100"):
+    with pytest.raises(BudgetExceeded, match=r"\$0.0000001 of \$0.000001 are left"):
         inner.reserve(11)
 
     assert inner.spent.cost == 50

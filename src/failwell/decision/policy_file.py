@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from failwell.decision.backoff import Backoff
-from failwell.decision.budget import NO_BUDGET, Budget
+from failwell.decision.budget import MICRO_CENTS_PER_DOLLAR, NO_BUDGET, Budget
 from failwell.decision.match import Match
 from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
@@ -160,7 +160,12 @@ RULE = Shape(
 )
 
 
-def _budget(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Budget:
+def _budget(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
+    if "cost" in values and "usd" in values:
+        log.add_at(item, path, "`cost` is the old form of `usd`", hint="write `usd` alone, in US dollars")
+        return INVALID
+    if "cost" in values:
+        values["usd"] = values.pop("cost") / MICRO_CENTS_PER_DOLLAR
     budget = Budget(**values)
     return NO_BUDGET if budget == NO_BUDGET else budget
 
@@ -170,7 +175,9 @@ BUDGET = Shape(
     {
         "attempts": Key(Number(0, integer=True), "calls in all"),
         "seconds": Key(Number(0, _LARGEST), "seconds in all"),
-        "cost": Key(Number(0, integer=True), "cost in all, in micro-cents"),
+        "usd": Key(Number(0, _LARGEST), "cost in all, in US dollars"),
+        "unpriced": Key(Choice("refuse", "allow"), "whether a model without a known price may be called"),
+        "cost": Key(Number(0, integer=True), "deprecated: cost in all, in micro-cents"),
     },
     make=_budget,
 )

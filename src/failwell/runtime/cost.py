@@ -9,10 +9,10 @@ from json import dumps
 from typing import Any
 
 from failwell.adapters.answers import take
+from failwell.decision.budget import to_micro_cents
 from failwell.fault.frozen import frozen
 from failwell.report.record import ErrorReport
 
-MICRO_CENTS_PER_DOLLAR = 100_000_000
 _MILLION = 1_000_000
 _DEFAULT_OUTPUT = 4_096
 """Tokens assumed for an answer without a limit."""
@@ -44,10 +44,10 @@ class Price:
     ) -> "Price":
         """A price as providers publish it: dollars per million tokens."""
         return cls(
-            input=_micro_cents(input),
-            output=_micro_cents(output),
-            cache_read=None if cache_read is None else _micro_cents(cache_read),
-            cache_write=_micro_cents(cache_write),
+            input=to_micro_cents(input),
+            output=to_micro_cents(output),
+            cache_read=None if cache_read is None else to_micro_cents(cache_read),
+            cache_write=to_micro_cents(cache_write),
         )
 
     def of(self, usage: Mapping[str, int]) -> int:
@@ -77,11 +77,13 @@ class Prices:
         return _public_cost(provider, model, usage) if self._public else None
 
 
-def estimate(prices: Prices, provider: str, model: str, request: Mapping[str, Any]) -> int | None:
+def estimate(
+    prices: Prices, provider: str, model: str, request: Mapping[str, Any], positional: tuple[Any, ...] = ()
+) -> int | None:
     """The most that a call is likely to cost: its text as tokens, and an answer as long as allowed."""
     limit = next((value for name in _LIMITS if isinstance(value := request.get(name), int)), _DEFAULT_OUTPUT)
     text = 0
-    for value in request.values():
+    for value in (*request.values(), *positional):
         text += len(value) if isinstance(value, str) else _length(value)
     return prices.cost(provider, model, {"input_tokens": -(-text // 3), "output_tokens": limit})
 
@@ -113,14 +115,7 @@ def _public_cost(provider: str, model: str, usage: Mapping[str, int]) -> int | N
         price = listed.calc_price(counted, model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return None
-    return _micro_cents(str(price.total_price))
-
-
-def _micro_cents(dollars: float | str) -> int:
-    from decimal import ROUND_HALF_UP, Decimal
-
-    exact = Decimal(str(dollars)) * MICRO_CENTS_PER_DOLLAR
-    return int(exact.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    return to_micro_cents(str(price.total_price))
 
 
 def _share(tokens: int, rate: int) -> int:

@@ -17,7 +17,7 @@ from failwell.runtime.cost import estimate, read_usage, usage_in
 from failwell.runtime.fallback_entry import Entry
 from failwell.runtime.loop import Allowed, AttemptFailed, Loop, OperationEnded, Parked, is_watched, notify
 from failwell.runtime.operation import Operation
-from failwell.runtime.shared_budget import BudgetExceeded, Reservation
+from failwell.runtime.shared_budget import BudgetExceeded, Reservation, Unpriced
 from failwell.runtime.suppress import call_hook, catch
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ChainCall:
             self.loop.skipped(entry.provider, entry.model, str(closed))
             return None
         self.calling = entry
-        refusal = catch(self._admit, entry, kwargs)[1]
+        refusal = catch(self._admit, entry, args, kwargs)[1]
         if refusal is not None:
             self.loop.stopped = "it was not allowed"
             attach(refusal, self.loop.ledger())
@@ -187,7 +187,7 @@ class ChainCall:
         assert isinstance(outcome, Failed)  # (a call that works ends the pass)
         return outcome
 
-    def _admit(self, entry: Entry[Any], kwargs: Mapping[str, Any]) -> None:
+    def _admit(self, entry: Entry[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Ask the `before` hook, take the attempt, and set aside what it may cost."""
         if self.chain.policy.before is not None:
             self.chain.policy.before(entry)
@@ -197,7 +197,15 @@ class ChainCall:
         refused = self.operation.take() if self._calls else None
         if refused is not None:
             raise BudgetExceeded(why=refused)
-        expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs)
+        expected = estimate(self.chain.prices, entry.provider, entry.model, kwargs, args)
+        if expected is None and budget.refuses_unpriced:
+            raise Unpriced(
+                target=f"{entry.provider}/{entry.model}",
+                advice="Pass it in `Chain(prices=Prices({…}))`, or install `genai-prices` for the public list",
+                provider=entry.provider,
+                model=entry.model,
+                certainty=Certainty.NOT_SENT,
+            )
         self.reserved = budget.reserve(expected or 0)
 
     def _settle(self, entry: Entry[Any], usage: Mapping[str, int], report: ErrorReport | None) -> int | None:

@@ -19,6 +19,7 @@ from failwell.decision.breaker import Called
 from failwell.decision.budget import NO_BUDGET
 from failwell.decision.policy import Policy
 from failwell.decision.verdict import Ask, Decision, Evict, Park, Retry
+from failwell.fault.axes import Certainty
 from failwell.fault.classes import Cancellation
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
@@ -40,6 +41,7 @@ from failwell.runtime.loop import (
 from failwell.runtime.shared_budget import (
     BudgetExceeded,
     SharedBudget,
+    Unpriced,
     open_budget,
     reset_open_budget,
     set_open_budget,
@@ -181,9 +183,17 @@ class Operation(KeyHolder):
         if self.scope is not None:
             self.scope.check()
         if self.budget is not None:
+            if options.model is not None and self.budget.refuses_unpriced:
+                raise Unpriced(
+                    target=f"{options.provider}/{options.model}" if options.provider else options.model,
+                    advice="A retry loop reads no prices: call the model through a `Chain`",
+                    provider=options.provider,
+                    model=options.model,
+                    certainty=Certainty.NOT_SENT,
+                )
             refusal = self.take()
             if refusal is not None:
-                raise BudgetExceeded(why=refusal)
+                raise BudgetExceeded(why=refusal, provider=options.provider, model=options.model)
         if options.guard is not None:
             closed = options.guard.refuses(self.called)
             if closed is not None:

@@ -4,16 +4,19 @@ Safe between threads and tasks. A budget may lie in another one; then everything
 While a budget is open (`with budget:`), every loop below takes its attempts from it.
 """
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from failwell.decision.budget import Budget, Spent, over
+from failwell.decision.bounds import check_number
+from failwell.decision.budget import Budget, Spent, dollars, over, to_micro_cents
 from failwell.fault.base import Fault
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 
 _open: ContextVar["SharedBudget | None"] = ContextVar("failwell_budget", default=None)
+# The way back is kept in the context and not on the budget, so tasks and threads may open the same one.
+_outside: ContextVar[tuple["SharedBudget | None", ...]] = ContextVar("failwell_budgets_outside", default=())
 
 
 class BudgetExceeded(Fault, kind="limit.budget_exceeded"):
@@ -26,8 +29,22 @@ class BudgetExceeded(Fault, kind="limit.budget_exceeded"):
         return f"nothing was sent: {self.why}"
 
 
+class Unpriced(Fault, kind="validation.config_invalid"):
+    """A budget in US dollars cannot count a call whose price is unknown, so nothing was sent."""
+
+    target: str
+    """The provider and the model."""
+    advice: str
+
+    def summary(self) -> str:
+        return (
+            f"nothing was sent: a budget in US dollars applies, and the price of {self.target} is unknown. "
+            f"{self.advice}, or allow it with `Budget(unpriced='allow')`."
+        )
+
+
 class SharedBudget:
-    """Attempts, seconds and micro-cents, shared by all loops that use it."""
+    """Attempts, seconds and US dollars, shared by all loops that use it."""
 
     def __init__(
         self,
@@ -35,18 +52,19 @@ class SharedBudget:
         *,
         clock: Clock = SYSTEM_CLOCK,
         parent: "SharedBudget | None" = None,
+        spent_usd: float = 0.0,
         cost: int = 0,
     ) -> None:
+        check_number("spent_usd", spent_usd)
         self.budget = budget
         self.parent = parent
         self._clock = clock
         self._began = clock.monotonic()
         self._lock = Lock()
         self._attempts = 0
-        self._cost = cost
-        """Micro-cents already spent; a resumed run carries them over."""
+        self._cost = cost + to_micro_cents(spent_usd)
+        """Micro-cents already spent; work that is resumed carries them over."""
         self._reserved = 0
-        self._tokens: list[Token[SharedBudget | None]] = []
 
     @property
     def spent(self) -> Spent:
@@ -74,12 +92,21 @@ class SharedBudget:
                 self._attempts -= 1
         return refused
 
-    def reserve(self, cost: int) -> "Reservation":
-        """Set `cost` micro-cents aside for one call.
+    @property
+    def refuses_unpriced(self) -> bool:
+        """Whether this budget, or one around it, limits money and refuses what has no known price."""
+        budget = self.budget
+        if budget.unpriced == "refuse" and budget.micro_cents is not None:
+            return True
+        return self.parent is not None and self.parent.refuses_unpriced
+
+    def reserve(self, cost: int = 0, *, usd: float = 0.0) -> "Reservation":
+        """Set money aside for one call: `usd` dollars, or `cost` micro-cents as a ledger counts them.
 
         Raises:
             BudgetExceeded: there is not that much left, and nothing was set aside.
         """
+        cost += to_micro_cents(usd)
         refused = self._set_aside(cost)
         if refused is not None:
             raise BudgetExceeded(why=refused)
@@ -94,20 +121,25 @@ class SharedBudget:
             self.parent.settle(reserved, cost)
 
     def __enter__(self) -> Self:
-        self._tokens.append(_open.set(self))
+        _outside.set((*_outside.get(), _open.get()))
+        _open.set(self)
         return self
 
     def __exit__(
         self, cls: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _open.reset(self._tokens.pop())
+        outside = _outside.get()
+        # Empty where the block was entered in another context, which has its own way back.
+        if outside:
+            _outside.set(outside[:-1])
+            _open.set(outside[-1])
 
     def _set_aside(self, cost: int) -> str | None:
         with self._lock:
-            limit = self.budget.cost
+            limit = self.budget.micro_cents
             if limit is not None and self._cost + self._reserved + cost > limit:
                 left = limit - self._cost - self._reserved
-                return f"the call may cost {cost} micro-cents and {max(0, left)} of {limit} are left"
+                return f"the call may cost {dollars(cost)}, and {dollars(max(0, left))} of {dollars(limit)} are left"
             self._reserved += cost
         refused = None if self.parent is None else self.parent._set_aside(cost)  # noqa: SLF001  (the same class)
         if refused is not None:
@@ -131,8 +163,9 @@ class Reservation:
         self.cost = cost
         self._open = True
 
-    def settle(self, cost: int) -> None:
-        """Say what it really cost; a second time changes nothing."""
+    def settle(self, cost: int = 0, *, usd: float = 0.0) -> None:
+        """Say what it really cost, in micro-cents or in US dollars; a second time changes nothing."""
+        cost += to_micro_cents(usd)
         if self._open:
             self._open = False
             self._budget.settle(self.cost, cost)
