@@ -272,3 +272,37 @@ def test_a_stop_after_the_block_interrupts_nothing() -> None:
         return "went on"
 
     assert asyncio.run(work()) == "went on"
+
+
+def test_a_stop_that_the_block_swallows_does_not_count_as_a_cancel_of_the_task() -> None:
+    async def swallows() -> tuple[int, bool, str]:
+        task = asyncio.current_task()
+        assert task is not None
+        with cancel_scope("turn") as scope:
+            scope.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        left = task.cancelling()
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return left, scope.cancelled, "timed out"
+        return left, scope.cancelled, "went on"
+
+    assert asyncio.run(swallows()) == (0, True, "timed out")
+
+
+def test_a_stop_that_becomes_another_error_does_not_count_as_a_cancel_of_the_task() -> None:
+    async def replaces() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        with pytest.raises(KeyError), cancel_scope("turn") as scope:
+            scope.cancel()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise KeyError("x") from None
+        return task.cancelling()
+
+    assert asyncio.run(replaces()) == 0

@@ -179,7 +179,7 @@ class ScopeBlock:
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         # A stop that comes later is not about this block.
-        is_ours = error is not None and self._is_interruption(error)
+        is_ours = self._undo_interruption(error)
         self._inside = False
         if self._undo is not None:
             self._undo()
@@ -198,11 +198,13 @@ class ScopeBlock:
             self._interrupted = True
             self._task.cancel()
 
-    def _is_interruption(self, error: BaseException) -> bool:
-        """Whether `error` is our own interruption, and no other cancel came with it."""
-        if not self._interrupted or self._task is None or type(error).__name__ != "CancelledError":
+    def _undo_interruption(self, error: BaseException | None) -> bool:
+        """Take back the cancel of the task; whether `error` is that cancel, and no other came with it."""
+        if not self._interrupted or self._task is None:
             return False
-        return self._task.uncancel() <= self._cancels_before
+        # Also where the block swallowed it: a cancel that still counted would break the next timeout in this task.
+        is_alone = self._task.uncancel() <= self._cancels_before
+        return is_alone and type(error).__name__ == "CancelledError"
 
 
 def _running_task() -> "Task[Any] | None":
