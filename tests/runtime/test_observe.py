@@ -5,7 +5,10 @@ import threading
 
 import pytest
 
-from failwell import observe, suppress
+import failwell
+from failwell import Backoff, observe, suppress
+from failwell.policies import watch
+from failwell.runtime.loop import AttemptEvent
 from failwell.runtime.suppress import Suppressed
 
 
@@ -87,18 +90,60 @@ def test_an_observer_that_stops_the_program_stops_it() -> None:
         ignore_something()
 
 
-def test_an_observer_may_ignore_an_error_itself() -> None:
+def test_an_observer_does_not_hear_what_it_ignores_itself() -> None:
     seen: list[str] = []
+    others: list[str] = []
 
     def curious(event: Suppressed) -> None:
         seen.append(event.reason)
-        if event.reason == "fine":
-            ignore_something("while observing")
+        ignore_something("while observing")
 
-    with observe(curious):
+    with observe(curious), observe(lambda event: others.append(event.reason)):
         ignore_something()
 
-    assert seen == ["fine", "while observing"]
+    assert seen == ["fine"]
+    assert others == ["while observing", "fine"]
+
+
+def test_a_watcher_that_retries_does_not_hear_itself() -> None:
+    seen: list[str] = []
+
+    @failwell.retry(attempts=3, backoff=Backoff(first=0.0))
+    def send() -> None:
+        raise failwell.Fault(kind="provider.overloaded")
+
+    def forward(event: AttemptEvent) -> None:
+        seen.append(event.type)
+        with suppress(failwell.Fault, reason="the collector is down"):
+            send()
+
+    with watch(forward), pytest.raises(failwell.Fault):
+        failwell.retry(attempts=2, backoff=Backoff(first=0.0))(send)()
+
+    assert seen == ["tried", "tried", "tried", "ended", "tried", "ended"]
+
+
+def test_a_plain_call_observes_from_then_on() -> None:
+    seen: list[str] = []
+
+    subscription = observe(lambda event: seen.append(event.reason))
+    try:
+        ignore_something("one")
+    finally:
+        subscription.close()
+    subscription.close()
+    ignore_something("two")
+    with subscription:
+        ignore_something("three")
+    ignore_something("four")
+
+    assert seen == ["one", "three"]
+
+
+def test_what_cannot_be_called_is_no_observer() -> None:
+    for subscribe in (observe, watch):
+        with pytest.raises(TypeError, match="pass a function that is called with each event, not str"):
+            subscribe("x")  # type: ignore[arg-type]
 
 
 def test_what_happens_in_other_threads_is_heard_too() -> None:

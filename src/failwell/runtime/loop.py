@@ -4,8 +4,7 @@ It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `f
 and every layer above) pass it failures, carry out its decisions and record how those went.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -16,7 +15,7 @@ from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.report.failure_context import Ledger, Skipped
 from failwell.report.record import Attempt, ErrorReport
-from failwell.runtime.suppress import call_hook
+from failwell.runtime.suppress import Subscription, call_back, record_suppressed, suppressed
 
 MOST_ROWS = 64
 """Rows kept in a ledger; of a longer loop the last ones."""
@@ -173,14 +172,15 @@ Watcher: TypeAlias = Callable[[AttemptEvent], object]
 _watchers: list[Watcher] = []
 
 
-@contextmanager
-def watch(watcher: Watcher) -> Generator[None]:
-    """Call `watcher` with every failed attempt and every end in this process while the block runs."""
-    _watchers.append(watcher)
-    try:
-        yield
-    finally:
-        _watchers.remove(watcher)
+def watch(watcher: Watcher) -> Subscription:
+    """Call `watcher` with every failed attempt and every end in this process.
+
+    It is called from now on or while a `with` block runs, and not for its own attempts.
+
+    Returns:
+        A subscription: a context manager, or an object to `close()`.
+    """
+    return Subscription(watcher, _watchers)
 
 
 def is_watched(own: Watcher | None) -> bool:
@@ -191,4 +191,6 @@ def is_watched(own: Watcher | None) -> bool:
 def notify(event: AttemptEvent, own: Watcher | None) -> None:
     """Call the loop's own watcher and those of the whole process."""
     for watcher in [*_watchers] if own is None else [own, *_watchers]:
-        call_hook(watcher, event, reason="a watcher of attempts failed and was passed over")
+        error = call_back(watcher, event)[1]
+        if error is not None:
+            record_suppressed(suppressed(error, "a watcher of attempts failed and was passed over"))

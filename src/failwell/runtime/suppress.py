@@ -5,12 +5,12 @@ its failures from breaking the work at hand.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from datetime import datetime
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
@@ -38,20 +38,71 @@ class Suppressed:
 Observer = Callable[[Suppressed], None]
 
 _observers: list[Observer] = []
+_running: ContextVar[tuple[Callable[..., object], ...]] = ContextVar("failwell_callbacks", default=())
+"""The observers and watchers that this context is inside of."""
 
 
-@contextmanager
-def observe(observer: Observer) -> Generator[None]:
-    """Call `observer` with every suppressed error while the block runs.
+class Subscription:
+    """A callback that is called from now on, until `close()` or the end of its `with` block."""
+
+    __slots__ = ("_callback", "_callbacks", "_is_open")
+
+    def __init__(self, callback: Callable[[Any], object], callbacks: list[Any]) -> None:
+        if not callable(callback):
+            raise TypeError(f"pass a function that is called with each event, not {type(callback).__name__}")
+        self._callback = callback
+        self._callbacks = callbacks
+        self._is_open = False
+        self._open()
+
+    def close(self) -> None:
+        """Call it no more. Harmless twice."""
+        if self._is_open:
+            self._is_open = False
+            self._callbacks.remove(self._callback)
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        if not self._is_open:
+            self._is_open = True
+            self._callbacks.append(self._callback)
+
+
+def observe(observer: Observer) -> Subscription:
+    """Call `observer` with every suppressed error, from now on or while a `with` block runs.
+
+    An observer is not called for what it suppresses itself.
 
     Args:
         observer: Called with each `Suppressed` event. If it raises, it is passed over.
+
+    Returns:
+        A subscription: a context manager, or an object to `close()`.
+
+    Raises:
+        TypeError: the observer cannot be called.
     """
-    _observers.append(observer)
+    return Subscription(observer, _observers)
+
+
+def call_back(callback: Callable[[Any], object], event: object) -> tuple[bool, Exception | None]:
+    """Call `callback` unless this runs inside it already: whether it was called, and what it raised."""
+    running = _running.get()
+    if callback in running:
+        return False, None
+    token = _running.set((*running, callback))
     try:
-        yield
+        return True, catch(callback, event)[1]
     finally:
-        _observers.remove(observer)
+        _running.reset(token)
 
 
 def catch(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:
@@ -97,9 +148,9 @@ def record_suppressed(event: Suppressed) -> None:
     observers = list(_observers)
     accepted = False
     for observer in observers:
-        error = catch(observer, event)[1]
+        was_called, error = call_back(observer, event)
         if error is None:
-            accepted = True
+            accepted = accepted or was_called
         else:
             _record_failed_observer(observer, error, observers)
     if not accepted:
@@ -121,7 +172,7 @@ def _record_failed_observer(failed: Observer, error: Exception, observers: list[
         _log.warning("suppressed %s: %s", event.cause, event.reason)
     for observer in others:
         # A second failure is only logged; recording it could go on for ever.
-        if catch(observer, event)[1] is not None:
+        if call_back(observer, event)[1] is not None:
             _log.warning("an observer failed while it was notified of another observer's failure")
 
 
