@@ -1,6 +1,9 @@
 """The ways to write a loop down: decorators, rounds by hand, async and not; they decide alike."""
 
 import asyncio
+import contextvars
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from failwell.decision.budget import Budget
 from failwell.fault.base import Fault
 from failwell.runtime.loop import AttemptEvent, OperationEnded, watch
 from failwell.runtime.retry import retry, retrying
-from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget
+from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget, open_budget
 from failwell.runtime.suppress import Suppressed, observe
 from failwell.testing.builders import a_fault
 from failwell.testing.clock import FakeClock
@@ -171,6 +174,46 @@ def test_an_open_budget_is_shared_by_every_loop_below_it() -> None:
     assert "all 4 attempts are spent" in ledger(first).stopped
     assert isinstance(second, BudgetExceeded)
     assert failwell.describe(second).kind == "limit.budget_exceeded"
+
+
+def test_tasks_and_threads_may_open_the_same_budget_at_once() -> None:
+    budget = SharedBudget(Budget(attempts=100), clock=FakeClock())
+    other = SharedBudget(Budget(attempts=100), clock=FakeClock())
+    inside = threading.Barrier(2, timeout=10)
+
+    async def task(first: asyncio.Event, second: asyncio.Event) -> None:
+        with budget:
+            first.set()
+            await second.wait()
+            caught(retry(attempts=2, backoff=AT_ONCE)(Scripted(overloaded())))
+        assert open_budget() is None
+
+    async def tasks() -> None:
+        first, second = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(task(first, second), task(second, first))
+
+    def thread() -> None:
+        with other, budget, budget:
+            inside.wait()
+            caught(retry(attempts=2, backoff=AT_ONCE)(Scripted(overloaded())))
+        assert open_budget() is None
+
+    asyncio.run(tasks())
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(thread), pool.submit(thread)]:
+            future.result()
+
+    assert (budget.spent.attempts, other.spent.attempts) == (8, 0)
+    assert open_budget() is None
+
+
+def test_a_budget_that_is_closed_in_another_context_breaks_nothing() -> None:
+    budget = SharedBudget(Budget(attempts=100), clock=FakeClock())
+
+    contextvars.copy_context().run(budget.__enter__)
+    contextvars.copy_context().run(budget.__exit__, None, None, None)
+
+    assert open_budget() is None
 
 
 def test_an_attempt_around_an_attempt_is_paid_once() -> None:

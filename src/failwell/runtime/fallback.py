@@ -144,7 +144,6 @@ class Chain(Generic[_R_co]):
                 if not isinstance(step, Call):
                     step = _carry_out(run, step)
                     continue
-                usage = dict[str, int]()
                 # Entered for the first chunk only: from then on the context of a generator is the caller's.
                 run.operation.enter()
                 try:
@@ -152,16 +151,14 @@ class Chain(Generic[_R_co]):
                 finally:
                     run.operation.detach()
                 source, chunk = opened or (None, _END)
-                shown = False
                 while error is None and chunk is not _END:
-                    usage.update(run.usage_of(chunk))
-                    shown = True
+                    run.show(chunk)
                     yield chunk
                     chunk, error = catch(next, source, _END)
                 if error is None:
-                    run.succeeded(step.entry, usage)
+                    run.succeeded(step.entry, run.usage)
                     return
-                step = run.advance(Failed(error, shown, usage))
+                step = run.advance(Failed(error, run.is_visible, run.usage))
         finally:
             error = None  # see `call`
             run.close()
@@ -188,7 +185,6 @@ class Chain(Generic[_R_co]):
                 if not isinstance(step, Call):
                     step = await _carry_out_async(run, step)
                     continue
-                usage = dict[str, int]()
                 sources: list[Any] = []
                 try:
                     # See `stream`: entered for the first chunk only.
@@ -197,10 +193,8 @@ class Chain(Generic[_R_co]):
                         chunk, error = await catch_async(_open_async, step, sources)
                     finally:
                         run.operation.detach()
-                    shown = False
                     while error is None and chunk is not _END:
-                        usage.update(run.usage_of(chunk))
-                        shown = True
+                        run.show(chunk)
                         yield chunk
                         chunk, error = await catch_async(anext, sources[-1], _END)
                 finally:
@@ -209,9 +203,9 @@ class Chain(Generic[_R_co]):
                             # Otherwise it would be closed some time later, with its connection open until then.
                             await source.aclose()
                 if error is None:
-                    run.succeeded(step.entry, usage)
+                    run.succeeded(step.entry, run.usage)
                     return
-                step = run.advance(Failed(error, shown, usage))
+                step = run.advance(Failed(error, run.is_visible, run.usage))
         finally:
             error = None  # see `call`
             run.close()

@@ -85,6 +85,10 @@ class ChainCall:
         self.loop = self.operation.loop = Loop(chain.plans[0][0], layer=chain.options.layer)
         self.reserved: Reservation | None = None
         self.calling: Entry[Any] | None = None
+        self.is_visible = False
+        """Whether the caller has seen a part of the current attempt's answer."""
+        self.usage: dict[str, int] = {}
+        """The tokens that the current attempt's chunks reported."""
         self._calls = 0
         self._steps = self._go()
 
@@ -117,9 +121,16 @@ class ChainCall:
         """Whatever ended it: what is still reserved may have been billed."""
         if self.reserved is not None:
             self.reserved.keep()
-        if self.calling is not None and self.chain.guard is not None:
-            self.chain.guard.abandoned(self.calling.called)
+        entry, guard = self.calling, self.chain.guard
+        if entry is not None and guard is not None:
+            # A stream that was closed early has answered.
+            (guard.succeeded if self.is_visible else guard.abandoned)(entry.called)
         self._steps.close()
+
+    def show(self, chunk: object) -> None:
+        """Take note of a chunk that the caller is about to see."""
+        self.is_visible = True
+        self.usage.update(self.usage_of(chunk))
 
     def usage_of(self, reply: object) -> Mapping[str, int]:
         """The tokens that a reply or a chunk reports."""
@@ -170,6 +181,8 @@ class ChainCall:
             self.loop.skipped(entry.provider, entry.model, str(closed))
             return None
         self.calling = entry
+        self.is_visible = False
+        self.usage = {}
         refusal = catch(self._admit, entry, args, kwargs)[1]
         if refusal is not None:
             self.loop.stopped = "it was not allowed"

@@ -282,9 +282,11 @@ class Operation(KeyHolder):
                 notify(OperationEnded(ledger=loop.ledger(), succeeded=True), options.watcher)
 
     def abandoned(self) -> None:
-        """Record a call that ended in something that is no failure, such as an interrupt."""
-        if self.options.guard is not None:
-            self.options.guard.abandoned(self.called)
+        """Record a call that ended in something that is no failure, such as an interrupt or a closed stream."""
+        guard = self.options.guard
+        if guard is not None:
+            # A stream that was closed early has answered.
+            (guard.succeeded if self.visible else guard.abandoned)(self.called)
 
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next attempt, or `None` when `error` has to be raised.
@@ -466,6 +468,30 @@ class AsyncOperation(Operation):
             self.detach()
             del error  # kept here it would form a cycle with its traceback
         await self.wait_async()
+
+
+class StreamOperation(Operation):
+    """The operation of a generator. What the caller throws into it is no failure of the call."""
+
+    __slots__ = ("thrown",)
+
+    def __init__(self, options: RetryOptions) -> None:
+        super().__init__(options)
+        self.thrown: BaseException | None = None
+        """What the caller threw in last."""
+
+    def _is_swallowed(self, error: Exception) -> bool:
+        if error is self.thrown:
+            self.abandoned()
+            return False
+        return super()._is_swallowed(error)
+
+    async def failed_async(self, error: Exception) -> float | None:
+        """`Operation.failed_async`, unless the caller threw `error` in."""
+        if error is self.thrown:
+            self.abandoned()
+            return None
+        return await super().failed_async(error)
 
 
 def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]:

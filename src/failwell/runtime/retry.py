@@ -4,9 +4,9 @@ They call, pass each failure to one `Operation`, wait, and call again. What fina
 own exception, with the ledger on it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
@@ -20,12 +20,11 @@ from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope
 from failwell.runtime.clock import Clock
 from failwell.runtime.loop import Watcher
-from failwell.runtime.operation import AsyncOperation, Operation, RetryOptions
+from failwell.runtime.operation import AsyncOperation, Operation, RetryOptions, StreamOperation
 from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_END = object()
 _old_names = renamed_parameters(purse="budget", luck="jitter", how="options")
 
 
@@ -238,18 +237,20 @@ async def run_async(
 
 
 def _decorate(function: Any, options: RetryOptions) -> Any:
+    _check_callable(function)
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
-    if iscoroutinefunction(function):
+    body = _body(function)
+    if iscoroutinefunction(body):
 
         @wraps(function)
         async def repeated_async(*args: Any, **kwargs: Any) -> Any:
             return await run_async(options, function, *args, **kwargs)
 
         return repeated_async
-    if isasyncgenfunction(function):
+    if isasyncgenfunction(body):
         return _async_stream(function, options)
-    if isgeneratorfunction(function):
+    if isgeneratorfunction(body):
         return _stream(function, options)
 
     @wraps(function)
@@ -259,45 +260,83 @@ def _decorate(function: Any, options: RetryOptions) -> Any:
     return repeated
 
 
-def _stream(function: Callable[..., Iterator[Any]], options: RetryOptions) -> Callable[..., Iterator[Any]]:
+def _check_callable(function: object) -> None:
+    if not callable(function):
+        hint = "; put `@classmethod` above `@retry`" if type(function).__name__ == "classmethod" else ""
+        raise TypeError(f"`retry` repeats a function, not {type(function).__name__}{hint}")
+
+
+def _body(function: Any) -> Any:
+    """The function that runs when `function` is called: below partials, and the `__call__` of an object."""
+    target: Any = function
+    while type(target) is partial:
+        target = target.func
+    is_function = isinstance(target, type) or hasattr(target, "__code__") or hasattr(target, "__func__")
+    return target if is_function else type(target).__call__
+
+
+def _stream(
+    function: Callable[..., Generator[Any, Any, Any]], options: RetryOptions
+) -> Callable[..., Generator[Any, Any, Any]]:
     @wraps(function)
-    def repeated(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        operation = Operation(options)
+    def repeated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        operation = StreamOperation(options)
         while True:
             with operation:
                 source = function(*args, **kwargs)
-                item = next(source, _END)
-                # The context of a generator is the caller's from the first item on.
-                operation.detach()
-                if item is not _END:
+                try:
+                    item = next(source)
+                    # The context of a generator is the caller's from the first item on.
+                    operation.detach()
                     operation.visible = True
-                    yield item
-                    yield from source
-                return
+                    while True:
+                        try:
+                            sent = yield item
+                        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+                            source.close()
+                            raise
+                        except BaseException as error:  # noqa: BLE001  (it is the caller's, and goes to the source)
+                            operation.thrown = error
+                            item = source.throw(error)
+                        else:
+                            if sent is None:
+                                return (yield from source)
+                            item = source.send(sent)
+                except StopIteration as end:
+                    return end.value
             operation.wait()
 
     return repeated
 
 
 def _async_stream(
-    function: Callable[..., AsyncIterator[Any]], options: RetryOptions
-) -> Callable[..., AsyncIterator[Any]]:
+    function: Callable[..., AsyncGenerator[Any, Any]], options: RetryOptions
+) -> Callable[..., AsyncGenerator[Any, Any]]:
     @wraps(function)
-    async def repeated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        operation = Operation(options)
+    async def repeated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        operation = StreamOperation(options)
         while True:
-            source: Any = function(*args, **kwargs)
+            source = function(*args, **kwargs)
             try:
                 async with operation:
-                    item = await anext(source, _END)
-                    # See `_stream`: the context is the caller's from here on.
-                    operation.detach()
-                    if item is not _END:
+                    try:
+                        item = await anext(source)
+                        # See `_stream`: the context is the caller's from here on.
+                        operation.detach()
                         operation.visible = True
-                        yield item
-                        async for item in source:
-                            yield item
-                    return
+                        while True:
+                            try:
+                                sent = yield item
+                            except (GeneratorExit, KeyboardInterrupt, SystemExit):
+                                raise
+                            except BaseException as error:  # noqa: BLE001  (it is the caller's, and goes to the source)
+                                operation.thrown = error
+                                step = source.athrow(error)
+                            else:
+                                step = source.asend(sent)
+                            item = await step
+                    except StopAsyncIteration:
+                        return
             finally:
                 # Otherwise it would be closed some time later, with its connection open until then.
                 await source.aclose()
