@@ -42,15 +42,19 @@ if TYPE_CHECKING:
     from failwell.runtime.cost import Prices as Prices
     from failwell.runtime.fallback_entry import ChainPolicy as ChainPolicy
     from failwell.runtime.loop import AttemptFailed as AttemptFailed
+    from failwell.runtime.loop import NestedRetries as NestedRetries
     from failwell.runtime.loop import OperationEnded as OperationEnded
     from failwell.runtime.loop import watch as watch
     from failwell.runtime.operation import Operation as Operation
     from failwell.runtime.operation import RetryOptions as RetryOptions
+    from failwell.runtime.operation import collect_ledgers as collect_ledgers
     from failwell.runtime.operation import keyed as keyed
     from failwell.runtime.sdk_retries import RetriesNotSwitchable as RetriesNotSwitchable
     from failwell.runtime.shared_budget import BudgetExceeded as BudgetExceeded
     from failwell.runtime.shared_budget import Reservation as Reservation
     from failwell.runtime.shared_budget import SharedBudget as SharedBudget
+    from failwell.runtime.shared_budget import Unpriced as Unpriced
+    from failwell.runtime.suppress import Subscription as Subscription
 else:
     from failwell._lazy import lazy_names
 
@@ -76,6 +80,7 @@ else:
             "GuardState": "failwell.runtime.call_guard",
             "Lost": "failwell.decision.policy",
             "Match": "failwell.decision.match",
+            "NestedRetries": "failwell.runtime.loop",
             "Operation": "failwell.runtime.operation",
             "OperationEnded": "failwell.runtime.loop",
             "Park": "failwell.decision.verdict",
@@ -90,7 +95,10 @@ else:
             "Schedule": "failwell.decision.policy",
             "SharedBudget": "failwell.runtime.shared_budget",
             "Spent": "failwell.decision.budget",
+            "Subscription": "failwell.runtime.suppress",
             "Tries": "failwell.decision.policy",
+            "Unpriced": "failwell.runtime.shared_budget",
+            "collect_ledgers": "failwell.runtime.operation",
             "decide": "failwell.decision.policy",
             "keyed": "failwell.runtime.operation",
             "read_policy": "failwell.decision.policy_file",

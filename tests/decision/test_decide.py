@@ -45,7 +45,7 @@ def test_a_kind_of_somebody_elses_is_repeated_as_its_category_says() -> None:
 
     decision = decide(Policy(), foreign, after(3))
 
-    assert decision == GiveUp(why="all 3 attempts are spent")
+    assert decision == GiveUp(why="all 3 attempts are spent", exhausted=True)
 
 
 def test_the_first_rule_that_fits_speaks_and_the_others_are_named() -> None:
@@ -216,7 +216,7 @@ def test_an_unknown_outcome_is_asked_about_as_often_as_the_schedule_allows() -> 
 def test_every_budget_around_a_call_can_stop_it(budget: Budget, spent: Spent, said: str) -> None:
     tries = Tries(1, ((Budget(), Spent()), (budget, spent)))
 
-    assert decide(Policy(), a_report(), tries) == GiveUp(why=said)
+    assert decide(Policy(), a_report(), tries) == GiveUp(why=said, exhausted=True)
 
 
 def test_a_spent_budget_leaves_nothing_for_another_entry() -> None:

@@ -12,7 +12,7 @@ import failwell
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
 from failwell.fault.base import Fault
-from failwell.runtime.loop import AttemptEvent, OperationEnded, watch
+from failwell.runtime.loop import AttemptEvent, NestedRetries, OperationEnded, watch
 from failwell.runtime.retry import retry, retrying
 from failwell.runtime.shared_budget import BudgetExceeded, SharedBudget, open_budget
 from failwell.runtime.suppress import Suppressed, observe
@@ -130,9 +130,9 @@ def test_a_watcher_of_the_whole_process_hears_every_loop() -> None:
     seen: list[AttemptEvent] = []
 
     with watch(seen.append):
-        retry(clock=FakeClock(), layer="one")(Scripted(overloaded(), "answer"))()
-        caught(retry(clock=FakeClock(), layer="two")(Scripted(a_fault(kind="provider.auth"))))
-    retry(clock=FakeClock(), layer="three")(Scripted(overloaded(), "answer"))()
+        retry(clock=FakeClock(), name="one")(Scripted(overloaded(), "answer"))()
+        caught(retry(clock=FakeClock(), name="two")(Scripted(a_fault(kind="provider.auth"))))
+    retry(clock=FakeClock(), name="three")(Scripted(overloaded(), "answer"))()
 
     assert [(one.ledger.layer, one.succeeded) for one in seen if isinstance(one, OperationEnded)] == [
         ("one", True),
@@ -218,11 +218,11 @@ def test_a_budget_that_is_closed_in_another_context_breaks_nothing() -> None:
 
 def test_an_attempt_around_an_attempt_is_paid_once() -> None:
     calls = Scripted(overloaded())
-    inner = retry(attempts=3, backoff=AT_ONCE)(calls)
-    outer = retry(attempts=3, backoff=AT_ONCE)(inner)
+    inner = retry(attempts=3, backoff=AT_ONCE, name="inner")(calls)
+    outer = retry(attempts=3, backoff=AT_ONCE, name="outer", repeat_exhausted=True)(inner)
     budget = SharedBudget(Budget(attempts=100), clock=FakeClock())
 
-    with budget:
+    with budget, pytest.warns(NestedRetries, match="3 × 3 = up to 9 calls"):
         caught(outer)
 
     assert calls.count == 9
@@ -232,9 +232,10 @@ def test_an_attempt_around_an_attempt_is_paid_once() -> None:
 def test_a_budget_of_an_outer_loop_counts_the_calls_of_the_inner_one() -> None:
     calls = Scripted(overloaded())
     inner = retry(attempts=3, backoff=AT_ONCE)(calls)
-    policy = failwell.Policy(budget=Budget(attempts=5))
+    policy = failwell.Policy(budget=Budget(attempts=5), repeat_exhausted=True)
 
-    caught(retry(attempts=3, backoff=AT_ONCE, policy=policy)(inner))
+    with pytest.warns(NestedRetries):
+        caught(retry(attempts=3, backoff=AT_ONCE, policy=policy)(inner))
 
     assert calls.count == 5
 

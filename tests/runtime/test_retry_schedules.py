@@ -340,16 +340,6 @@ def test_a_loop_around_a_loop_does_not_park_what_is_parked() -> None:
     assert not isinstance(error.__cause__, Parked)
 
 
-def test_loops_inside_loops_are_reported_because_they_multiply() -> None:
-    call = Scripted(overloaded())
-    inner = retry(clock=FakeClock(), layer="call")(call)
-
-    error = caught(retry(clock=FakeClock(), layer="node")(inner))
-
-    assert call.count == 9
-    assert ledger(error).nested == ("call × 3", "call × 3", "call × 3")
-
-
 def test_the_callers_own_exception_comes_out_and_not_a_wrapper() -> None:
     original = ConnectionRefusedError(111, "refused")
 

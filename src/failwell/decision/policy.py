@@ -18,6 +18,7 @@ from failwell.fault.frozen import frozen
 from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
 
+_ONCE_ONLY = "it is tried once only"
 IN_PROCESS_LIMIT = 60.0
 """Seconds; a longer wait that a provider asks for is not slept but parked."""
 
@@ -73,6 +74,8 @@ class Policy:
     budget: Budget = NO_BUDGET
     in_process_limit: float = IN_PROCESS_LIMIT
     name: str = "default"
+    repeat_exhausted: bool = False
+    """Whether to repeat what a loop inside has already repeated up to its limit: the calls of both multiply."""
 
     def __post_init__(self) -> None:
         check_number("in_process_limit", self.in_process_limit, endless=True)
@@ -138,6 +141,8 @@ class Tries(NamedTuple):
     """Whether the work was cancelled, whatever the failure is."""
     lost: Lost | None = None
     """Set where the attempt failed through no fault of the work: it is repeated and not charged."""
+    exhausted: str | None = None
+    """Why a loop inside this one has given up, if a limit ended it; see `exhausted_inside`."""
 
 
 class Reasoned(NamedTuple):
@@ -150,15 +155,35 @@ class Reasoned(NamedTuple):
 
 def decide(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Decision:
     """What to do about `report`; `jitter` in [0, 1) is drawn by the caller."""
-    rule = next((rule for rule in policy.rules if rule.match.fits(report)), None)
-    return _choose(policy, report, tries, rule, jitter)
+    return decide_by(policy, first_rule(policy, report), report, tries, jitter)
+
+
+def first_rule(policy: Policy, report: ErrorReport) -> Rule | None:
+    """The rule that applies to `report`; `None` where the kind's own schedule does."""
+    return next((rule for rule in policy.rules if rule.match.fits(report)), None)
+
+
+def schedule_of(rule: Rule | None, report: ErrorReport, max_attempts: int | None = None) -> Schedule:
+    """How often and how soon `rule` repeats `report`; `max_attempts` replaces the number of calls."""
+    schedule = None if rule is None else rule.schedule
+    if max_attempts is None:
+        return SCHEDULES[default_schedule(report)] if schedule is None else schedule
+    return Schedule(max_attempts=max_attempts, backoff=(schedule or _SERVER).backoff)
+
+
+def exhausted_inside(report: ErrorReport) -> str | None:
+    """Why a report from elsewhere should not be repeated: a loop there has done so up to its limit."""
+    last = report.attempts[-1] if report.attempts else None
+    if last is None or last.exhausted is not True:
+        return None
+    return f"`{last.layer or 'a loop inside'}` has already tried it {last.number} times"
 
 
 def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Reasoned:
     """`decide`, with the rule that spoke and those that would have spoken next."""
     fitting = [rule for rule in policy.rules if rule.match.fits(report)]
     names = [*(str(rule) for rule in fitting), f"default `{default_schedule(report)}`"]
-    decision = _choose(policy, report, tries, fitting[0] if fitting else None, jitter)
+    decision = decide_by(policy, fitting[0] if fitting else None, report, tries, jitter)
     return Reasoned(decision, names[0], tuple(names[1:]))
 
 
@@ -188,7 +213,10 @@ _SOUND = (Category.RESOURCE, Category.CAPACITY, Category.AMBIGUOUS)
 _MAYBE_DONE = (Certainty.UNKNOWN, Certainty.PARTIAL, Certainty.DONE_BUT_LOST)
 
 
-def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None, jitter: float) -> Decision:
+def decide_by(
+    policy: Policy, rule: Rule | None, report: ErrorReport, tries: Tries, jitter: float = 0.5
+) -> Decision:
+    """`decide`, where the rule that applies is already known."""
     category, lost = report.category, tries.lost
     # A worker that is stopped for another job may report that its call was cancelled; the work was not.
     if tries.cancelled or (category is Category.CANCELLED and lost is None):
@@ -198,21 +226,21 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
     if lost is not None and lost.before < lost.most:
         return _uncharged(tries, report, lost)
     if tries.max_attempts is not None and tries.max_attempts <= 1:
-        return _elsewhere(tries, report, _spent(ONCE))
-    schedule = _schedule(report, rule, tries.max_attempts)
+        return _elsewhere(tries, report, _ONCE_ONLY)
+    schedule = schedule_of(rule, report, tries.max_attempts)
     allowed = None if rule is None else rule.retryable
     if allowed is False:
         return _elsewhere(tries, report, "the policy does not repeat it")
     if is_unsure(report, tries.idempotent):
-        if tries.may_ask and tries.attempts < schedule.max_attempts:
+        if tries.may_ask and _spent(policy, tries, schedule) is None:
             wait = schedule.backoff.wait(tries.attempts, jitter)
             late = _over(tries, wait)
             if late is not None:
-                return GiveUp(why=late)
+                return GiveUp(why=late, exhausted=True)
             return Ask(question="was the work done?", why="the outcome is unknown", after=wait)
         return GiveUp(why="the outcome is unknown, and a repeat might do the work twice")
     if category is Category.RESOURCE and (tries.may_evict or not allowed):
-        return _free(tries, report, schedule)
+        return _free(policy, tries, report, schedule)
     if allowed is None and category is Category.CAPACITY:
         return _until_renewed(tries, report)
     if allowed is None and category is not Category.AMBIGUOUS and not report.retryable:
@@ -220,18 +248,13 @@ def _choose(policy: Policy, report: ErrorReport, tries: Tries, rule: Rule | None
     return _again(policy, tries, report, schedule, jitter)
 
 
-def _schedule(report: ErrorReport, rule: Rule | None, max_attempts: int | None) -> Schedule:
-    schedule = None if rule is None else rule.schedule
-    if max_attempts is None:
-        return SCHEDULES[default_schedule(report)] if schedule is None else schedule
-    return Schedule(max_attempts=max_attempts, backoff=(schedule or _SERVER).backoff)
-
-
 def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
     requested = report.not_before
     wait = 0.0 if requested is None else max(0.0, requested.after - tries.elapsed)
     late = _over(tries, wait)
-    return Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late)
+    return (
+        Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late, exhausted=True)
+    )
 
 
 def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
@@ -241,12 +264,13 @@ def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
     if delay is not None and delay > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
         return _park(tries, report, delay, why)
-    if tries.attempts >= schedule.max_attempts:
-        return _elsewhere(tries, report, _spent(schedule))
+    spent = _spent(policy, tries, schedule)
+    if spent is not None:
+        return _elsewhere(tries, report, spent, exhausted=_is_limit(tries, schedule))
     # A server-requested delay is kept exactly, without jitter.
     wait = schedule.backoff.wait(tries.attempts, jitter) if delay is None else delay
     late = _over(tries, wait)
-    return Retry(after=wait, why=why) if late is None else _elsewhere(tries, report, late)
+    return Retry(after=wait, why=why) if late is None else _elsewhere(tries, report, late, exhausted=True)
 
 
 def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
@@ -264,24 +288,25 @@ def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision
     return Park(after=after, why=why)
 
 
-def _free(tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
+def _free(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule) -> Decision:
     if not tries.may_evict:
         return _elsewhere(tries, report, "nothing here can free the resource")
-    if tries.attempts >= schedule.max_attempts:
-        return _elsewhere(tries, report, _spent(schedule))
+    spent = _spent(policy, tries, schedule)
+    if spent is not None:
+        return _elsewhere(tries, report, spent, exhausted=_is_limit(tries, schedule))
     late = _over(tries, 0.0)
     if late is not None:
-        return GiveUp(why=late)
+        return GiveUp(why=late, exhausted=True)
     short = report.resource_shortfall
     return Evict(resource=short.resource if short is not None else report.kind, why="it is used up")
 
 
-def _elsewhere(tries: Tries, report: ErrorReport, why: str) -> Decision:
+def _elsewhere(tries: Tries, report: ErrorReport, why: str, *, exhausted: bool = False) -> Decision:
     """The next entry of a chain, if there is one for this failure and anything left to spend on it."""
     if tries.may_fall_back and falls_through(report, tries.idempotent):
         late = _over(tries, 0.0)
-        return Fallback(why=why) if late is None else GiveUp(why=late)
-    return GiveUp(why=why)
+        return Fallback(why=why) if late is None else GiveUp(why=late, exhausted=True)
+    return GiveUp(why=why, exhausted=exhausted)
 
 
 def _over(tries: Tries, wait: float) -> str | None:
@@ -300,6 +325,16 @@ def _why_not(report: ErrorReport) -> str:
     )
 
 
-def _spent(schedule: Schedule) -> str:
+def _spent(policy: Policy, tries: Tries, schedule: Schedule) -> str | None:
+    """Why no attempt is left, or `None`."""
+    if tries.exhausted is not None and not policy.repeat_exhausted:
+        return tries.exhausted
     calls = schedule.max_attempts
-    return f"all {calls} attempts are spent" if calls > 1 else "it is tried once only"
+    if tries.attempts < calls:
+        return None
+    return f"all {calls} attempts are spent" if calls > 1 else _ONCE_ONLY
+
+
+def _is_limit(tries: Tries, schedule: Schedule) -> bool:
+    """Whether a repeat was possible at all, here or in a loop inside: a single attempt is no limit."""
+    return tries.exhausted is not None or schedule.max_attempts > 1

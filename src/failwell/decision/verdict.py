@@ -59,6 +59,8 @@ class GiveUp:
     why: str
     cancelled: bool = False
     """Whether the work was cancelled rather than failed."""
+    exhausted: bool = False
+    """Whether a repeat might have helped, and a limit ruled it out: attempts, seconds, money."""
 
 
 Decision: TypeAlias = Retry | Fallback | Evict | Park | Ask | GiveUp

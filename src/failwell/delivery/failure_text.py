@@ -80,7 +80,7 @@ def _for_operator(report: ErrorReport) -> FailureText:
     )
     blocks = (
         ("causes", [line for cause in report.causes for line in _cause(cause)]),
-        ("attempts", _columns([_attempt(attempt) for attempt in report.attempts])),
+        ("attempts", _columns(_attempts(report.attempts))),
         ("crossed", [_frame(frame) for frame in report.frames]),
         ("evidence", [_evidence(evidence) for evidence in report.evidence]),
         ("traceback", list(_traceback(report))),
@@ -133,13 +133,19 @@ def _cause(cause: Cause) -> Iterable[str]:
         yield f"{indent}  note: {one_line(note, TEXT_CAP)}"
 
 
-def _attempt(attempt: Attempt) -> Sequence[str]:
+def _attempts(attempts: Sequence[Attempt]) -> list[Sequence[str]]:
+    with_layers = len({attempt.layer for attempt in attempts}) > 1
+    return [_attempt(attempt, attempt.layer if with_layers else None) for attempt in attempts]
+
+
+def _attempt(attempt: Attempt, layer: str | None) -> Sequence[str]:
     target = "/".join(name for name in (attempt.provider, attempt.model) if name)
     # Prices are kept in micro-cents, and a call may cost a few hundred of them.
     price = "" if attempt.cost is None else f"${attempt.cost / 100_000_000:.6f}"
     tokens = sum(attempt.usage.values())
     return (
         str(attempt.number),
+        layer or "",
         target,
         attempt.kind or "done",
         attempt.certainty or "",

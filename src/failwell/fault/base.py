@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast, dataclas
 
 from failwell.fault.axes import Blame, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
-from failwell.fault.links import cause_of, send_with
+from failwell.fault.links import LEDGER_STAMP, cause_of, send_with
 from failwell.fault.registry import KindError, find_kind, is_kind
 
 _DEEPEST = 64
@@ -236,21 +236,23 @@ def _portable_end(fault: Fault) -> Fault | None:
     return portable(end)
 
 
-_Link = tuple[type[Fault], dict[str, Any], tuple[object, ...], list[str]]
+_Link = tuple[type[Fault], dict[str, Any], tuple[object, ...], list[str], object]
 
 
 def _link(fault: Fault) -> _Link:
-    return (type(fault), fault.state(), fault.args, _notes(fault))
+    return (type(fault), fault.state(), fault.args, _notes(fault), fault.__dict__.get(LEDGER_STAMP))
 
 
 def _rebuild(link: _Link) -> Fault:
-    cls, state, args, notes = link
+    cls, state, args, notes, ledger = link
     fault = cls.__new__(cls)
     for name, value in state.items():
         setattr(fault, name, value)
     fault.args = args
     for note in notes:
         fault.add_note(note)
+    if ledger is not None:
+        fault.__dict__[LEDGER_STAMP] = ledger
     return fault
 
 

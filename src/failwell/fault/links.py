@@ -15,6 +15,8 @@ _context: Any = BaseException.__dict__["__context__"].__get__
 _suppressed: Any = BaseException.__dict__["__suppress_context__"].__get__
 _held: Any = BaseException.__dict__["__dict__"].__get__
 _SENT = "_sent_with"
+LEDGER_STAMP = "__failwell_ledger__"
+"""The attribute in which an exception carries the attempts that led to it."""
 _traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _name: Any = type.__dict__["__name__"].__get__
 _members: Any = BaseExceptionGroup.__dict__["exceptions"].__get__

@@ -207,7 +207,7 @@ async def append_with_retry(
 
     refusals = [first]
 
-    @retry(clock=clock)
+    @retry(clock=clock, name="store")
     async def append() -> list[Event]:
         if refusals:
             raise refusals.pop()

@@ -5,16 +5,17 @@ leaves the block is stamped with the place, so it can be described outside. A lo
 tried, what it cost, how long it waited, and why it stopped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import fields
 from functools import wraps
+from math import prod
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from failwell.fault.base import is_fault, lineage
 from failwell.fault.frozen import frozen
-from failwell.fault.links import cause_of, instance_dict
+from failwell.fault.links import LEDGER_STAMP, cause_of, instance_dict, links
 from failwell.report.record import NOWHERE, Attempt, Frame, Scene
 
 _P = ParamSpec("_P")
@@ -173,9 +174,10 @@ def _stamp(error: BaseException, left: Scene, frame: Frame | None) -> None:
         stamp.frames.append(frame)
 
 
-_LEDGER_STAMP = "__failwell_ledger__"
 _DEEPEST_CAUSE = 12
 _UNSURE = ("unknown", "partial", "done_but_lost")
+ledgers_attached = [0]
+"""How many ledgers were attached so far: an exception that is raised again later carries an old one."""
 
 
 @frozen
@@ -189,18 +191,46 @@ class Skipped:
     reason: str
 
 
+class Layer(NamedTuple):
+    """One of several loops inside each other."""
+
+    name: str
+    calls: int
+    """Calls that it makes at most, each of which may be a whole loop of the next layer."""
+    is_sdk: bool = False
+    """Whether a vendor's client makes them by itself."""
+
+
 @frozen
 class Ledger:
-    """The attempts of one operation, in order, with the reason for stopping."""
+    """The calls of one operation, in order, those of the loops inside it included, and why it stopped."""
 
     layer: str
+    """The name of the loop."""
     attempts: tuple[Attempt, ...] = ()
     stopped: str = ""
     """Why no further attempt was made."""
     skipped: tuple[Skipped, ...] = ()
     """Entries that were not called at all; they spend no attempt."""
-    nested: tuple[str, ...] = ()
-    """Loops inside this one, each with its number of attempts: they multiply."""
+    most: int = 0
+    """Calls that the loop itself makes at most."""
+    inside: tuple[Layer, ...] = ()
+    """The loops inside this one, the outermost first."""
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """This loop and those inside it, the outermost first: their calls multiply."""
+        return (Layer(self.layer, self.most), *self.inside)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a limit ended it, so that a loop around it should not begin again."""
+        return bool(self.attempts) and self.attempts[-1].exhausted is True
+
+    @property
+    def nested(self) -> tuple[str, ...]:
+        """The product of loops inside each other: ``("`node` × `ask`: 3 × 3 = up to 9 calls",)``."""
+        return (product(self.layers),) if self.inside else ()
 
     @property
     def waited(self) -> float:
@@ -224,17 +254,22 @@ class Ledger:
 
     def table(self) -> str:
         """The ledger as lines of text."""
-        rows = [("#", "kind", "provider", "model", "waited", "cost", "")]
+        with_layers = len({attempt.layer for attempt in self.attempts}) > 1
+        rows = [("#", "layer" if with_layers else "", "kind", "provider", "model", "waited", "cost", "")]
         left = list(self.skipped)
         for attempt in self.attempts:
             rows += [
                 _skip_row(left.pop(0)) for skip in self.skipped if left and skip.before <= attempt.number
             ]
-            rows.append(_row(attempt))
+            rows.append(_row(attempt, attempt.layer if with_layers else None))
         rows += [_skip_row(skip) for skip in left]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            "  ".join(
+                cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+                if width or i != 1
+            ).rstrip()
             for row in rows
         ]
         return "\n".join([*lines, *self._footer()])
@@ -243,15 +278,22 @@ class Ledger:
         lines = [f"stopped: {self.stopped}"] if self.stopped else []
         if self.may_have_been_billed:
             lines.append(f"may have been billed: {self.may_have_been_billed} without a known outcome")
-        if self.nested:
-            lines.append(f"nested loops, which multiply: {', '.join(self.nested)}")
+        lines += [f"nested loops: {text}" for text in self.nested]
         return lines
 
 
-def _row(attempt: Attempt) -> tuple[str, ...]:
+def product(layers: Sequence[Layer]) -> str:
+    """What loops inside each other add up to, for people."""
+    names = " × ".join(f"`{layer.name}`" for layer in layers)
+    factors = " × ".join(str(layer.calls) for layer in layers)
+    return f"{names}: {factors} = up to {prod(layer.calls for layer in layers)} calls"
+
+
+def _row(attempt: Attempt, layer: str | None) -> tuple[str, ...]:
     cost = "" if attempt.cost is None else f"{attempt.cost / 1e8:.6f} $"
     return (
         str(attempt.number),
+        layer or "",
         attempt.kind or "ok",
         attempt.provider or "",
         attempt.model or "",
@@ -262,18 +304,42 @@ def _row(attempt: Attempt) -> tuple[str, ...]:
 
 
 def _skip_row(skipped: Skipped) -> tuple[str, ...]:
-    return ("-", "skipped", skipped.provider, skipped.model, "", "", skipped.reason)
+    return ("-", "", "skipped", skipped.provider, skipped.model, "", "", skipped.reason)
+
+
+class _Attached:
+    """A ledger on an exception, and when it was put there. It travels with the exception that carries it."""
+
+    __slots__ = ("ledger", "order")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        ledgers_attached[0] += 1
+        self.order = ledgers_attached[0]
+
+    def __reduce__(self) -> tuple[type["_Attached"], tuple[Ledger]]:
+        # Made again where it arrives: the order of another process means nothing here.
+        return _Attached, (self.ledger,)
 
 
 def attach(error: BaseException, ledger: Ledger) -> None:
     """Let `error` carry its ledger, so that `describe` finds the attempts."""
-    instance_dict(error)[_LEDGER_STAMP] = ledger
+    instance_dict(error)[LEDGER_STAMP] = _Attached(ledger)
 
 
 def ledger_of(error: BaseException) -> Ledger | None:
-    """The ledger that a loop below attached to `error`, if any."""
-    ledger = instance_dict(error).get(_LEDGER_STAMP)
-    return ledger if isinstance(ledger, Ledger) else None
+    """The ledger that a loop attached to `error`, if any."""
+    attached = instance_dict(error).get(LEDGER_STAMP)
+    return attached.ledger if isinstance(attached, _Attached) else None
+
+
+def inner_ledger(error: BaseException, since: int) -> Ledger | None:
+    """The ledger of a loop that ended in `error`, or in what led to it, after `since` ledgers were attached."""
+    for link in (error, *(link.error for link in links(error)[0])):
+        attached = instance_dict(link).get(LEDGER_STAMP)
+        if isinstance(attached, _Attached) and attached.order > since:
+            return attached.ledger
+    return None
 
 
 def attempts_of(error: BaseException) -> tuple[Attempt, ...]:

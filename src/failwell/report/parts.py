@@ -298,7 +298,7 @@ _ATTEMPT = _part(
     Attempt,
     {
         "number": _whole, "kind": _text, "certainty": _certainty, "provider": _text, "model": _text,
-        "usage": _count_map, "cost": _whole, "wait": _number, "reason": _text,
+        "usage": _count_map, "cost": _whole, "wait": _number, "reason": _text, "layer": _text, "exhausted": _flag,
     },
     is_list=True,
 )  # fmt: skip

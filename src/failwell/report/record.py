@@ -84,6 +84,10 @@ class Attempt:
     wait: float | None = None
     """Seconds waited before the next try."""
     reason: str | None = None
+    layer: str | None = None
+    """The name of the loop that made it."""
+    exhausted: bool | None = None
+    """`True` where a limit of its loop ended the loop: attempts, seconds, money or retries."""
 
 
 @frozen

@@ -22,6 +22,7 @@ _M = TypeVar("_M")
 _FURTHEST = 366 * 24 * 3600.0
 """Seconds; a wait beyond a year is nonsense, not advice."""
 _LABEL_CAP = 200
+_REASON_CAP = 400
 _MOST_FIELDS = 50
 _MOST_ATTEMPTS = 100
 _RESOURCES = ("gpu_vram_mb", "system_ram_mb", "disk_mb")
@@ -143,7 +144,9 @@ def _attempt(attempt: Attempt) -> Attempt:
         usage=_counts(attempt.usage),
         cost=usable(_whole, attempt.cost),
         wait=usable(_seconds, attempt.wait),
-        reason=usable(masked, attempt.reason, _LABEL_CAP),
+        reason=usable(masked, attempt.reason, _REASON_CAP),
+        layer=usable(label, attempt.layer),
+        exhausted=True if attempt.exhausted is True else None,
     )
 
 

@@ -6,7 +6,9 @@ ledger with its tokens and its price, and so is every entry that was passed over
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, overload
+from warnings import warn
 
 from failwell._moved import renamed_parameters
 from failwell.decision.breaker import LONGEST_REST, Scope, scope_of
@@ -26,6 +28,9 @@ from failwell.runtime.suppress import catch, catch_async
 _T = TypeVar("_T")
 _R_co = TypeVar("_R_co", covariant=True)
 _END: Any = object()
+_MOST_RECENT = 8
+_recent: ContextVar[tuple[tuple[object, Ledger], ...]] = ContextVar("failwell_chain_ledgers", default=())
+"""The latest ledger of each of the chains that this context called last."""
 
 
 class Chain(Generic[_R_co]):
@@ -43,6 +48,7 @@ class Chain(Generic[_R_co]):
         clock: Tells the time and waits.
         jitter: Draws a number in [0, 1) for each wait.
         cancel: The scope that stops the chain; the one around it by default.
+        name: The name of the chain in ledgers and reports.
 
     Raises:
         ValueError: there is no entry.
@@ -60,6 +66,7 @@ class Chain(Generic[_R_co]):
         clock: Clock = SYSTEM_CLOCK,
         jitter: Callable[[], float] = random_jitter,
         cancel: CancelScope | None = None,
+        name: str = "chain",
     ) -> None:
         if not entries:
             raise ValueError("a chain needs at least one entry")
@@ -68,15 +75,55 @@ class Chain(Generic[_R_co]):
         self.prices = prices or Prices()
         self.guard = guard
         self.options = RetryOptions(
-            layer="chain", clock=clock, jitter=jitter, cancel=cancel, budget=budget, watcher=watcher
+            name=name, clock=clock, jitter=jitter, cancel=cancel, budget=budget, watcher=watcher
         )
-        self.plans = [(entry.policy(self.policy.longest_wait), entry.policy()) for entry in entries]
+        repeats = self.policy.repeat_exhausted
+        self.plans = [
+            (
+                entry.policy(self.policy.longest_wait, repeat_exhausted=repeats),
+                entry.policy(repeat_exhausted=repeats),
+            )
+            for entry in entries
+        ]
         """Each entry's policy while there is another entry, and when there is none."""
-        self.ledger = Ledger(layer="chain")
-        """What the latest call did. Of calls that run side by side, each has its own on what it raised."""
+        self.most = sum(entry.attempts for entry in entries)
+        """Calls that one call of the chain makes at most."""
+        self._identity = object()
+        self._last_ledger: Ledger | None = None
         self.cooling: dict[Scope, float] = {}
         self.refreshed: set[str] = set()
         self.last_provider: str | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the latest call in this task or thread did.
+
+        Calls that run at the same time do not see each other's. What a failed call did is also on its exception
+        (`ledger_of`), and `collect_ledgers` collects the ledgers of all calls in a block.
+        """
+        for identity, ledger in _recent.get():
+            if identity is self._identity:
+                return ledger
+        if self._last_ledger is None:
+            return Ledger(layer=self.options.name or "chain")
+        warn(
+            "`chain.ledger` is that of a call in another task or thread, which is deprecated: "
+            "use `failwell.policies.collect_ledgers` around the call",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self._last_ledger
+
+    def keep_ledger(self, ledger: Ledger) -> None:
+        """Remember what the latest call in this context did."""
+        self._last_ledger = ledger
+        recent = _recent.get()
+        kept = (self._identity, ledger)
+        if not recent or (recent[0][0] is self._identity and len(recent) == 1):
+            _recent.set((kept,))
+        else:
+            others = [pair for pair in recent if pair[0] is not self._identity]
+            _recent.set((kept, *others[: _MOST_RECENT - 1]))
 
     def call(self, *args: Any, needs: Iterable[str] = (), **kwargs: Any) -> _R_co:
         """Make the call; what the first entry that works returns.

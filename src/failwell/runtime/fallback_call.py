@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from failwell.decision.verdict import Decision, Fallback, Park, Retry
+from failwell.decision.verdict import Decision, Fallback, GiveUp, Park, Retry
 from failwell.fault.axes import Certainty
 from failwell.fault.classes import ProviderCapability
 from failwell.report.describe import describe
-from failwell.report.failure_context import attach, ledger_of
+from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
 from failwell.runtime.cost import estimate, read_usage, usage_in
 from failwell.runtime.fallback_entry import Entry
@@ -82,7 +82,8 @@ class ChainCall:
         self.kwargs = kwargs
         self.last: Exception | None = None
         self.operation = Operation(chain.options)
-        self.loop = self.operation.loop = Loop(chain.plans[0][0], layer=chain.options.layer)
+        self.loop = self.operation.loop = Loop(chain.plans[0][0], name=chain.options.name or "chain")
+        self.loop.most = chain.most
         self.reserved: Reservation | None = None
         self.calling: Entry[Any] | None = None
         self.is_visible = False
@@ -110,12 +111,12 @@ class ChainCall:
         chain.refreshed.discard(entry.provider)
         chain.last_provider = entry.provider
         self.loop.record(None, None, called=(entry.provider, entry.model), usage=usage, cost=cost)
-        chain.ledger = self.loop.ledger()
-        if is_watched(chain.options.watcher) and self.loop.calls > 1:
-            notify(OperationEnded(ledger=chain.ledger, succeeded=True), chain.options.watcher)
         scope = self.operation.scope
         if scope is not None and scope.cancelled:
-            raise self.operation.stopped()
+            raise self._cancelled()
+        ledger = self._finished_ledger()
+        if is_watched(chain.options.watcher) and self.loop.calls > 1:
+            notify(OperationEnded(ledger=ledger, succeeded=True), chain.options.watcher)
 
     def close(self) -> None:
         """Whatever ended it: what is still reserved may have been billed."""
@@ -125,6 +126,12 @@ class ChainCall:
         if entry is not None and guard is not None:
             # A stream that was closed early has answered.
             (guard.succeeded if self.is_visible else guard.abandoned)(entry.called)
+        if entry is not None and self.is_visible:
+            reason = "the caller closed the stream"
+            self.loop.record(
+                None, None, refused=reason, called=(entry.provider, entry.model), usage=self.usage
+            )
+            self._finished_ledger()
         self._steps.close()
 
     def show(self, chunk: object) -> None:
@@ -181,12 +188,13 @@ class ChainCall:
             self.loop.skipped(entry.provider, entry.model, str(closed))
             return None
         self.calling = entry
-        self.is_visible = False
-        self.usage = {}
+        if self.is_visible:
+            self.is_visible = False
+            self.usage = {}
         refusal = catch(self._admit, entry, args, kwargs)[1]
         if refusal is not None:
             self.loop.stopped = "it was not allowed"
-            attach(refusal, self.loop.ledger())
+            attach(refusal, self._finished_ledger())
             raise refusal
         if entry.credential is not None:
             looked_up = yield Hook(entry.credential)
@@ -255,11 +263,14 @@ class ChainCall:
         budget = self.operation.budget
         decision = self.loop.failed(
             report,
+            failed.error,
+            since=self.operation.since,
+            called=(entry.provider, entry.model),
             jitter=chain.options.jitter(),
             budgets=() if budget is None else budget.lines(),
             visible=failed.visible,
-            inner=ledger_of(failed.error),
         )
+        self.operation.since = ledgers_attached[0]
         return decision, report
 
     def _record(self, entry: Entry[Any], failed: Failed, report: ErrorReport, decision: Decision) -> None:
@@ -269,13 +280,15 @@ class ChainCall:
             report,
             decision,
             wait=decision.after if isinstance(decision, Retry) else None,
+            # Each entry has been tried as often as it may be.
+            exhausted=isinstance(decision, GiveUp) and report.retryable and self.loop.tries > 1,
             called=(entry.provider, entry.model),
             usage=usage,
             cost=cost,
         )
         watcher = self.chain.options.watcher
         if is_watched(watcher):
-            notify(AttemptFailed(layer=self.loop.layer, attempt=row, report=report), watcher)
+            notify(AttemptFailed(layer=self.loop.name, attempt=row, report=report), watcher)
 
     def _told(self, error: Exception) -> Mapping[str, int]:
         return {} if self.chain.policy.usage is None else self.usage_of(error)
@@ -300,7 +313,7 @@ class ChainCall:
 
     def _cancelled(self) -> Exception:
         fault = self.operation.stopped()
-        self.chain.ledger = self.loop.ledger()
+        self.chain.keep_ledger(self.loop.ledger())
         return fault
 
     def _given_up(self, error: Exception, decision: Decision) -> Exception:
@@ -325,11 +338,17 @@ class ChainCall:
         )
 
     def _ended(self, error: Exception) -> Exception:
-        ledger = self.chain.ledger = self.loop.ledger()
+        ledger = self._finished_ledger()
         attach(error, ledger)
         if is_watched(self.chain.options.watcher):
             notify(OperationEnded(ledger=ledger, succeeded=False), self.chain.options.watcher)
         return error
+
+    def _finished_ledger(self) -> Ledger:
+        ledger = self.loop.ledger()
+        self.chain.keep_ledger(ledger)
+        self.operation.hand_up(ledger)
+        return ledger
 
 
 def _no_credential(entry: Entry[Any]) -> Exception:

@@ -134,11 +134,11 @@ class Entry(Generic[_R_co]):
         """What a call needs and this entry cannot do."""
         return [] if self.capabilities is None else sorted(set(needs) - self.capabilities)
 
-    def policy(self, limit: float = IN_PROCESS_LIMIT) -> Policy:
+    def policy(self, limit: float = IN_PROCESS_LIMIT, *, repeat_exhausted: bool = False) -> Policy:
         """The entry's own attempts and waits as a policy; a requested delay beyond `limit` is not slept."""
         schedule = Schedule(max_attempts=self.attempts, backoff=self.backoff)
         rule = Rule(match=Match(), schedule=schedule, name=f"entry {self.provider}/{self.model}")
-        return Policy(rules=(rule,), in_process_limit=limit)
+        return Policy(rules=(rule,), in_process_limit=limit, repeat_exhausted=repeat_exhausted)
 
 
 @frozen
@@ -153,6 +153,8 @@ class ChainPolicy:
     """Whether the calls send `idempotency_key()`; see `RetryOptions`."""
     longest_wait: float = 8.0
     """A longer wait than this is not waited for while there is another entry."""
+    repeat_exhausted: bool = False
+    """Whether an entry is repeated after a loop inside its callable has repeated the call up to its limit."""
     refresh: Callable[[str], bool | Awaitable[bool]] | None = None
     """Renews a provider's credentials; tried once per provider until a call works, `True` if it worked."""
     before: Callable[[Entry[Any]], object] | None = None

@@ -5,17 +5,22 @@ and every layer above) pass it failures, carry out its decisions and record how 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from math import prod
 from typing import NamedTuple, TypeAlias
+from warnings import warn
 
 from failwell.decision.budget import Budget, Spent
-from failwell.decision.policy import Policy, Tries, decide
-from failwell.decision.verdict import Decision, say
+from failwell.decision.policy import Policy, Tries, decide_by, first_rule, schedule_of
+from failwell.decision.verdict import Decision, GiveUp, say
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
-from failwell.report.failure_context import Ledger, Skipped
+from failwell.report.failure_context import Layer, Ledger, Skipped, inner_ledger, product
 from failwell.report.record import Attempt, ErrorReport
-from failwell.runtime.suppress import Subscription, call_back, record_suppressed, suppressed
+from failwell.runtime.sdk_retries import sdk_calls
+from failwell.runtime.suppress import Subscription, call_back, call_hook, record_suppressed, suppressed
 
 MOST_ROWS = 64
 """Rows kept in a ledger; of a longer loop the last ones."""
@@ -38,35 +43,58 @@ PLAIN = Allowed()
 class Loop:
     """One operation being tried: its policy, how often it was called, and the rows so far."""
 
-    __slots__ = ("allowed", "attempts", "calls", "layer", "nested", "policy", "rows", "skips", "stopped")
+    __slots__ = (
+        "_merges", "allowed", "attempts", "calls", "inner", "layers", "most", "name", "policy", "rows",
+        "skips", "stopped", "tries",
+    )  # fmt: skip
 
-    def __init__(self, policy: Policy, *, layer: str = "call", allowed: Allowed = PLAIN) -> None:
+    def __init__(self, policy: Policy, *, name: str = "call", allowed: Allowed = PLAIN) -> None:
         self.policy = policy
-        self.layer = layer
+        self.name = name
         self.allowed = allowed
         self.attempts = 0
         """Calls that count against the schedule in force."""
+        self.tries = 0
+        """Calls that this loop made itself."""
         self.calls = 0
-        """Calls in all."""
+        """Calls in all, those of loops inside included."""
+        self.most = 0
+        """Calls that the schedule in force allows this loop."""
         self.rows: list[Attempt] = []
         self.skips: list[Skipped] = []
-        self.nested: list[str] = []
+        self.inner: list[Ledger] = []
+        """Ledgers of loops that ended inside the running attempt."""
+        self.layers: tuple[Layer, ...] = ()
+        """The largest product of loops inside this one so far."""
         self.stopped = ""
+        self._merges = False
+        """Whether the latest row of a loop inside stands for the running attempt."""
 
     def failed(
         self,
         report: ErrorReport,
+        error: BaseException,
         *,
+        since: int,
+        called: tuple[str | None, str | None] = (None, None),
         jitter: float,
         budgets: tuple[tuple[Budget, Spent], ...] = (),
         visible: bool = False,
-        inner: Ledger | None = None,
     ) -> Decision:
-        """Take note of a failed call, and say what to do about it."""
+        """Take note of a failed call, and say what to do about it.
+
+        Ledgers on `error` count as those of loops inside this one if they were attached after `since` others.
+        """
         self.attempts += 1
-        self.calls += 1
-        if inner is not None and len(inner.attempts) > 1:
-            self.nested.append(f"{inner.layer} × {len(inner.attempts)}")
+        self.tries += 1
+        rule = first_rule(self.policy, report)
+        self.most = max(self.most, schedule_of(rule, report).max_attempts)
+        inner = inner_ledger(error, since)
+        if inner is not None or self.inner:
+            self._join(inner, called)
+        sdk = sdk_calls(error)
+        if sdk is not None:
+            self._nest((sdk,))
         allowed = self.allowed
         tries = Tries(
             self.attempts,
@@ -77,8 +105,9 @@ class Loop:
             allowed.park,
             allowed.ask,
             visible,
+            exhausted=self._exhausted(inner),
         )
-        return decide(self.policy, report, tries, jitter)
+        return decide_by(self.policy, rule, report, tries, jitter)
 
     def record(
         self,
@@ -87,18 +116,30 @@ class Loop:
         *,
         wait: float | None = None,
         refused: str | None = None,
+        exhausted: bool = False,
         called: tuple[str | None, str | None] = (None, None),
         usage: Mapping[str, int] = _NO_TOKENS,
         cost: int | None = None,
     ) -> Attempt:
-        """Write the row of the latest call: what was decided, unless it was `refused` after all."""
+        """Write the row of the latest call: what was decided, unless it was `refused` after all.
+
+        A loop inside has already written the rows of its calls. The last of them then stands for the attempt
+        of this loop too, so that every call has one row.
+
+        Returns:
+            The attempt as this loop counts it.
+        """
         if report is None:
-            self.calls += 1
+            self.tries += 1
+            if self.inner:
+                self._join(None, called)
+                self._merges = self.rows[-1].kind is None
         reason = refused or ("it succeeded" if decision is None else say(decision))
         if wait is None:
             self.stopped = reason
+        exhausted = exhausted or (refused is None and isinstance(decision, GiveUp) and decision.exhausted)
         row = Attempt(
-            number=self.calls,
+            number=self.tries,
             kind=None if report is None else report.kind,
             certainty=None if report is None else report.certainty,
             provider=called[0] or (None if report is None else report.provider),
@@ -107,10 +148,17 @@ class Loop:
             cost=cost,
             wait=wait,
             reason=reason,
+            layer=self.name,
+            exhausted=exhausted or None,
         )
-        self.rows.append(row)
+        if self._merges:
+            self._merges = False
+            self.rows[-1] = self._merged(self.rows[-1], row)
+        else:
+            self.calls += 1
+            self.rows.append(row if self.calls == row.number else replace(row, number=self.calls))
         if len(self.rows) > MOST_ROWS:
-            del self.rows[0]
+            del self.rows[:-MOST_ROWS]
         return row
 
     def skipped(self, provider: str, model: str, reason: str) -> None:
@@ -126,12 +174,76 @@ class Loop:
     def ledger(self) -> Ledger:
         """What happened so far."""
         return Ledger(
-            layer=self.layer,
+            layer=self.name,
             attempts=tuple(self.rows),
             stopped=self.stopped,
             skipped=tuple(self.skips),
-            nested=tuple(self.nested),
+            most=max(self.most, self.tries),
+            inside=self.layers,
         )
+
+    def _join(self, cause: Ledger | None, called: tuple[str | None, str | None]) -> None:
+        """Take over the rows of the loops inside the latest attempt; it failed because of `cause`, if any."""
+        inner, self.inner = self.inner, []
+        ledgers = [ledger for ledger in inner if ledger is not cause]
+        for ledger in ledgers if cause is None else [*ledgers, cause]:
+            self.rows += [
+                replace(
+                    row,
+                    number=self.calls + row.number,
+                    provider=row.provider or called[0],
+                    model=row.model or called[1],
+                )
+                for row in ledger.attempts
+            ]
+            self.skips += [replace(skip, before=self.calls + skip.before) for skip in ledger.skipped]
+            self.calls += ledger.attempts[-1].number if ledger.attempts else 0
+            self._nest(ledger.layers)
+        self._merges = cause is not None and bool(cause.attempts)
+
+    def _nest(self, layers: tuple[Layer, ...]) -> None:
+        if prod(layer.calls for layer in layers) > prod(layer.calls for layer in self.layers):
+            self.layers = layers
+        if layers and layers[0].calls > 1 and self.most > 1:
+            warn_about_nesting(Layer(self.name, self.most), layers, repeats=self.policy.repeat_exhausted)
+
+    def _exhausted(self, inner: Ledger | None) -> str | None:
+        if inner is None or not inner.exhausted:
+            return None
+        layers = (Layer(self.name, self.most), *inner.layers)
+        return f"`{inner.layer}` has already tried it {inner.attempts[-1].number} times ({product(layers)})"
+
+    def _merged(self, inner: Attempt, own: Attempt) -> Attempt:
+        """The row of a call that a loop inside this one made last, with what this loop decided about it."""
+        reason = own.reason if own.kind is None else f"{inner.reason}; `{self.name}`: {own.reason}"
+        return replace(
+            inner,
+            usage=inner.usage or own.usage,
+            cost=own.cost if inner.cost is None else inner.cost,
+            wait=own.wait,
+            reason=reason,
+            exhausted=inner.exhausted or own.exhausted,
+        )
+
+
+class NestedRetries(UserWarning):
+    """Two loops repeat the same call, so their calls multiply."""
+
+
+def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool) -> None:
+    """Warn that `outer` is around `inner`. The warnings machinery shows each text once."""
+    if inner[0].is_sdk:
+        advice = "Switch the client's own retries off with `failwell.without_sdk_retries`."
+    elif repeats:
+        advice = "One of the two loops is usually enough."
+    else:
+        advice = (
+            f"`{outer.name}` does not repeat what `{inner[0].name}` has repeated up to its limit. "
+            "One of the two loops is usually enough; `repeat_exhausted=True` keeps both."
+        )
+    text = f"retries inside retries: {product((outer, *inner))}. {advice}"
+    # An error that a filter makes of the warning must not replace the failure at hand.
+    call_hook(partial(warn, text, NestedRetries, stacklevel=2), reason="a warning was turned into an error")
 
 
 class Parked(Fault):

@@ -8,8 +8,10 @@ for none of what only a failure needs.
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from dataclasses import field
 from datetime import timedelta
 from os import urandom
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from warnings import warn
@@ -23,7 +25,7 @@ from failwell.fault.axes import Certainty
 from failwell.fault.classes import Cancellation
 from failwell.fault.frozen import frozen
 from failwell.report.describe import describe
-from failwell.report.failure_context import attach, ledger_of
+from failwell.report.failure_context import Ledger, attach, ledgers_attached
 from failwell.report.record import ErrorReport
 from failwell.runtime.call_guard import Guard
 from failwell.runtime.cancel import CancelScope, current_scope
@@ -104,8 +106,8 @@ class RetryOptions:
     """How a call is repeated: the policy, and everything that is injected."""
 
     policy: Policy = Policy()
-    layer: str = "call"
-    """The name of the loop in the ledger."""
+    name: str | None = None
+    """The name of the loop in ledgers and reports; by default that of the function."""
     idempotent: bool | None = None
     """Whether a repeat is harmless although the outcome is unknown."""
     keyed: bool = False
@@ -124,8 +126,19 @@ class RetryOptions:
     clock: Clock = SYSTEM_CLOCK
     jitter: Callable[[], float] = random_jitter
     cancel: CancelScope | None = None
+    layer: str | None = None
+    """Deprecated: use `name`."""
+    has_limits: bool = field(init=False, repr=False)
+    """Whether a guard or a budget has to be asked before the first call."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "has_limits", self.guard is not None or self.policy.budget is not NO_BUDGET)
+        if self.layer is not None:
+            if self.name is not None:
+                raise ValueError("`layer` is the old name of `name`: pass one of them")
+            warn("`RetryOptions(layer=…)` is deprecated: use `name`", DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "name", self.layer)
+            object.__setattr__(self, "layer", None)
         if self.guard is not None and self.provider is None:
             raise ValueError("a guard needs to know the `provider` whose calls it counts")
 
@@ -143,6 +156,38 @@ if not TYPE_CHECKING:  # a checker would take every name for an old one
         return renamed_parameters(purse="budget", luck="jitter")(RetryOptions)
 
 
+class _Collector:
+    """What `collect_ledgers` fills: the ledgers of the outermost loops in its block."""
+
+    __slots__ = ("ledgers", "outer")
+
+    def __init__(self, outer: "Operation | None") -> None:
+        self.outer = outer
+        self.ledgers: list[Ledger] = []
+
+
+_collector: ContextVar[_Collector | None] = ContextVar("failwell_ledgers", default=None)
+_LOCK = Lock()
+
+
+@contextmanager
+def collect_ledgers() -> Generator[list[Ledger]]:
+    """Collect the ledgers of the calls in the block, in the order in which they end.
+
+    Each call of a chain has one, and each retry loop in which something failed. Loops inside other loops are in
+    the ledger of the outermost. Tasks and threads that copy the context, as `gather` does, are part of the block.
+    """
+    holder = _key.get()
+    while holder is not None and not isinstance(holder, Operation):
+        holder = holder.outer
+    collector = _Collector(holder)
+    token = _collector.set(collector)
+    try:
+        yield collector.ledgers
+    finally:
+        _collector.reset(token)
+
+
 class Operation(KeyHolder):
     """One call under `options`, entered once for each attempt: `with operation: …`, then `operation.wait()`.
 
@@ -151,7 +196,8 @@ class Operation(KeyHolder):
     """
 
     __slots__ = (
-        "_budget_token", "_cover", "_key_token", "budget", "delay", "loop", "options", "plain", "scope", "visible",
+        "_budget_token", "_cover", "_key_token", "budget", "delay", "loop", "options", "plain", "scope", "since",
+        "visible",
     )  # fmt: skip
 
     def __init__(self, options: RetryOptions) -> None:
@@ -162,13 +208,16 @@ class Operation(KeyHolder):
         else:
             self.value, self.pinned = None, False
         self.loop: Loop | None = None
+        self.since = ledgers_attached[0]
+        """Ledgers that were attached before this attempt: none of them is from a loop inside it."""
         self.visible = False
         """Whether the caller has seen a part of the result, which rules a repeat out."""
         self.scope = scope = options.cancel or current_scope()
         self.budget = options.budget or open_budget()
-        self.plain = scope is None and options.guard is None
+        self.plain = True
         """Whether a success has nothing to check or record, as long as nothing has failed."""
-        if self.budget is not None or not self.plain or options.policy.budget is not NO_BUDGET:
+        if scope is not None or self.budget is not None or options.has_limits:
+            self.plain = scope is None and options.guard is None
             self._prepare()
 
     delay: float | None
@@ -276,10 +325,18 @@ class Operation(KeyHolder):
             options.guard.succeeded(self.called)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped()
-        if loop is not None:
-            loop.record(None, None, called=(options.provider, options.model))
-            if is_watched(options.watcher):
-                notify(OperationEnded(ledger=loop.ledger(), succeeded=True), options.watcher)
+        if loop is None:
+            return
+        if not loop.tries:
+            # Only loops inside it have failed; whoever is around this one may want to know.
+            for ledger in loop.inner:
+                self.hand_up(ledger)
+            return
+        loop.record(None, None, called=(options.provider, options.model))
+        ledger = loop.ledger()
+        self.hand_up(ledger)
+        if is_watched(options.watcher):
+            notify(OperationEnded(ledger=ledger, succeeded=True), options.watcher)
 
     def abandoned(self) -> None:
         """Record a call that ended in something that is no failure, such as an interrupt or a closed stream."""
@@ -338,13 +395,8 @@ class Operation(KeyHolder):
     def _decide(self, error: Exception) -> tuple[Decision, ErrorReport]:
         options = self.options
         idempotent = True if options.keyed and self.value is not None else options.idempotent
-        loop = self.loop
-        if loop is None:
-            able = Allowed(
-                idempotent, evict=options.evict is not None, park=True, ask=options.reconcile is not None
-            )
-            loop = self.loop = Loop(options.policy, layer=options.layer, allowed=able)
-        elif idempotent is not loop.allowed.idempotent:
+        loop = self.failing_loop()
+        if idempotent is not loop.allowed.idempotent:
             loop.allowed = loop.allowed._replace(idempotent=idempotent)
         if self.scope is not None and self.scope.cancelled:
             raise self.stopped() from error
@@ -353,12 +405,44 @@ class Operation(KeyHolder):
             options.guard.failed(self.called, report)
         decision = loop.failed(
             report,
+            error,
+            since=self.since,
+            called=(options.provider, options.model),
             jitter=options.jitter(),
             budgets=() if self.budget is None else self.budget.lines(),
             visible=self.visible,
-            inner=ledger_of(error),
         )
+        self.since = ledgers_attached[0]
         return decision, report
+
+    def failing_loop(self) -> Loop:
+        """The loop of this operation, which exists from the first failure in it on."""
+        with _LOCK:
+            if self.loop is None:
+                options = self.options
+                able = Allowed(
+                    options.idempotent,
+                    evict=options.evict is not None,
+                    park=True,
+                    ask=options.reconcile is not None,
+                )
+                self.loop = Loop(options.policy, name=options.name or "call", allowed=able)
+            return self.loop
+
+    def hand_up(self, ledger: Ledger) -> None:
+        """Pass the ledger of a loop that has ended to the loop around this one, and to whoever collects it."""
+        outer = None if self.outer is None else self._outer_operation()
+        if outer is not None:
+            outer.failing_loop().inner.append(ledger)
+        collector = _collector.get()
+        if collector is not None and collector.outer is outer:
+            collector.ledgers.append(ledger)
+
+    def _outer_operation(self) -> "Operation | None":
+        outer = self.outer
+        while outer is not None and not isinstance(outer, Operation):
+            outer = outer.outer
+        return outer
 
     def _hook(self, decision: Decision) -> Callable[[ErrorReport], Any] | None:
         """The hook whose answer the decision depends on."""
@@ -372,23 +456,31 @@ class Operation(KeyHolder):
         loop = self.loop
         assert loop is not None  # (`_decide` made it)
         wait, refusal = _wait_of(decision, answer)
+        is_exhausted = False
         if isinstance(error, Parked):
             # An inner loop has parked it; parking it again would only hide the ledger.
             wait, refusal = None, "it is parked"
         if wait is not None:
             refusal = self._refusal()
+            is_exhausted = refusal is not None
             wait = wait if refusal is None else None
         options = self.options
         row = loop.record(
-            report, decision, wait=wait, refused=refusal, called=(options.provider, options.model)
+            report,
+            decision,
+            wait=wait,
+            refused=refusal,
+            exhausted=is_exhausted,
+            called=(options.provider, options.model),
         )
         watched = is_watched(options.watcher)
         if watched:
-            notify(AttemptFailed(layer=options.layer, attempt=row, report=report), options.watcher)
+            notify(AttemptFailed(layer=loop.name, attempt=row, report=report), options.watcher)
         if wait is not None:
             return wait
         ledger = loop.ledger()
         attach(error, ledger)
+        self.hand_up(ledger)
         if watched:
             notify(OperationEnded(ledger=ledger, succeeded=False), options.watcher)
         if isinstance(decision, Park) and refusal is None:
@@ -415,9 +507,7 @@ class Operation(KeyHolder):
         The first attempt of an inner loop is covered by the attempt around it.
         """
         assert self.budget is not None  # (asked only then)
-        outer = self.outer
-        while outer is not None and not isinstance(outer, Operation):
-            outer = outer.outer
+        outer = self._outer_operation()
         covered_by = None
         if outer is not None and outer.budget is not None and outer._claim_cover():  # noqa: SLF001  (the same class)
             covered_by = outer.budget
@@ -439,7 +529,9 @@ class Operation(KeyHolder):
         fault = self.scope.fault()
         if self.loop is not None:
             self.loop.stopped = "it was cancelled"
-            attach(fault, self.loop.ledger())
+            ledger = self.loop.ledger()
+            attach(fault, ledger)
+            self.hand_up(ledger)
         return fault
 
 

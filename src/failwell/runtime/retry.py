@@ -7,6 +7,7 @@ own exception, with the ledger on it.
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial, wraps
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]  (as logging and namedtuple do)
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
@@ -25,7 +26,7 @@ from failwell.runtime.shared_budget import SharedBudget
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_old_names = renamed_parameters(purse="budget", luck="jitter", how="options")
+_old_names = renamed_parameters(purse="budget", luck="jitter", how="options", layer="name")
 
 
 @overload
@@ -45,7 +46,8 @@ def retry(
     provider: str | None = None,
     model: str | None = None,
     account: str | None = None,
-    layer: str | None = None,
+    name: str | None = None,
+    repeat_exhausted: bool | None = None,
     evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
     guard: Guard | None = None,
@@ -73,7 +75,8 @@ def retry(
     provider: str | None = None,
     model: str | None = None,
     account: str | None = None,
-    layer: str | None = None,
+    name: str | None = None,
+    repeat_exhausted: bool | None = None,
     evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
     guard: Guard | None = None,
@@ -101,7 +104,9 @@ def retry(
         provider: Who is called, for reports, breakers and retry buckets.
         model: The model that is called.
         account: The account that is used, where breakers and buckets are to be apart.
-        layer: The name of this loop in the ledger.
+        name: The name of this loop in ledgers and reports; by default the qualified name of the function.
+        repeat_exhausted: Whether to repeat what a loop inside the function has already repeated up to its
+            limit. By default such a failure is raised, because the calls of both loops would multiply.
         evict: Frees what a report says is short; returns `False` when nothing could be freed.
         reconcile: Says whether work with an unknown outcome was done: `True`, `False` or `None`.
         guard: Breakers and retry buckets that several loops share.
@@ -117,7 +122,8 @@ def retry(
     """
     merged = merge_options(
         options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
-        idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, layer=layer,
+        idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
+        repeat_exhausted=repeat_exhausted,
         evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
         clock=clock, jitter=jitter,
     )  # fmt: skip
@@ -143,7 +149,8 @@ def retrying(
     provider: str | None = None,
     model: str | None = None,
     account: str | None = None,
-    layer: str | None = None,
+    name: str | None = None,
+    repeat_exhausted: bool | None = None,
     evict: Callable[[ErrorReport], bool | Awaitable[bool]] | None = None,
     reconcile: Callable[[ErrorReport], bool | Awaitable[bool | None] | None] | None = None,
     guard: Guard | None = None,
@@ -156,12 +163,17 @@ def retrying(
 ) -> "RetryLoop":
     """Repeat a block in a written-out loop.
 
-    Write `for attempt in retrying():` and, inside it, `with attempt:`. Works with `async for` and `async with` as well. The parameters are those of `retry`.
+    Write `for attempt in retrying():` and, inside it, `with attempt:`. Works with `async for` and `async with`
+    as well. The parameters are those of `retry`; the name is that of the function around the loop by default.
     """
+    if name is None and (options is None or options.name is None):
+        # One frame is that of the decorator above.
+        name = _getframe(2).f_code.co_qualname.replace(".<locals>.", ".")
     return RetryLoop(
         merge_options(
             options, attempts=attempts, backoff=backoff, on=on, policy=policy, timeout=timeout,
-            idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, layer=layer,
+            idempotent=idempotent, keyed=keyed, provider=provider, model=model, account=account, name=name,
+        repeat_exhausted=repeat_exhausted,
             evict=evict, reconcile=reconcile, guard=guard, budget=budget, watcher=watcher, cancel=cancel,
             clock=clock, jitter=jitter,
         )
@@ -176,6 +188,7 @@ def merge_options(
     on: Match | str | None = None,
     policy: Policy | None = None,
     timeout: float | None = None,
+    repeat_exhausted: bool | None = None,
     **fields: Any,
 ) -> RetryOptions:
     """The options that the brief parameters of `retry` stand for; `fields` that are `None` change nothing.
@@ -201,6 +214,8 @@ def merge_options(
         rules = (other, *rules)
     if timeout is not None:
         policy = replace(policy, budget=replace(policy.budget, seconds=timeout))
+    if repeat_exhausted is not None:
+        policy = replace(policy, repeat_exhausted=repeat_exhausted)
     changes = {name: value for name, value in fields.items() if value is not None}
     return replace(base, policy=replace(policy, rules=rules), **changes)
 
@@ -238,6 +253,8 @@ async def run_async(
 
 def _decorate(function: Any, options: RetryOptions) -> Any:
     _check_callable(function)
+    if options.name is None:
+        options = replace(options, name=_name_of(function))
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     body = _body(function)
@@ -264,6 +281,14 @@ def _check_callable(function: object) -> None:
     if not callable(function):
         hint = "; put `@classmethod` above `@retry`" if type(function).__name__ == "classmethod" else ""
         raise TypeError(f"`retry` repeats a function, not {type(function).__name__}{hint}")
+
+
+def _name_of(function: Any) -> str:
+    """The qualified name of a function, of the function below partials, or of an object's class."""
+    while type(function) is partial:
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return name.replace(".<locals>.", ".")
 
 
 def _body(function: Any) -> Any:

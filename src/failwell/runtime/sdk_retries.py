@@ -8,8 +8,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from failwell.adapters.safe_getattr import safe_getattr
+from failwell.adapters.answers import take
+from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import Fault
+from failwell.report.failure_context import Layer
 
 C = TypeVar("C")
 
@@ -58,6 +60,44 @@ def without_sdk_retries(client: C) -> C:
         advice = _ELSEWHERE.get(home, "it is not known here; switch them off where the client is made")
         raise RetriesNotSwitchable(client=f"{home}.{type(client).__name__}", instead=advice)
     return cast("C", switched)
+
+
+def sdk_calls(error: BaseException) -> Layer | None:
+    """The calls that the client behind `error` made by itself before it raised, if there were several."""
+    home = type(error).__module__.partition(".")[0]
+    read = _COUNTED.get(home)
+    retries = None if read is None else read(error)
+    if type(retries) is str and retries.isdecimal():
+        retries = int(retries[:4])
+    return Layer(f"{home} client", retries + 1, is_sdk=True) if type(retries) is int and retries > 0 else None
+
+
+def _stainless(error: Any) -> Any:
+    """The clients of one make number each of their retries in a header of the request."""
+    headers = safe_getattr(safe_getattr(error, "request"), "headers")
+    return safe_call(headers.get, None, "x-stainless-retry-count") if headers is not None else None
+
+
+def _boto(error: Any) -> Any:
+    return take(take(safe_getattr(error, "response"), "ResponseMetadata"), "RetryAttempts")
+
+
+def _urllib3(error: Any) -> Any:
+    retries = safe_getattr(safe_getattr(safe_getattr(error, "response"), "raw"), "retries")
+    history: object = safe_getattr(retries, "history")
+    return len(cast("tuple[object, ...]", history)) if type(history) is tuple else None
+
+
+_COUNTED: dict[str, Callable[[Any], Any]] = {
+    "openai": _stainless,
+    "anthropic": _stainless,
+    "groq": _stainless,
+    "together": _stainless,
+    "cerebras": _stainless,
+    "botocore": _boto,
+    "requests": _urllib3,
+}
+"""Reads how often a client repeated a call, by the module of its exceptions."""
 
 
 def _by_options(client: Any) -> Any:
