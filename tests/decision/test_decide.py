@@ -139,7 +139,9 @@ def test_work_may_allow_itself_another_number_of_attempts() -> None:
     once = Rule(match=Match(), schedule=Schedule(max_attempts=1, backoff=Backoff(curve="fixed", first=7.0)))
 
     assert decide(Policy(), report, Tries(4, max_attempts=5)) == Retry(after=8.0, why="after a back-off")
-    assert decide(Policy(), report, Tries(5, max_attempts=5)) == GiveUp(why="all 5 attempts are spent", exhausted=True)
+    assert decide(Policy(), report, Tries(5, max_attempts=5)) == GiveUp(
+        why="all 5 attempts are spent", exhausted=True
+    )
     assert decide(Policy(), report, Tries(1, max_attempts=1)) == GiveUp(why="it is tried once only")
     assert decide(Policy(rules=(once,)), report, Tries(2, max_attempts=3)) == Retry(
         after=7.0, why="after a back-off"
