@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from failwell.capability import CapabilityConfigError
 from failwell.jobs import UnknownConfigWarning
-from failwell.jobs.config import Settings
-from failwell.jobs.config_schema import config_hash
+from failwell.jobs.config.config_schema import config_hash
+from failwell.jobs.config.schema_language import unknown_keys
+from failwell.jobs.config.settings import Settings
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.manifest_file import parse_manifest
-from failwell.jobs.schema_language import unknown_keys
 from failwell.jobs.worker.protocol import Ready, Started, WorkerState
 from failwell.jobs.worker.supervisor import SupervisedWorker
 from tests.jobs.children import children

@@ -12,9 +12,9 @@ import pytest
 from failwell.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.files.suggestions import not_one_of
 from failwell.jobs.capability_registry import CapabilityRegistry
+from failwell.jobs.config.schema_language import TYPES
 from failwell.jobs.manifest import Resources, Variable, check_instance, is_temporary, new_instance
 from failwell.jobs.manifest_file import parse_manifest, read_manifest
-from failwell.jobs.schema_language import TYPES
 from failwell.jobs.worker.startup import manifest_differences
 
 FULL = """

@@ -14,8 +14,8 @@ def manifest_page() -> str:
 
 
 def _lines() -> Iterator[str]:
+    from failwell.jobs.config.schema_language import CHECKS, NOTES, TYPES
     from failwell.jobs.platform import ACCELERATORS, PLATFORMS
-    from failwell.jobs.schema_language import CHECKS, NOTES, TYPES
     from failwell.jobs.worker.environment import ALWAYS, NEVER
 
     yield from (

@@ -12,6 +12,7 @@ Example:
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: checkers go by the name
 if TYPE_CHECKING:
+    from failwell.jobs.config.schema_language import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.job import Job as Job
     from failwell.jobs.job import JobRequest as JobRequest
     from failwell.jobs.job import JobState as JobState
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from failwell.jobs.memory.machine import Limits as Limits
     from failwell.jobs.platform import Resources as Resources
     from failwell.jobs.runtime import Runtime as Runtime
-    from failwell.jobs.schema_language import UnknownConfigWarning as UnknownConfigWarning
     from failwell.jobs.worker.supervisor import SupervisedWorker as SupervisedWorker
 else:
     from failwell._lazy import lazy_names
@@ -37,7 +37,7 @@ else:
             "Resources": "failwell.jobs.platform",
             "Runtime": "failwell.jobs.runtime",
             "SupervisedWorker": "failwell.jobs.worker.supervisor",
-            "UnknownConfigWarning": "failwell.jobs.schema_language",
+            "UnknownConfigWarning": "failwell.jobs.config.schema_language",
             "read_manifest": "failwell.jobs.manifest_file",
         },
     )

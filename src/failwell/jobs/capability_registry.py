@@ -164,7 +164,7 @@ class CapabilityRegistry:
         return dict(self._instances().get(instance, {}).get("config", {}))
 
     def set_config(self, instance: str, config: Mapping[str, Any], *, capability: str | None = None) -> None:
-        """Store a configuration. The caller checks it first, see `failwell.jobs.config.settle`."""
+        """Store a configuration. The caller checks it first, see `failwell.jobs.config.settings.settle`."""
         self._change(instance, capability or instance, config=dict(config))
 
     def instances(self, name: str) -> list[str]:

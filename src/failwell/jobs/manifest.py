@@ -16,7 +16,7 @@ from failwell.fault.frozen import frozen
 from failwell.jobs.platform import Resources
 
 Schema = Mapping[str, Any]
-"""A JSON Schema, of the part of the language that `failwell.jobs.schema_language` supports."""
+"""A JSON Schema, of the part of the language that `failwell.jobs.config.schema_language` supports."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

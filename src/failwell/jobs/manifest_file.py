@@ -35,9 +35,9 @@ from failwell.files.shapes import ByType, Converted, Key, ListOf, MapOf, Shape
 from failwell.files.suggestions import not_one_of
 from failwell.files.value_types import INVALID, AnyJson, Flag, Number, Text
 from failwell.files.value_types import Schema as JsonSchema
+from failwell.jobs.config.schema_language import path_text, schema_mistakes
 from failwell.jobs.manifest import Manifest, Variable
 from failwell.jobs.platform import ACCELERATORS, PLATFORMS, Resources, platform_name
-from failwell.jobs.schema_language import path_text, schema_mistakes
 
 _INDEX = re.compile(r"\[\d+\]$")
 _TEXT = Text(allow_empty=True)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from failwell.jobs.config_schema import config_hash
+from failwell.jobs.config.config_schema import config_hash
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.worker.protocol import Worker

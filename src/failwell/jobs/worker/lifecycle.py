@@ -13,7 +13,7 @@ from typing import Any
 
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityError
-from failwell.jobs.config import Settings
+from failwell.jobs.config.settings import Settings
 from failwell.jobs.faults import WorkerStalled, ended_by_us
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.calls import Calls

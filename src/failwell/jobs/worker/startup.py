@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityError, CapabilityResourceError
 from failwell.fault.facts import UserAction
-from failwell.jobs.config_schema import config_hash
+from failwell.jobs.config.config_schema import config_hash
 from failwell.jobs.faults import WorkerStalled, WorkerStartFailed
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.platform import check_platform

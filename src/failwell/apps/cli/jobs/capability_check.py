@@ -41,9 +41,9 @@ def _check(capabilities: "CapabilityRegistry", args: Namespace) -> int:
     import asyncio
 
     from failwell.fault.capability import CapabilityConfigError
-    from failwell.jobs.config import settle
+    from failwell.jobs.config.schema_language import dropped_keys_text
+    from failwell.jobs.config.settings import settle
     from failwell.jobs.platform import check_platform, this_machine
-    from failwell.jobs.schema_language import dropped_keys_text
     from failwell.jobs.worker.startup import inspect_capability, manifest_differences
 
     manifest = _manifest(capabilities, args.name)

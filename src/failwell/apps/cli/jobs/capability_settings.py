@@ -94,7 +94,7 @@ def _checked(
     import asyncio
     import os
 
-    from failwell.jobs.config import settle
+    from failwell.jobs.config.settings import settle
     from failwell.jobs.worker.startup import inspect_capability
 
     manifest = capabilities.manifest(name)

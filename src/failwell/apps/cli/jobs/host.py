@@ -124,7 +124,7 @@ def _print(text: str) -> None:
 @contextmanager
 def warnings_as_lines() -> Generator[None]:
     """Print every warning about dropped settings as one line on stderr."""
-    from failwell.jobs.schema_language import UnknownConfigWarning
+    from failwell.jobs.config.schema_language import UnknownConfigWarning
 
     with warnings.catch_warnings():
         before = warnings.showwarning

@@ -6,8 +6,7 @@ from math import isfinite
 from typing import Any, cast
 
 from failwell.files.suggestions import unknown_word
-from failwell.jobs.faults import invalid_config
-from failwell.jobs.schema_language import (
+from failwell.jobs.config.schema_language import (
     Mistake,
     Schema,
     Steps,
@@ -15,6 +14,7 @@ from failwell.jobs.schema_language import (
     schema_mistakes,
     unknown_keys,
 )
+from failwell.jobs.faults import invalid_config
 
 
 def validate(schema: Schema, config: Mapping[str, Any], *, name: str) -> dict[str, Any]:

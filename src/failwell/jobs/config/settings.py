@@ -9,9 +9,9 @@ from typing import Any
 
 from failwell.fault.capability import CapabilityConfigError
 from failwell.fault.frozen import frozen
-from failwell.jobs.config_schema import check_schema, validate
+from failwell.jobs.config.config_schema import check_schema, validate
+from failwell.jobs.config.schema_language import UnknownConfigWarning, warn_about, without_unknown
 from failwell.jobs.manifest import Manifest, Schema
-from failwell.jobs.schema_language import UnknownConfigWarning, warn_about, without_unknown
 
 
 @frozen

@@ -1,0 +1,1 @@
+"""Configurations of capabilities: their JSON Schema, unknown keys, and defaults."""
