@@ -1,20 +1,18 @@
 """What each net catches, what it leaves alone, and that it leaves the surroundings alone too."""
 
 import base64
-import json
-from urllib.parse import quote, quote_plus
 
 import pytest
 
 import failwell
 from failwell.adapters.headers import SAFE_HEADERS
+from failwell.report.masking.names import names_a_secret
 from failwell.report.redact import (
     MARK,
     masked_headers,
     redact_text,
     redact_value,
 )
-from failwell.report.secret_shapes import names_a_secret
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83v/+abc=\n-----END RSA PRIVATE KEY-----"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -57,13 +55,13 @@ NAMED = {
     "assignment": ("password=hunter2xyz next", "password=[redacted] next"),
     "colon": ("api_key: hunter2xyz, retry", "api_key: [redacted], retry"),
     "arrow": ("secret => hunter2xyz)", "secret => [redacted])"),
-    "json": ('{"client_secret": "hunter2 xyz", "n": 1}', '{"client_secret": [redacted], "n": 1}'),
-    "repr": ("{'x-api-key': 'hunter2 xyz', 'n': 1}", "{'x-api-key': [redacted], 'n': 1}"),
+    "json": ('{"client_secret": "hunter2 xyz", "n": 1}', '{"client_secret": "[redacted]", "n": 1}'),
+    "repr": ("{'x-api-key': 'hunter2 xyz', 'n': 1}", "{'x-api-key': '[redacted]', 'n': 1}"),
     "bytes": ("{b'authorization': b'hunter2xyz'}", "{b'authorization': b'[redacted]'}"),
-    "raw header": ("[(b'x-api-key', b'hunter2xyz'), (b'a', b'b')]", "[(b'x-api-key', [redacted]), (b'a', b'b')]"),
-    "escaped json": (r'body="{\"password\": \"hunter2 xyz\"}"', r'body="{\"password\": [redacted]}"'),
-    "apostrophe": ('passphrase: "it\'s hunter2" ok', "passphrase: [redacted] ok"),
-    "quote": ("passwd='say \"hunter2\"' ok", "passwd=[redacted] ok"),
+    "raw header": ("[(b'x-api-key', b'hunter2xyz'), (b'a', b'b')]", "[(b'x-api-key', b'[redacted]'), (b'a', b'b')]"),
+    "escaped json": (r'body="{\"password\": \"hunter2 xyz\"}"', r'body="{\"password\": \"[redacted]\"}"'),
+    "apostrophe": ('passphrase: "it\'s hunter2" ok', 'passphrase: "[redacted]" ok'),
+    "quote": ("passwd='say \"hunter2\"' ok", "passwd='[redacted]' ok"),
     "camel": ("dbPassword=hunter2xyz;x", "dbPassword=[redacted];x"),
     "prefix": ("OPENAI_API_KEY=hunter2xyz x", "OPENAI_API_KEY=[redacted] x"),
     "secret key": ("secret_key=hunter2xyz x", "secret_key=[redacted] x"),
@@ -251,7 +249,11 @@ def test_a_rotated_variable_is_masked_with_its_new_value(monkeypatch: pytest.Mon
     ("name", "value", "is_masked"),
     [
         ("ACME_PASSWORD", "correct-horse", True),
-        ("ACME_KEY_2", "correct-horse", True),
+        ("ACME_KEY_2", "correct-horse", False),
+        ("ACME_API_KEY_2", "correct-horse", True),
+        ("PGPASSWORD", "correct-horse", True),
+        ("MYSQL_PWD", "correct-horse", True),
+        ("PWD", "/srv/correct-horse", False),
         ("acme_secret", "correct-horse", True),
         ("DATABASE_URL", "postgres://ada:correct-horse@db/x", True),
         ("ACME_KEY_FILE", "correct-horse", False),
@@ -271,31 +273,6 @@ def test_a_short_variable_does_not_mask_ordinary_words(monkeypatch: pytest.Monke
     monkeypatch.setenv("ACME_PASSWORD", "yes")
 
     assert redact_text("yes, it failed") == "yes, it failed"
-
-
-AWKWARD = 'pä/ss "w\\rd" & more'
-
-
-@pytest.mark.parametrize(
-    "shown",
-    [
-        AWKWARD,
-        quote(AWKWARD, safe=""),
-        quote_plus(AWKWARD),
-        json.dumps(AWKWARD),
-        json.dumps(AWKWARD, ensure_ascii=False),
-        repr(AWKWARD),
-    ],
-    ids=["plain", "quoted", "form", "json", "json, not ascii", "repr"],
-)
-def test_a_registered_secret_is_masked_in_every_encoding(shown: str) -> None:
-    failwell.register_secret(AWKWARD)
-
-    masked = redact_text(f"before {shown} after")
-
-    assert MARK in masked
-    assert (masked.startswith("before "), masked.endswith(" after")) == (True, True)
-    assert "ss" not in masked
 
 
 def test_the_longest_of_overlapping_secrets_is_masked_first() -> None:

@@ -1,8 +1,8 @@
 """Secrets out, sizes bounded: what every text passes before a report may hold it.
 
-Four nets, each on substrings: values known to be secret (registered, or found in the environment
-under the name of a secret), values under the key of a secret, the shapes of well-known tokens, and the
-user part and query of URLs. Patterns have no nested repetition and every text is cut to a
+Three nets, each on substrings: values known to be secret (registered, or found in the environment
+under the name of a secret), values under the name of a secret, and the shapes of tokens, keys and addresses; see
+`failwell.report.masking`. Patterns have no nested repetition and every text is cut to a
 window first, so the cost is linear and bounded whatever comes in.
 """
 
@@ -15,6 +15,8 @@ from typing import Any, cast
 from failwell.adapters.headers import allowed_headers
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.links import type_name
+from failwell.report.masking.known import SHORTEST, KnownSecrets
+from failwell.report.masking.variables import secrets_in
 
 MARK = "[redacted]"
 _UNREADABLE = object()
@@ -22,37 +24,39 @@ TEXT_CAP = 2_000
 """Characters of any one text in a report."""
 _MARGIN = 2_048
 """Read beyond the cap, so that a secret on the edge is still recognised as one."""
-_SHORTEST_KNOWN = 6
-_SHORTEST_FROM_ENVIRONMENT = 8
-
-_LONG_WORD = re.compile(r"[A-Za-z0-9_.-]{13}")
-_SECRET_WORDS = frozenset(
-    {
-        "KEY", "APIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "SIGNINGKEY", "TOKEN", "SECRET", "PASSWORD",
-        "PASSWD", "PASSPHRASE", "PASS", "CREDENTIAL", "CREDENTIALS", "COOKIE", "DSN", "SIGNATURE",
-        "AUTHORIZATION", "AUTH",
-    }
-)  # fmt: skip
-"""Last words of environment variables that hold secrets."""
+_SUSPECT = re.compile(r"[ :=,>%]|[A-Za-z0-9_.-]{13}")
+"""What a text with the shape of a secret has: a long word, or something that separates a name from a value."""
 
 _ROOM = 40_000
 """What one value may take in a report: its characters, and a little for each thing in it."""
 _COST = 20
+_MOST_MEMBERS = 100
 
-_registered: set[str] = set()
-_known: tuple[str, ...] = ()
-_window = _MARGIN
-"""How far beyond its cap a text is read: the margin, or the longest value that is known."""
-_environment: dict[str, str] = {}
-_holders: tuple[tuple[str, str], ...] = ()
-"""Environment variables that hold secrets, with their values."""
-_checked_at = float("-inf")
 _FRESH_FOR = 0.05
 """Seconds until the whole environment is compared again; to read all of it takes longer than a description."""
 _LONGEST_CLEAN = 240
 _MOST_CLEAN = 2048
-_clean: set[str] = set()
-"""Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
+
+
+class _State:
+    """What is known at one moment. It is replaced as a whole, so threads need no lock and a fork cannot break one."""
+
+    def __init__(self, registered: tuple[str, ...], environment: dict[str, str]) -> None:
+        self.registered = len(registered)
+        self.environment = environment
+        held = {name: found for name, value in environment.items() if (found := secrets_in(name, value))}
+        self.holders = tuple((name, environment[name]) for name in held)
+        """Environment variables that hold secrets, with their values."""
+        self.known = KnownSecrets([*registered, *(secret for found in held.values() for secret in found)])
+        self.window = max(_MARGIN, self.known.longest)
+        """How far beyond its cap a text is read: the margin, or the longest value that is known."""
+        self.clean: set[str] = set()
+        """Short texts that were looked through and held nothing: names, codes and sentences come again and again."""
+
+
+_registered: dict[str, None] = {}
+_state = _State((), {})
+_checked_at = float("-inf")
 
 
 def register_secret(value: str) -> None:
@@ -64,10 +68,9 @@ def register_secret(value: str) -> None:
     Raises:
         ValueError: the value is so short that masking it would mask ordinary words.
     """
-    if len(value) < _SHORTEST_KNOWN:
-        raise ValueError(f"a secret of fewer than {_SHORTEST_KNOWN} characters cannot be masked reliably")
-    _registered.add(value)
-    _learn()
+    if len(value) < SHORTEST:
+        raise ValueError(f"a secret of fewer than {SHORTEST} characters cannot be masked reliably")
+    _registered[str.__str__(value)] = None
 
 
 def redact_text(text: str, limit: int = TEXT_CAP) -> str:
@@ -80,15 +83,14 @@ def masked(text: str, limit: int = TEXT_CAP) -> str:
     """`redact_text`, for a caller that has called `refresh`."""
     if type(text) is not str or len(text) > _LONGEST_CLEAN:
         return _bounded(text, limit, _mask)
-    if text in _clean and len(text) <= limit:
+    clean = _state.clean
+    if text in clean and len(text) <= limit:
         return text
-    known = _known
     result = _bounded(text, limit, _mask)
-    # What was learnt meanwhile in another thread was not looked for.
-    if result == text and known is _known:
-        if len(_clean) >= _MOST_CLEAN:
-            _clean.clear()
-        _clean.add(text)
+    if result == text:
+        if len(clean) >= _MOST_CLEAN:
+            clean.clear()
+        clean.add(text)
     return result
 
 
@@ -105,41 +107,54 @@ def mask_known(text: str, limit: int = TEXT_CAP) -> str:
 
 
 def refresh() -> None:
-    """Learn the secrets in the environment anew if it has changed.
+    """Learn the secrets anew if one was registered or the environment has changed.
 
     A variable that came or went, and a new value of one that holds a secret, are seen at once.
     """
-    environ = os.environ
-    if monotonic() - _checked_at > _FRESH_FOR or len(environ) != len(_environment):
-        _compare()
+    state, environ = _state, os.environ
+    if (
+        state.registered != len(_registered)
+        or monotonic() - _checked_at > _FRESH_FOR
+        or len(environ) != len(state.environment)
+    ):
+        _learn()
         return
-    for name, value in _holders:
+    for name, value in state.holders:
         if environ.get(name) != value:
             _learn()
             return
 
 
-def _compare() -> None:
-    global _checked_at
-    if dict(os.environ) != _environment:
-        _learn()
+def _learn() -> None:
+    global _state, _checked_at
+    environment = _environment()
+    registered = tuple(_registered)
+    if len(registered) != _state.registered or environment != _state.environment:
+        _state = _State(registered, environment)
     _checked_at = monotonic()
+
+
+def _environment() -> dict[str, str]:
+    """The variables as they are now. Another thread may take one away between its name and its value."""
+    environ = os.environ
+    values = ((name, environ.get(name)) for name in environ)
+    return {name: value for name, value in values if value is not None}
 
 
 def _bounded(text: str, limit: int, mask: Callable[[str], str]) -> str:
     if type(text) is not str:
         # A subclass may say of itself what it likes: its length, and what is in it.
         text = str.__str__(text)
-    length = len(text)
-    is_part = length > limit + _window
+    length, window = len(text), _state.window
+    is_part = length > limit + window
     if is_part:
-        text = text[: limit + _window]
+        text = text[: limit + window]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     text = mask(text)
     if is_part:
         # What stands at the end of the window may be the first half of a secret, which nothing recognises.
-        return _cut(text[: max(0, len(text) - _window)], limit, length)
+        return _cut(text[: max(0, len(text) - window)], limit, length)
     return text if len(text) <= limit else _cut(text, limit, max(length, len(text)))
 
 
@@ -168,20 +183,17 @@ def masked_headers(headers: object) -> dict[str, str]:
 
 
 def _mask_known(text: str) -> str:
-    for secret in _known:
-        if secret in text:
-            text = text.replace(secret, MARK)
-    return text
+    return _state.known.mask(text, MARK)
 
 
 def _mask(text: str) -> str:
     text = _mask_known(text)
-    if not (_LONG_WORD.search(text) or ":" in text or "=" in text or "," in text or " " in text):
+    if _SUSPECT.search(text) is None:
         return text
     # Compiling the nets costs more than describing a thousand failures; most programs never need them.
-    from failwell.report.secret_shapes import mask_shapes
+    from failwell.report.masking.shapes import mask_shapes
 
-    return mask_shapes(text)
+    return mask_shapes(text, MARK)
 
 
 def _cut(text: str, limit: int, length: int) -> str:
@@ -219,16 +231,16 @@ def _compound(value: object, depth: int, room: list[int]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str, Any]:
-    from failwell.report.secret_shapes import names_a_secret
+    from failwell.report.masking.members import is_secret_member
 
     members: dict[str, Any] = {}
     for key, inner in value.items():
-        if room[0] <= 0 or len(members) >= 100:
+        if room[0] <= 0 or len(members) >= _MOST_MEMBERS:
             members["…"] = "[more keys cut]"
             break
         name = _key(key)
         room[0] -= len(name)
-        members[name] = MARK if inner is not None and names_a_secret(name) else _value(inner, depth + 1, room)
+        members[name] = MARK if is_secret_member(name, inner) else _value(inner, depth + 1, room)
     return members
 
 
@@ -239,9 +251,13 @@ def _key(key: object) -> str:
 
 
 def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
+    from failwell.report.masking.members import is_secret_pair
+
+    if is_secret_pair(value):
+        return [_value(next(iter(value)), depth + 1, room), MARK]
     items: list[Any] = []
     for inner in value:
-        if room[0] <= 0 or len(items) >= 100:
+        if room[0] <= 0 or len(items) >= _MOST_MEMBERS:
             items.append("… [more items cut]")
             break
         items.append(_value(inner, depth + 1, room))
@@ -268,58 +284,3 @@ def _scalar(value: object, room: list[int]) -> Any:
     if isinstance(value, float):
         return _value(float.__float__(value), 5, room)
     return f"<{type_name(value)}>"
-
-
-def _learn() -> None:
-    global _known, _environment, _holders, _window
-    _environment = dict(os.environ)
-    values = set(_registered)
-    holders: list[tuple[str, str]] = []
-    for name, value in _environment.items():
-        secrets = list(_secrets_in(name, value))
-        if secrets:
-            values.update(secrets)
-            holders.append((name, value))
-    _holders = tuple(holders)
-    forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST_KNOWN}
-    _known = tuple(sorted(forms, key=len, reverse=True))
-    _clean.clear()
-    _window = max(_MARGIN, len(_known[0]) if _known else 0)
-
-
-def _secrets_in(name: str, value: str) -> Iterable[str]:
-    """What of an environment variable is secret: the password of a URL, or all of it by its name."""
-    if "://" in value and (login := re.search(r"://[^/@\s:]*:([^/@\s]+)@", value)):
-        yield login.group(1)
-    if (
-        len(value) >= _SHORTEST_FROM_ENVIRONMENT
-        and _names_a_secret_variable(name)
-        and not _is_path(name, value)
-    ):
-        yield value
-
-
-def _is_path(name: str, value: str) -> bool:
-    # Some variables say where a key lies. Those that hold the secret itself may begin with a slash too: one
-    # in sixty-four base64 texts does.
-    says_secret = any(word in name.upper() for word in ("SECRET", "TOKEN", "PASS", "API"))
-    return value.startswith(("/", "~", "./")) and not says_secret
-
-
-def _names_a_secret_variable(name: str) -> bool:
-    words = name.upper().split("_")
-    if len(words) > 1 and words[-1].isdecimal():
-        words.pop()
-    return words[-1] in _SECRET_WORDS
-
-
-def _forms(value: str) -> Iterable[str]:
-    from json import dumps
-    from urllib.parse import quote, quote_plus
-
-    yield value
-    yield quote(value, safe="")
-    yield quote_plus(value)
-    yield dumps(value)[1:-1]
-    yield dumps(value, ensure_ascii=False)[1:-1]
-    yield repr(value)[1:-1]

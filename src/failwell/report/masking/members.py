@@ -1,0 +1,54 @@
+"""Values under the name of a secret in data: members of mappings, and pairs of a header and its value."""
+
+from itertools import islice
+from typing import cast
+
+from failwell.report.masking.names import NameClass, class_of
+from failwell.report.masking.values import is_secret
+
+_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
+_LARGEST_COUNT = 99_999
+
+
+def is_secret_member(name: str, value: object) -> bool:
+    """Whether the value of the member `name` must be masked as a whole."""
+    under = class_of(name)
+    if under is NameClass.NONE or value is None or type(value) is bool:
+        return False
+    if issubclass(type(value), str):
+        return _is_secret_text(name, str.__str__(cast("str", value)), under)
+    if under is NameClass.PLAUSIBLE:
+        return _has_secret_item(value)
+    if type(value) in (int, float):
+        return under is NameClass.PASSWORD or abs(cast("float", value)) > _LARGEST_COUNT
+    if type(value) in (list, tuple, dict, set, frozenset):
+        return bool(value)
+    return True
+
+
+def is_secret_pair(value: object) -> bool:
+    """Whether `value` is a header and its value, as in `("authorization", "Bearer …")`, and a secret."""
+    if type(value) not in (list, tuple):
+        return False
+    pair = cast("list[object]", value)
+    if len(pair) != 2 or type(pair[0]) is not str or not issubclass(type(pair[1]), str):
+        return False
+    under = class_of(pair[0])
+    if under not in (NameClass.SECRET, NameClass.PASSWORD):
+        return False
+    # Names stand side by side, too: ("password", "email").
+    return _is_secret_text(pair[0], str.__str__(cast("str", pair[1])), NameClass.SECRET)
+
+
+def _has_secret_item(value: object) -> bool:
+    if type(value) not in (list, tuple, set, frozenset):
+        return False
+    # More of them are cut anyway.
+    items = islice(cast("list[object]", value), 100)
+    return any(type(item) is str and is_secret(item, NameClass.PLAUSIBLE, is_quoted=True) for item in items)
+
+
+def _is_secret_text(name: str, value: str, under: NameClass) -> bool:
+    if name.lower() in _HEADERS:
+        under = NameClass.PASSWORD
+    return is_secret(value, under, is_quoted=True)

@@ -1,0 +1,32 @@
+"""Whether a word looks drawn at random, as keys are, or written by a person, as names are."""
+
+import re
+
+_CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[A-Za-z]")
+_CAPITAL = re.compile(r"[A-Z]")
+
+
+def is_random(word: str) -> bool:
+    """Whether upper case, lower case and digits of `word` alternate as they do in a key, and not as in a name."""
+    changes = len(_CHANGE.findall(word))
+    size = len(word)
+    if size < 8 or changes < 3:
+        return False
+    if _DIGIT.search(word):
+        return changes >= 2 + size * 0.1
+    # Letters alone: names have few capitals, random letters as many as small ones.
+    capitals, letters = len(_CAPITAL.findall(word)), len(_LETTER.findall(word))
+    return size >= 10 and 0.2 <= capitals / letters <= 0.8 and changes >= 2 + size * 0.2
+
+
+def is_mixed(word: str) -> bool:
+    """Whether a short word is no plain word: letters with digits, or capitals inside."""
+    if len(word) < 6:
+        return False
+    if _DIGIT.search(word):
+        return any(map(str.isalpha, word))
+    letters = "".join(filter(str.isalpha, word))
+    capitals = sum(map(str.isupper, letters[1:]))
+    return 0 < capitals < len(letters) - 1

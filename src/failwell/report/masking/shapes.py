@@ -1,0 +1,97 @@
+"""What secrets look like: tokens, private keys, addresses with a password, and values under the name of a secret.
+
+Loaded when the first text comes along that could hold something of the kind. Repetition in the patterns is
+possessive and never nested, so the cost of each is linear in the text.
+"""
+
+import re
+from collections.abc import Iterator
+
+from failwell.report.masking.names import STEMS, NameClass
+from failwell.report.masking.randomness import is_mixed, is_random
+from failwell.report.masking.spans import Span, replaced
+from failwell.report.masking.values import is_secret
+
+_PEM = re.compile(
+    r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?![\"'`])(?:[^-]++|-(?!----))*+(?:-----END[ A-Z0-9]{0,60}-----)?"
+)
+_PUTTY = re.compile(r"(?<=Private-Lines: )[0-9]+\s(?P<value>[A-Za-z0-9+/=\s]++)")
+_USERINFO = re.compile(
+    # A password may hold an @, and, written by hand, a slash; then what looks like a port is none. A user
+    # without a password is taken for a token if it is long and has a digit.
+    r"(?<=://)(?:(?P<user>[^\s/@:?#\"'<>]*+):(?P<value>[^\s/?#\"'<>]{1,512}|(?!\d{1,5}[/?#])[^\s@\"'<>]{1,512})"
+    r"|(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+)(?=@)"
+)
+_SCHEMES = ("bearer", "basic", "digest", "token", "apikey", "ssws")
+_CREDENTIAL = re.compile(r"(?:[ \t]{1,4}|%20)(?P<value>[A-Za-z0-9._~+/=-]{8,}+)")
+_FLAG = re.compile(
+    r"(?<!\S)(?:(?:-u|--user|--auth)[ =][^\s:\"']{1,80}:|(?:-p|-w)[ ]?)(?P<value>[^\s:\"']{6,}+)"
+)
+_WORD = re.compile(r"[A-Za-z0-9_-]{12,}+")
+_PLACEHOLDERS = frozenset({"password", "pass", "passwd", "pwd", "secret", "token"})
+_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def mask_shapes(text: str, mark: str) -> str:
+    """`text` with everything masked that looks like a secret or stands under the name of a secret."""
+    # Each net costs its pattern's walk over the text, so each is cast only where a plain search for
+    # a letter or a word says that it could catch something.
+    if "-----BEGIN" in text:
+        text = _PEM.sub(mark, text)
+    if "://" in text and "@" in text:
+        text = _USERINFO.sub(lambda match: match.group() if _is_placeholder(match) else mark, text)
+    if _may_hold_a_token(text):
+        # Reading the shapes of all vendors takes longer than describing a thousand failures.
+        from failwell.report.masking.tokens import mask_tokens
+
+        text = mask_tokens(text, mark)
+    low = text.lower()
+    if len(low) != len(text):
+        low = text.translate(_LOWER)
+    spans = list(_unnamed(text, low))
+    if any(stem in low for stem in STEMS):
+        from failwell.report.masking.named import named_spans
+
+        spans += named_spans(text, low)
+    return replaced(text, spans, mark) if spans else text
+
+
+def _may_hold_a_token(text: str) -> bool:
+    """Whether a word of `text` is no name: every token has a long piece of letters and digits, or is random."""
+    for word in _WORD.findall(text):
+        for piece in word.replace("-", "_").split("_"):
+            if len(piece) >= 10 and (len(piece) >= 20 or not piece.isalpha()):
+                return True
+        if is_random(word):
+            return True
+    return False
+
+
+def _unnamed(text: str, low: str) -> Iterator[Span]:
+    """Values that a scheme or a flag announces."""
+    if "private-lines: " in low:
+        yield from (match.span("value") for match in _PUTTY.finditer(text))
+    for scheme in _SCHEMES:
+        at = low.find(scheme)
+        while at >= 0:
+            end = at + len(scheme)
+            match = (
+                None if low[at - 1 : at].isalpha() and low[at - 1] != "n" else _CREDENTIAL.match(text, end)
+            )
+            if match and _is_credential(scheme, match["value"]):
+                yield match.span("value")
+            at = low.find(scheme, end)
+    if "-" in text:
+        for match in _FLAG.finditer(text):
+            if is_mixed(match["value"]) and is_secret(match["value"], NameClass.SECRET, is_quoted=False):
+                yield match.span("value")
+
+
+def _is_credential(scheme: str, value: str) -> bool:
+    looks_so = is_mixed(value) if scheme == "bearer" else is_random(value) or value.endswith("=")
+    return looks_so and is_secret(value, NameClass.SECRET, is_quoted=False)
+
+
+def _is_placeholder(match: re.Match[str]) -> bool:
+    """Whether an address shows where a password goes, and holds none."""
+    return (match["value"] or "").lower() in _PLACEHOLDERS
