@@ -1,20 +1,126 @@
-"""Who may start now: lanes, places, memory; and making room where memory is short."""
+"""Which jobs are accepted, and which may start now: lanes, places, memory; and making room where memory is short."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from failwell.fault.base import Fault
+from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.fault.facts import ResourceShortfall
-from failwell.jobs.faults import NeverFits, NotReadable
+from failwell.jobs.faults import NeverFits, NotReadable, OtherLoop, QueueClosed, check_same
+from failwell.jobs.job import JobRequest
 from failwell.jobs.memory import ledger
 from failwell.jobs.memory.evict import Evicted, evict
+from failwell.jobs.platform import check_platform
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.events import Items
 from failwell.jobs.queue.instance import Instance
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
+from failwell.jobs.request import check_request
 from failwell.report.record import ErrorReport
 from failwell.report.revive import revive
+
+
+class Intake:
+    """Takes jobs in from this process."""
+
+    def __init__(
+        self,
+        state: QueueState,
+        record: Record,
+        ends: Ends,
+        cancel: Callable[[str], bool],
+        over: Callable[[Entry], Awaitable[Entry]],
+    ) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._cancel = cancel
+        self._over = over
+        self.is_closed = False
+        """Whether nothing more is taken in."""
+
+    async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
+        """Take a job in; it is on record when this returns.
+
+        Raises:
+            Fault: it is refused, and the fault says why. Nothing was kept.
+        """
+        entry = self._open(request, job, items)
+        try:
+            return await self._accepted(entry)
+        except asyncio.CancelledError:
+            if items is not None:
+                # Nobody is left who could take them.
+                self._cancel(entry.id)
+            raise
+
+    async def call(self, request: JobRequest, job: str) -> Entry:
+        """`enter`, and the entry once it is over.
+
+        Whoever is cancelled while he waits takes his job along, unless somebody else wants it too.
+        """
+        entry = self._open(request, job)
+        try:
+            entry = await self._accepted(entry)
+            return await self._over(entry)
+        except asyncio.CancelledError:
+            entry.wanted -= 1
+            if not entry.wanted:
+                self._cancel(entry.id)
+            raise
+
+    async def _accepted(self, entry: Entry) -> Entry:
+        """The entry once it is on record: itself, or one that was there before it under the same key."""
+        if entry.accepted is None:
+            return entry
+        # Others may wait for the same; one who goes must not take it from them.
+        found = await asyncio.shield(entry.accepted)
+        if found is not entry:
+            found.wanted += 1
+        return found
+
+    def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
+        if asyncio.get_running_loop() is not self._state.loop:
+            raise OtherLoop
+        if self.is_closed:
+            raise QueueClosed
+        check_request(request, has_consumer=items is not None)
+        if self._record.is_wedged and self._record.trouble is not None:
+            raise self._record.trouble
+        instance = self._state.find_instance(request.instance)
+        if instance is None or instance.is_leaving:
+            raise CapabilityNotLoadedError(request.instance)
+        if not instance.is_enabled:
+            raise CapabilityDisabledError(request.instance)
+        check_platform(instance.manifest)
+        before = None if request.key is None else self._before(request, request.key)
+        if before is not None:
+            before.wanted += 1
+            return before
+        entry = Entry(job, request, self._state.now(), self._state.number())
+        entry.wanted = 1
+        entry.since = self._state.since(entry.submitted)
+        entry.items = items
+        entry.accepted = self._state.loop.create_future()
+        self._state.live[job] = entry
+        if request.key is not None:
+            self._state.once[request.key] = entry
+        self._record.say(entry, "submitted")
+        self._state.line.add(entry)
+        self._ends.expect(entry)
+        self._state.wake()
+        return entry
+
+    def _before(self, request: JobRequest, key: str) -> Entry | None:
+        """The job that was submitted under this key before."""
+        before = self._state.once.get(key)
+        if before is not None:
+            check_same(before.id, before.request, request)
+            return before
+        known = self._state.store.find_by_key(key)
+        return None if known is None else self._record.known(known.id, request)
 
 
 class Admission:

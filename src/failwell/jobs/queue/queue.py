@@ -12,29 +12,20 @@ from itertools import islice
 from time import time
 from typing import Any
 
-from failwell.decision.match import Match
-from failwell.decision.policy import Lost, Policy, Rule, Tries, decide
-from failwell.decision.verdict import Retry
 from failwell.fault.base import Fault
-from failwell.fault.capability import CapabilityDisabledError, CapabilityNotLoadedError
 from failwell.jobs.faults import (
-    HostDied,
-    NoStreamLeft,
-    OtherLoop,
-    QueueClosed,
     QueueStopped,
     UnknownJob,
-    check_same,
 )
 from failwell.jobs.job import Job, JobRequest, JobState
 from failwell.jobs.memory.book import Book
-from failwell.jobs.platform import check_platform
-from failwell.jobs.queue.admission import Admission
+from failwell.jobs.queue.admission import Admission, Intake
 from failwell.jobs.queue.attempts import FREEING, AttemptEnd, Attempts
 from failwell.jobs.queue.ends import Ends
 from failwell.jobs.queue.entry import Entry
 from failwell.jobs.queue.events import BUFFER, Hub, Items, Subscription
 from failwell.jobs.queue.instance import Instance
+from failwell.jobs.queue.outside import OutsideJobs
 from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState, Rules
 from failwell.jobs.request import check_request, is_priority
@@ -109,194 +100,6 @@ class WorkerListener:
         self._state.book.pulse(instance)
         if instance.entries and (instance.uses_gpu or self._state.alone is not None):
             self._admission.look()
-
-
-MOST_LOSSES = 5
-"""How often the host may die under a job before the job is suspected of killing it."""
-_HOST_DEATHS = Policy(name="host deaths", rules=(Rule(match=Match(), retryable=False),))
-"""A job that has lost its host too often is not tried again, whatever the queue's policy repeats."""
-
-
-class OutsideJobs:
-    """Resumes what is in the store and not yet in the queue."""
-
-    def __init__(self, state: QueueState, record: Record, ends: Ends, cancel: Callable[[str], bool]) -> None:
-        self._state = state
-        self._record = record
-        self._ends = ends
-        self._cancel = cancel
-        self.is_closed = False
-        """Whether nothing is resumed any more."""
-
-    def recover(self) -> None:
-        """Resume what an earlier host left: what waits goes on waiting, what was running is begun anew."""
-        # Whatever is older and has not ended is read here, and need not be looked for again.
-        self._state.newest = self._state.store.last_key()
-        for job in self._state.store.unfinished():
-            self._state.newest = max(self._state.newest, job.key or 0)
-            self._resume(Entry.of(job, self._state.number()), began=job.state is JobState.RUNNING)
-        self._state.wake()
-
-    def _resume(self, entry: Entry, *, began: bool) -> None:
-        entry.since = self._state.since(entry.submitted)
-        self._state.live[entry.id] = entry
-        if entry.request.key is not None:
-            self._state.once[entry.request.key] = entry
-        if entry.cancelled is not None:
-            # Somebody wanted it stopped, and it has: with the host.
-            self._ends.end(entry, JobState.CANCELLED)
-            return
-        if entry.request.stream:
-            self._ends.fail(entry, self._state.described(entry, NoStreamLeft(job=entry.id, retryable=False)))
-            return
-        if began:
-            entry.losses += 1
-            # It stays on record as an attempt, and does not count against those that the job may fail.
-            entry.charged = max(0, entry.charged - 1)
-            report = self._state.described(
-                entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
-            )
-            lost = Lost("the host died while it ran", before=entry.losses - 1, most=MOST_LOSSES - 1)
-            decision = decide(_HOST_DEATHS, report, Tries(attempts=entry.charged, lost=lost))
-            if not isinstance(decision, Retry):
-                self._ends.fail(entry, report)
-                return
-            entry.state, entry.started = JobState.PENDING, None
-            self._record.say(
-                entry,
-                "requeued",
-                {"reason": decision.why, "attempt": entry.attempt, "losses": entry.losses},
-            )
-        self._ends.expect(entry)
-        if entry.state is JobState.WAITING and (entry.due or 0) > self._state.now():
-            self._ends.at(entry.due or 0, "due", entry)
-        else:
-            self._state.line.add(entry)
-
-    def look(self) -> None:
-        """Somebody else may have submitted jobs, or wants some cancelled."""
-        if self.is_closed:
-            return
-        try:
-            # In this order: a job is on record before anybody can want it cancelled.
-            requests, jobs = (
-                self._state.store.control_requests(),
-                self._state.store.unfinished(self._state.newest),
-            )
-        except Fault:
-            # The store is away for a moment. The next look, a second later at the most, finds the same.
-            return
-        for job in jobs:
-            self._state.newest = max(self._state.newest, job.key or 0)
-            if job.id not in self._state.live:
-                self._resume(Entry.of(job, self._state.number()), began=False)
-        for control in requests:
-            if control.action == "cancel":
-                self._cancel(control.job)
-            # It is forgotten with the record of what came of it, and not before.
-            self._record.granted.add(control.key)
-        self._state.wake()
-
-
-class Intake:
-    """Takes jobs in from this process."""
-
-    def __init__(
-        self,
-        state: QueueState,
-        record: Record,
-        ends: Ends,
-        cancel: Callable[[str], bool],
-        over: Callable[[Entry], Awaitable[Entry]],
-    ) -> None:
-        self._state = state
-        self._record = record
-        self._ends = ends
-        self._cancel = cancel
-        self._over = over
-        self.is_closed = False
-        """Whether nothing more is taken in."""
-
-    async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
-        """Take a job in; it is on record when this returns.
-
-        Raises:
-            Fault: it is refused, and the fault says why. Nothing was kept.
-        """
-        entry = self._open(request, job, items)
-        try:
-            return await self._accepted(entry)
-        except asyncio.CancelledError:
-            if items is not None:
-                # Nobody is left who could take them.
-                self._cancel(entry.id)
-            raise
-
-    async def call(self, request: JobRequest, job: str) -> Entry:
-        """`enter`, and the entry once it is over.
-
-        Whoever is cancelled while he waits takes his job along, unless somebody else wants it too.
-        """
-        entry = self._open(request, job)
-        try:
-            entry = await self._accepted(entry)
-            return await self._over(entry)
-        except asyncio.CancelledError:
-            entry.wanted -= 1
-            if not entry.wanted:
-                self._cancel(entry.id)
-            raise
-
-    async def _accepted(self, entry: Entry) -> Entry:
-        """The entry once it is on record: itself, or one that was there before it under the same key."""
-        if entry.accepted is None:
-            return entry
-        # Others may wait for the same; one who goes must not take it from them.
-        found = await asyncio.shield(entry.accepted)
-        if found is not entry:
-            found.wanted += 1
-        return found
-
-    def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
-        if asyncio.get_running_loop() is not self._state.loop:
-            raise OtherLoop
-        if self.is_closed:
-            raise QueueClosed
-        check_request(request, has_consumer=items is not None)
-        if self._record.is_wedged and self._record.trouble is not None:
-            raise self._record.trouble
-        instance = self._state.find_instance(request.instance)
-        if instance is None or instance.is_leaving:
-            raise CapabilityNotLoadedError(request.instance)
-        if not instance.is_enabled:
-            raise CapabilityDisabledError(request.instance)
-        check_platform(instance.manifest)
-        before = None if request.key is None else self._before(request, request.key)
-        if before is not None:
-            before.wanted += 1
-            return before
-        entry = Entry(job, request, self._state.now(), self._state.number())
-        entry.wanted = 1
-        entry.since = self._state.since(entry.submitted)
-        entry.items = items
-        entry.accepted = self._state.loop.create_future()
-        self._state.live[job] = entry
-        if request.key is not None:
-            self._state.once[request.key] = entry
-        self._record.say(entry, "submitted")
-        self._state.line.add(entry)
-        self._ends.expect(entry)
-        self._state.wake()
-        return entry
-
-    def _before(self, request: JobRequest, key: str) -> Entry | None:
-        """The job that was submitted under this key before."""
-        before = self._state.once.get(key)
-        if before is not None:
-            check_same(before.id, before.request, request)
-            return before
-        known = self._state.store.find_by_key(key)
-        return None if known is None else self._record.known(known.id, request)
 
 
 _PAUSE = 0.02

@@ -1,0 +1,100 @@
+"""Jobs that are in the store and not yet in the queue: of an earlier host, or submitted by another process."""
+
+from collections.abc import Callable
+
+from failwell.decision.match import Match
+from failwell.decision.policy import Lost, Policy, Rule, Tries, decide
+from failwell.decision.verdict import Retry
+from failwell.fault.base import Fault
+from failwell.jobs.faults import HostDied, NoStreamLeft
+from failwell.jobs.job import JobState
+from failwell.jobs.queue.ends import Ends
+from failwell.jobs.queue.entry import Entry
+from failwell.jobs.queue.record import Record
+from failwell.jobs.queue.state import QueueState
+
+MOST_LOSSES = 5
+"""How often the host may die under a job before the job is suspected of killing it."""
+_HOST_DEATHS = Policy(name="host deaths", rules=(Rule(match=Match(), retryable=False),))
+"""A job that has lost its host too often is not tried again, whatever the queue's policy repeats."""
+
+
+class OutsideJobs:
+    """Resumes what is in the store and not yet in the queue."""
+
+    def __init__(self, state: QueueState, record: Record, ends: Ends, cancel: Callable[[str], bool]) -> None:
+        self._state = state
+        self._record = record
+        self._ends = ends
+        self._cancel = cancel
+        self.is_closed = False
+        """Whether nothing is resumed any more."""
+
+    def recover(self) -> None:
+        """Resume what an earlier host left: what waits goes on waiting, what was running is begun anew."""
+        # Whatever is older and has not ended is read here, and need not be looked for again.
+        self._state.newest = self._state.store.last_key()
+        for job in self._state.store.unfinished():
+            self._state.newest = max(self._state.newest, job.key or 0)
+            self._resume(Entry.of(job, self._state.number()), began=job.state is JobState.RUNNING)
+        self._state.wake()
+
+    def _resume(self, entry: Entry, *, began: bool) -> None:
+        entry.since = self._state.since(entry.submitted)
+        self._state.live[entry.id] = entry
+        if entry.request.key is not None:
+            self._state.once[entry.request.key] = entry
+        if entry.cancelled is not None:
+            # Somebody wanted it stopped, and it has: with the host.
+            self._ends.end(entry, JobState.CANCELLED)
+            return
+        if entry.request.stream:
+            self._ends.fail(entry, self._state.described(entry, NoStreamLeft(job=entry.id, retryable=False)))
+            return
+        if began:
+            entry.losses += 1
+            # It stays on record as an attempt, and does not count against those that the job may fail.
+            entry.charged = max(0, entry.charged - 1)
+            report = self._state.described(
+                entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
+            )
+            lost = Lost("the host died while it ran", before=entry.losses - 1, most=MOST_LOSSES - 1)
+            decision = decide(_HOST_DEATHS, report, Tries(attempts=entry.charged, lost=lost))
+            if not isinstance(decision, Retry):
+                self._ends.fail(entry, report)
+                return
+            entry.state, entry.started = JobState.PENDING, None
+            self._record.say(
+                entry,
+                "requeued",
+                {"reason": decision.why, "attempt": entry.attempt, "losses": entry.losses},
+            )
+        self._ends.expect(entry)
+        if entry.state is JobState.WAITING and (entry.due or 0) > self._state.now():
+            self._ends.at(entry.due or 0, "due", entry)
+        else:
+            self._state.line.add(entry)
+
+    def look(self) -> None:
+        """Somebody else may have submitted jobs, or wants some cancelled."""
+        if self.is_closed:
+            return
+        try:
+            # In this order: a job is on record before anybody can want it cancelled.
+            requests, jobs = (
+                self._state.store.control_requests(),
+                self._state.store.unfinished(self._state.newest),
+            )
+        except Fault:
+            # The store is away for a moment. The next look, a second later at the most, finds the same.
+            return
+        for job in jobs:
+            self._state.newest = max(self._state.newest, job.key or 0)
+            if job.id not in self._state.live:
+                self._resume(Entry.of(job, self._state.number()), began=False)
+        for control in requests:
+            if control.action == "cancel":
+                self._cancel(control.job)
+            # It is forgotten with the record of what came of it, and not before.
+            self._record.granted.add(control.key)
+        self._state.wake()
