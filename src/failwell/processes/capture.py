@@ -51,11 +51,11 @@ class Capture:
         if not self._secrets:
             self._keep(chunk)
             return
-        held = _masked(self._carried + chunk, self._secrets)
-        cut = max(0, len(held) - self._overlap)
+        data = _masked(self._carried + chunk, self._secrets)
+        end = max(0, len(data) - self._overlap)
         # The end may be the first half of a secret: it waits for the rest.
-        self._carried = held[cut:]
-        self._keep(held[:cut])
+        self._carried = data[end:]
+        self._keep(data[:end])
 
     def close(self) -> None:
         """There is no more to come."""
@@ -135,10 +135,10 @@ class Capture:
             self._file = None
 
 
-def _masked(held: bytes, secrets: tuple[bytes, ...]) -> bytes:
+def _masked(data: bytes, secrets: tuple[bytes, ...]) -> bytes:
     for secret in secrets:
-        held = held.replace(secret, MARK.encode())
-    return held
+        data = data.replace(secret, MARK.encode())
+    return data
 
 
 def forms(value: str) -> list[bytes]:
@@ -147,7 +147,7 @@ def forms(value: str) -> list[bytes]:
     from urllib.parse import quote, quote_plus
 
     bare = value.strip()
-    written = {
+    texts = {
         value,
         bare,
         dumps(bare)[1:-1],
@@ -156,5 +156,5 @@ def forms(value: str) -> list[bytes]:
         quote_plus(bare),
     }
     return sorted(
-        (form.encode("utf-8", "surrogateescape") for form in written if len(form) >= 6), key=len, reverse=True
+        (form.encode("utf-8", "surrogateescape") for form in texts if len(form) >= 6), key=len, reverse=True
     )

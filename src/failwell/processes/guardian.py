@@ -165,12 +165,12 @@ class _Guardian:
     def _end_all(self) -> NoReturn:
         """Kill and reap what is left, also what began a session of its own or was orphaned on purpose."""
         if self._worker is not None or self._processes or self._folders:
-            own = tree.look(os.getpid())
+            itself = tree.look(os.getpid())
             roots = [(int(pid), started) for pid, started in self._processes.items()]
             # A process without a start time leads a group that was running when the host died.
             groups = [pid for pid, started in roots if started is None]
-            if own is not None:
-                roots.append((own.pid, own.started))
+            if itself is not None:
+                roots.append((itself.pid, itself.started))
             if self._worker is not None:
                 groups.append(self._worker)
             tree.sweep(self._mark, groups=groups, roots=roots, patience=_PATIENCE, reap=_reap_all)

@@ -173,7 +173,7 @@ class RunProcesses:
         self._guardian.remove(self.scratch)
         self._count = 0
         self._leftovers: dict[int, int | None] = {}
-        self._left: list[ScriptProcess] = []
+        self._unfinished_output: list[ScriptProcess] = []
 
     def next_name(self) -> str:
         """A name and mark for the next script, used by no other."""
@@ -196,7 +196,7 @@ class RunProcesses:
             self._remember(process.pid, name)
         if process.is_heard:
             process.leave()
-            self._left.append(process)
+            self._unfinished_output.append(process)
         self._guardian.forget(process.pid)
         return code
 
@@ -232,9 +232,9 @@ class RunProcesses:
         self._guardian.watch(pid, started)
 
     def _clean(self) -> None:
-        for process in self._left:
+        for process in self._unfinished_output:
             process.release()
-        self._left.clear()
+        self._unfinished_output.clear()
         _remove(self.scratch)
         self._guardian.forget(*self._leftovers, self.scratch)
 
@@ -267,5 +267,5 @@ def _remove(folder: Path) -> None:
 
 def _host(pid: int) -> str:
     """A name for a process that no later one with the same number has."""
-    seen = tree.look(pid)
-    return f"{pid}-{0 if seen is None else seen.started}"
+    process = tree.look(pid)
+    return f"{pid}-{0 if process is None else process.started}"

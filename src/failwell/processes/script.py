@@ -91,12 +91,12 @@ class ScriptProcess:
         """End it and all that it started: first asked, then made to. What would not end comes back."""
         # Where processes cannot be looked at, an ended leader would pass for a living group.
         reap = None if tree.has_proc() else self._popen.poll
-        left = await tree.stop(self._mark, groups=[self.pid], grace=grace, reap=reap)
-        if self.pid not in left and not self._has_ended:
+        survivors = await tree.stop(self._mark, groups=[self.pid], grace=grace, reap=reap)
+        if self.pid not in survivors and not self._has_ended:
             await self._wake_up(tree.CONFIRM, lambda: self._has_ended)
         self._drain()
         self.release()
-        return left
+        return survivors
 
     def reap(self) -> int:
         """Its exit code; minus the signal's number where one ended it."""
@@ -203,19 +203,19 @@ def _start(
     call: Sequence[str], env: Mapping[bytes, bytes], cwd: str | None, stdin: str | None
 ) -> tuple[Popen[bytes], int, int]:
     """Start a command; the ends of its stdout and stderr that are read come with it."""
-    opened: list[int] = []
-    kept: tuple[int, ...] = ()
+    handles: list[int] = []
+    streams: tuple[int, ...] = ()
     try:
-        opened += os.pipe()
-        opened += os.pipe()
-        out_read, out_write, err_read, err_write = opened
-        given = DEVNULL
+        handles += os.pipe()
+        handles += os.pipe()
+        out_read, out_write, err_read, err_write = handles
+        source = DEVNULL
         if stdin:
-            given = _file_of(stdin)
-            opened.append(given)
-        started = Popen(  # noqa: S603  (running what the author wrote is the point; no shell is involved)
+            source = _file_of(stdin)
+            handles.append(source)
+        process = Popen(  # noqa: S603  (running what the author wrote is the point; no shell is involved)
             call,
-            stdin=given,
+            stdin=source,
             stdout=out_write,
             stderr=err_write,
             cwd=cwd,
@@ -223,11 +223,11 @@ def _start(
             start_new_session=has_terminal(),
             process_group=None if has_terminal() else 0,
         )
-        kept = (out_read, err_read)
-        return started, out_read, err_read
+        streams = (out_read, err_read)
+        return process, out_read, err_read
     finally:
-        for end in opened:
-            if end not in kept:
+        for end in handles:
+            if end not in streams:
                 os.close(end)
 
 
@@ -253,8 +253,8 @@ def _file_of(text: str) -> int:
     else:
         from tempfile import TemporaryFile
 
-        with TemporaryFile(buffering=0) as made:
-            file = os.dup(made.fileno())
+        with TemporaryFile(buffering=0) as temporary:
+            file = os.dup(temporary.fileno())
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]

@@ -45,15 +45,15 @@ def has_proc() -> bool:
 
 def living() -> dict[int, Seen]:
     """Every process that is alive; one that has ended but was not waited for is not."""
-    found: dict[int, Seen] = {}
+    processes: dict[int, Seen] = {}
     try:
         names = os.listdir(_PROC)
     except OSError:
-        return found
+        return processes
     for name in names:
-        if name.isdecimal() and (seen := look(int(name))) is not None:
-            found[seen.pid] = seen
-    return found
+        if name.isdecimal() and (process := look(int(name))) is not None:
+            processes[process.pid] = process
+    return processes
 
 
 def look(pid: int) -> Seen | None:
@@ -91,12 +91,14 @@ def tree(
     if not has_proc():
         return _groups_left(groups)
     alive = living()
-    found = {pid for pid, started in roots if pid in alive and started in (None, alive[pid].started)}
+    members = {pid for pid, started in roots if pid in alive and started in (None, alive[pid].started)}
     marked = set[int]() if mark is None else {pid for pid in alive if _is_marked(pid, mark)}
-    own = {*groups, *(alive[pid].group for pid in marked if _leads(alive[pid].group, alive, marked))}
-    found |= marked
-    found |= {pid for pid, seen in alive.items() if seen.group in own or seen.session in own}
-    return _below(alive, found) - {os.getpid(), 1}
+    own_groups = {*groups, *(alive[pid].group for pid in marked if _leads(alive[pid].group, alive, marked))}
+    members |= marked
+    members |= {
+        pid for pid, process in alive.items() if process.group in own_groups or process.session in own_groups
+    }
+    return _below(alive, members) - {os.getpid(), 1}
 
 
 def send(number: int, pids: Iterable[int], groups: Iterable[int] = ()) -> None:
@@ -191,15 +193,15 @@ def resident_mb(pid: int | str) -> float:
 def _below(alive: dict[int, Seen], roots: set[int]) -> set[int]:
     """`roots` with all their descendants."""
     children: dict[int, list[int]] = {}
-    for seen in alive.values():
-        children.setdefault(seen.parent, []).append(seen.pid)
-    found, waiting = set(roots), list(roots)
+    for process in alive.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    members, waiting = set(roots), list(roots)
     while waiting:
         for pid in children.get(waiting.pop(), ()):
-            if pid not in found:
-                found.add(pid)
+            if pid not in members:
+                members.add(pid)
                 waiting.append(pid)
-    return found
+    return members
 
 
 def _groups_left(groups: Iterable[int]) -> set[int]:
@@ -227,7 +229,7 @@ def _is_marked(pid: int, mark: str) -> bool:
     if start == 0 and not environment.startswith(key):
         return False
     marks = environment[start + len(key) :].partition(b"\0")[0].decode("ascii", "replace").split(":")
-    return any(one.startswith(mark) for one in marks) if mark.endswith(".") else mark in marks
+    return any(name.startswith(mark) for name in marks) if mark.endswith(".") else mark in marks
 
 
 def _read(path: str) -> bytes:

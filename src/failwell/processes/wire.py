@@ -41,7 +41,7 @@ class Decoder:
     """Cuts what arrives into frames, however it was split on the way."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffered = bytearray()
 
     def feed(self, piece: bytes | memoryview) -> list[dict[str, Any]]:
         """The frames that are complete now.
@@ -49,33 +49,33 @@ class Decoder:
         Raises:
             BrokenFrame: a length is impossible or a body is no JSON object.
         """
-        held = self._held
-        held += piece
+        buffer = self._buffered
+        buffer += piece
         frames: list[dict[str, Any]] = []
         at = 0
-        while len(held) - at >= HEADER:
-            end = at + HEADER + int.from_bytes(held[at : at + HEADER], "little")
+        while len(buffer) - at >= HEADER:
+            end = at + HEADER + int.from_bytes(buffer[at : at + HEADER], "little")
             if end - at - HEADER > LARGEST:
                 raise BrokenFrame(f"a frame of {end - at - HEADER} bytes was announced")
-            if len(held) < end:
+            if len(buffer) < end:
                 break
-            frames.append(_parsed(held[at + HEADER : end]))
+            frames.append(_parsed(buffer[at + HEADER : end]))
             at = end
         if at:
-            del held[:at]
+            del buffer[:at]
         return frames
 
 
 def _parsed(body: bytearray) -> dict[str, Any]:
     try:
-        made = _decode(body.decode())
+        frame = _decode(body.decode())
     except ValueError as error:
         raise BrokenFrame("a frame is not JSON") from error
     except RecursionError:
         return _too_deep(body)
-    if not isinstance(made, dict):
+    if not isinstance(frame, dict):
         raise BrokenFrame("a frame is not an object")
-    return cast("dict[str, Any]", made)
+    return cast("dict[str, Any]", frame)
 
 
 def _too_deep(body: bytearray) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Line:
         self._waiting: deque[tuple[memoryview, list[int]]] = deque()
         """Frames that are not written yet, each with how many bytes of it were."""
         self._is_writing = False
-        self._held = bytearray()
+        self._buffered = bytearray()
         # Kept, because one made for each read may be asked of the system and given back every time.
         self._buffer = memoryview(bytearray(_AT_ONCE))
         self._is_abandoned = False
@@ -121,8 +121,8 @@ class Line:
         """
         if self._is_abandoned:
             return
-        written: list[int] = []
-        size, entry = len(piece), (memoryview(piece), written)
+        sizes: list[int] = []
+        size, entry = len(piece), (memoryview(piece), sizes)
         with self._lock:
             if self._is_writing or self._waiting:
                 self._waiting.append(entry)
@@ -130,9 +130,9 @@ class Line:
                 self._is_writing = True
                 try:
                     # Sent and counted in one call of C code: no handler can raise between the two.
-                    written.extend(map(self._sock.send, (piece,)))
+                    sizes.extend(map(self._sock.send, (piece,)))
                 finally:
-                    if not written or written[0] != size:
+                    if not sizes or sizes[0] != size:
                         self._waiting.appendleft(entry)
                     self._is_writing = False
             # Looked at again after the writing: a handler may have added to it at the very end.
@@ -146,12 +146,12 @@ class Line:
     def _write_waiting(self) -> None:
         waiting, send = self._waiting, self._sock.send
         while waiting:
-            piece, written = waiting[0]
-            done = sum(written)
+            piece, sizes = waiting[0]
+            done = sum(sizes)
             if done == len(piece):
                 waiting.popleft()
             else:
-                written.extend(map(send, (piece[done:],)))
+                sizes.extend(map(send, (piece[done:],)))
 
     def abandon(self) -> None:
         """Let go of the line, in a process that was forked while any thread may have held it."""
@@ -161,18 +161,18 @@ class Line:
     @property
     def has_more(self) -> bool:
         """Whether a whole frame came together with the last one. `poll` says nothing of it."""
-        held = self._held
-        return len(held) >= HEADER and len(held) >= HEADER + int.from_bytes(held[:HEADER], "little")
+        buffer = self._buffered
+        return len(buffer) >= HEADER and len(buffer) >= HEADER + int.from_bytes(buffer[:HEADER], "little")
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""
-        held = self._held
+        buffer = self._buffered
         while True:
-            if len(held) >= HEADER:
-                end = HEADER + int.from_bytes(held[:HEADER], "little")
-                if len(held) >= end:
-                    frame = _decode(held[HEADER:end].decode())
-                    del held[:end]
+            if len(buffer) >= HEADER:
+                end = HEADER + int.from_bytes(buffer[:HEADER], "little")
+                if len(buffer) >= end:
+                    frame = _decode(buffer[HEADER:end].decode())
+                    del buffer[:end]
                     return frame
             try:
                 count = self._sock.recv_into(self._buffer)
@@ -180,4 +180,4 @@ class Line:
                 return None
             if not count:
                 return None
-            held += self._buffer[:count]
+            buffer += self._buffer[:count]

@@ -40,7 +40,7 @@ def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
             rows = [row.rstrip("\n").split(":", 2) for row in file]
     except OSError:
         return ()
-    found: list[str] = []
+    paths: list[str] = []
     for row in rows:
         if len(row) != 3:
             continue
@@ -51,8 +51,8 @@ def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
             roots, name = ("/sys/fs/cgroup/memory",), "memory.oom_control"
         else:
             continue
-        found += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
-    return tuple(found)
+        paths += [path for root in roots if os.path.exists(path := f"{root}{group.rstrip('/')}/{name}")]
+    return tuple(paths)
 
 
 def oom_kills(counters: Sequence[str]) -> int | None:
@@ -144,13 +144,13 @@ class Lines(asyncio.Protocol):
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
-        self._held = b""
+        self._buffered = b""
 
     def data_received(self, data: bytes) -> None:
-        *whole, rest = (self._held + data).split(b"\n")
-        self._held = rest[-_LONGEST:]
-        for one in whole:
-            self._tell(one)
+        *lines, rest = (self._buffered + data).split(b"\n")
+        self._buffered = rest[-_LONGEST:]
+        for line in lines:
+            self._tell(line)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the end is the end)
         self._finish()
@@ -160,26 +160,26 @@ class Lines(asyncio.Protocol):
 
         Somebody else may hold the pipe open and go on writing, so there is an end to it.
         """
-        taken = 0
-        while taken < _MOST_AT_THE_END and not pipe.closed:
+        count = 0
+        while count < _MOST_AT_THE_END and not pipe.closed:
             try:
                 piece = os.read(pipe.fileno(), _MOST_AT_THE_END)
             except OSError:
                 break
             if not piece:
                 break
-            taken += len(piece)
+            count += len(piece)
             self.data_received(piece)
         self._finish()
 
     def _finish(self) -> None:
-        held, self._held = self._held, b""
-        self._tell(held)
+        rest, self._buffered = self._buffered, b""
+        self._tell(rest)
 
     def _tell(self, line: bytes) -> None:
-        shown = line.rstrip(b"\r").rpartition(b"\r")[2]
-        if shown:
-            self._on_line(shown[:_LONGEST].decode("utf-8", "replace"))
+        text = line.rstrip(b"\r").rpartition(b"\r")[2]
+        if text:
+            self._on_line(text[:_LONGEST].decode("utf-8", "replace"))
 
 
 class Leash(Lines):
@@ -247,17 +247,17 @@ class WorkerProcess:
         Raises:
             OSError: it cannot be run.
         """
-        with ExitStack() as theirs, ExitStack() as ours:
+        with ExitStack() as far_ends, ExitStack() as near_ends:
             ends: list[Any] = []
             fds: list[int] = []
             for _ in range(2):
                 near, far = socket.socketpair()
-                ends.append(ours.enter_context(near))
-                fds.append(theirs.enter_context(far).fileno())
+                ends.append(near_ends.enter_context(near))
+                fds.append(far_ends.enter_context(far).fileno())
             for _ in range(2):
                 read, write = os.pipe()
-                theirs.callback(os.close, write)
-                ends.append(ours.enter_context(os.fdopen(read, "rb", 0)))
+                far_ends.callback(os.close, write)
+                ends.append(near_ends.enter_context(os.fdopen(read, "rb", 0)))
                 fds.append(write)
             # On the event loop's own thread: a process is tied to the thread that started it.
             self._guardian = _spawn(
@@ -276,7 +276,7 @@ class WorkerProcess:
                 self._close()
                 raise
             # From here on they belong to the transports.
-            ours.pop_all()
+            near_ends.pop_all()
         if self.doomed is not None:
             # Whoever ended it meanwhile could not reach it yet.
             self._leash.send("kill")
@@ -287,14 +287,14 @@ class WorkerProcess:
         outputs = ((out, Lines(self._on_stdout)), (err, Lines(self._on_stderr)))
         for end in (line, leash):
             end.setblocking(False)  # noqa: FBT003  (the socket's own way)
-        made = await asyncio.gather(
+        connections = await asyncio.gather(
             *(
                 self._loop.create_unix_connection(lambda channel=channel: channel, sock=end)
                 for end, channel in ((line, self._line), (leash, self._leash))
             ),
             *(self._loop.connect_read_pipe(lambda lines=lines: lines, pipe) for pipe, lines in outputs),
         )
-        self._transports += [transport for transport, _protocol in made]
+        self._transports += [transport for transport, _protocol in connections]
         self._outputs += outputs
 
     def _on_stdout(self, line: str) -> None:
@@ -395,8 +395,8 @@ class WorkerProcess:
             # What it wrote last is in the pipe by now, and may say why it ended.
             lines.read_rest(pipe)
         kills = oom_kills(self._counters)
-        grown = None if kills is None or self._kills_before is None else kills - self._kills_before
-        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=grown))
+        new_kills = None if kills is None or self._kills_before is None else kills - self._kills_before
+        self.ended.set_result(Ending(code=self._code, stderr=tuple(self.stderr), oom_kills=new_kills))
         if not self.cleared.done():
             self.cleared.add_done_callback(lambda _done: self._close())
         else:
@@ -418,7 +418,11 @@ class WorkerProcess:
 
 
 def _spawn(
-    command: Sequence[str], kept: Sequence[int], output: tuple[int, int], env: Mapping[str, str], cwd: str
+    command: Sequence[str],
+    inherited: Sequence[int],
+    output: tuple[int, int],
+    env: Mapping[str, str],
+    cwd: str,
 ) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603  (the interpreter is the one that the manifest names)
         command,
@@ -427,6 +431,6 @@ def _spawn(
         stderr=output[1],
         env=dict(env),
         cwd=cwd,
-        pass_fds=tuple(kept),
+        pass_fds=tuple(inherited),
         start_new_session=True,
     )

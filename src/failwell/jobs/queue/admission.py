@@ -76,10 +76,10 @@ class Intake:
         if entry.accepted is None:
             return entry
         # Others may wait for the same; one who goes must not take it from them.
-        found = await asyncio.shield(entry.accepted)
-        if found is not entry:
-            found.wanted += 1
-        return found
+        accepted = await asyncio.shield(entry.accepted)
+        if accepted is not entry:
+            accepted.wanted += 1
+        return accepted
 
     def _open(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
         if asyncio.get_running_loop() is not self._state.loop:
@@ -119,8 +119,8 @@ class Intake:
         if before is not None:
             check_same(before.id, before.request, request)
             return before
-        known = self._state.store.find_by_key(key)
-        return None if known is None else self._record.known(known.id, request)
+        job = self._state.store.find_by_key(key)
+        return None if job is None else self._record.known(job.id, request)
 
 
 class Admission:
@@ -215,29 +215,29 @@ class Admission:
             )
             # Those behind it wait as well, else it might never be alone.
             return "stop"
-        found = self._state.book.may_start(instance, self._state.instances.values())
-        if isinstance(found, ledger.Fits):
+        fit = self._state.book.may_start(instance, self._state.instances.values())
+        if isinstance(fit, ledger.Fits):
             return "start" if not blocked or not _uses(self._state.book.peaks(instance), blocked) else "wait"
-        if found is None:
+        if fit is None:
             self.look()
             return "wait"
-        if isinstance(found, ledger.Never):
+        if isinstance(fit, ledger.Never):
             self._state.line.leave(entry)
-            self._ends.fail(entry, self.never(entry, found))
+            self._ends.fail(entry, self.never(entry, fit))
             return "wait"
-        if isinstance(found, ledger.Unknown):
+        if isinstance(fit, ledger.Unknown):
             if self._state.running == 0:
                 return "start"
-            words = ledger.words_for(found.pool)
-            self.block(entry, found.pool, f"nothing tells how much {words} is free, so it runs alone")
+            words = ledger.words_for(fit.pool)
+            self.block(entry, fit.pool, f"nothing tells how much {words} is free, so it runs alone")
             return "stop"
-        self.block(entry, f"{found.pool} {found.is_reserved}", _short_words(found))
+        self.block(entry, f"{fit.pool} {fit.is_reserved}", _short_words(fit))
         self._look_again()
         is_starving = self._state.steady() - entry.since > self._state.rules.starving
         if is_starving:
-            blocked.add(found.pool)
-        if not found.is_reserved and found.pool != ledger.DISK:
-            self._make_room(entry, instance, found, is_starving)
+            blocked.add(fit.pool)
+        if not fit.is_reserved and fit.pool != ledger.DISK:
+            self._make_room(entry, instance, fit, is_starving)
         return "wait"
 
     def _begin(self, entry: Entry, instance: Instance) -> None:
@@ -256,16 +256,16 @@ class Admission:
             entry.block, entry.reason = why, reason
             self._record.say(entry, "blocked", {"reason": reason})
 
-    def never(self, entry: Entry, found: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:
+    def never(self, entry: Entry, shortage: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:
         """The report of a job that the whole machine is too small for; `cause` is the failure that told so."""
         fault = NeverFits(
             instance=entry.request.instance,
-            resource=ledger.words_for(found.pool),
-            needed_mb=round(found.needed, 1),
-            budget_mb=round(found.budget, 1),
+            resource=ledger.words_for(shortage.pool),
+            needed_mb=round(shortage.needed, 1),
+            budget_mb=round(shortage.budget, 1),
             retryable=False,
             resource_shortfall=ResourceShortfall(
-                ledger.resource_of(found.pool), round(found.needed, 1), round(found.budget, 1)
+                ledger.resource_of(shortage.pool), round(shortage.needed, 1), round(shortage.budget, 1)
             ),
         )
         if cause is not None:
@@ -290,28 +290,28 @@ class Admission:
         self._rescan = None
         self.look()
 
-    def _make_room(self, entry: Entry, instance: Instance, found: ledger.Short, is_starving: bool) -> None:
+    def _make_room(self, entry: Entry, instance: Instance, shortage: ledger.Short, is_starving: bool) -> None:
         now = self._state.loop.time()
         if (
-            found.pool in self._evicting
+            shortage.pool in self._evicting
             or now - self._evicted_for.get(entry.id, -1e9) < self._state.rules.calm
         ):
             return
         self._evicted_for = {job: at for job, at in self._evicted_for.items() if job in self._state.live}
         self._evicted_for[entry.id] = now
-        target = max((found.needed - found.available) * ledger.MARGIN, 1.0)
-        self._state.spawn(self.evict(found.pool, target, instance.id, spare_wanted=not is_starving))
+        target = max((shortage.needed - shortage.available) * ledger.MARGIN, 1.0)
+        self._state.spawn(self.evict(shortage.pool, target, instance.id, spare_wanted=not is_starving))
 
-    async def evict(self, pool: str, target: float | None, own: str, *, spare_wanted: bool) -> None:
+    async def evict(self, pool: str, target: float | None, instance: str, *, spare_wanted: bool) -> None:
         """Free something for the sake of instance `own`; with `spare_wanted` not from those that have work."""
 
         def excluded() -> set[str]:
-            wanted = (
-                {one for one in self._state.instances if self._state.line.waits_for(one)}
+            busy = (
+                {name for name in self._state.instances if self._state.line.waits_for(name)}
                 if spare_wanted
                 else set[str]()
             )
-            return {own, *wanted}
+            return {instance, *busy}
 
         self._evicting.add(pool)
         try:
@@ -321,14 +321,14 @@ class Admission:
             self._evicting.discard(pool)
         self._state.wake()
 
-    def _evicted(self, one: Evicted) -> None:
-        how = "released" if one.in_place else "stopped"
+    def _evicted(self, eviction: Evicted) -> None:
+        how = "released" if eviction.in_place else "stopped"
         self._record.tell_of_worker(
             "worker:evicted",
             {
-                "instance": one.instance,
-                "resource": ledger.resource_of(one.pool),
-                "mb": round(one.megabytes, 1),
+                "instance": eviction.instance,
+                "resource": ledger.resource_of(eviction.pool),
+                "mb": round(eviction.megabytes, 1),
                 "how": how,
             },
         )
@@ -338,8 +338,10 @@ def _uses(peaks: Mapping[str, float], pools: set[str]) -> bool:
     return any(peaks.get(pool, 0.0) > ledger.NOTICEABLE for pool in pools)
 
 
-def _short_words(found: ledger.Short) -> str:
-    words = ledger.words_for(found.pool)
-    if found.is_reserved:
-        return f"needs {found.needed:,.0f} MB of {words}, and running jobs leave {found.available:,.0f} MB"
-    return f"needs {found.needed:,.0f} MB more of {words}, and {found.available:,.0f} MB is free"
+def _short_words(shortage: ledger.Short) -> str:
+    words = ledger.words_for(shortage.pool)
+    if shortage.is_reserved:
+        return (
+            f"needs {shortage.needed:,.0f} MB of {words}, and running jobs leave {shortage.available:,.0f} MB"
+        )
+    return f"needs {shortage.needed:,.0f} MB more of {words}, and {shortage.available:,.0f} MB is free"

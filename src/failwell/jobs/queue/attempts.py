@@ -353,8 +353,8 @@ class Attempts:
         limit = entry.request.timeout
         if entry.deadline is None:
             return limit
-        left = self._left(entry)
-        return left if limit is None else min(limit, left)
+        remaining = self._left(entry)
+        return remaining if limit is None else min(limit, remaining)
 
     def _left(self, entry: Entry) -> float:
         """The seconds until its deadline.
@@ -363,18 +363,18 @@ class Attempts:
             DeadlinePassed: there are none left.
         """
         assert entry.deadline is not None
-        left = entry.deadline - self._state.now()
-        if left <= 0:
+        remaining = entry.deadline - self._state.now()
+        if remaining <= 0:
             raise passed(entry)
-        return left
+        return remaining
 
     async def _hand_over(self, entry: Entry, taker: Items, instance: Instance, limit: float | None) -> int:
         """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
         action = "execute_stream" if entry.request.action == "execute" else entry.request.action
         end = None if limit is None else self._state.loop.time() + limit
         count, is_taken = 0, True
-        made = instance.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
-        async with aclosing(cast("AsyncGenerator[Any]", made)) as items:
+        stream = instance.worker.stream(entry.id, entry.request.arguments, action=action, timeout=limit)
+        async with aclosing(cast("AsyncGenerator[Any]", stream)) as items:
             async for item in items:
                 is_taken = is_taken and await _taken(taker, item, end)
                 if not is_taken:

@@ -74,7 +74,7 @@ class Ends:
         A wait is as long as it was meant, whoever sets that clock meanwhile; a deadline is when it says.
         """
         if len(self._timers) > 2 * len(self._state.live) + _FEW:
-            self._timers = [one for one in self._timers if not one[3].is_over]
+            self._timers = [timer for timer in self._timers if not timer[3].is_over]
             heapify(self._timers)
         rings = self._state.loop.time() + max(0.0, when - self._state.now())
         heappush(self._timers, (rings, self._state.number(), what, entry))
@@ -116,5 +116,5 @@ class Ends:
 def passed(entry: Entry) -> DeadlinePassed:
     """The fault of a job whose time is over."""
     deadline = entry.request.deadline
-    shown = "" if deadline is None else deadline.isoformat(timespec="seconds")
-    return DeadlinePassed(job=entry.id, deadline=shown)
+    text = "" if deadline is None else deadline.isoformat(timespec="seconds")
+    return DeadlinePassed(job=entry.id, deadline=text)

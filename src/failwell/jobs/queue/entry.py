@@ -100,14 +100,14 @@ class Entry:
     @classmethod
     def of(cls, job: Job, sequence: int = 0) -> "Entry":
         """The entry of a job that is in the store."""
-        made = cls(job.id, job.request, job.submitted_at.timestamp(), sequence)
-        made.key, made.was, made.state, made.wanted = job.key, job.state.value, job.state, 1
-        made.attempt, made.charged, made.losses = job.attempt, job.charged, job.losses
-        made.started, made.ended = _seconds(job.started_at), _seconds(job.completed_at)
-        made.due, made.cancelled = _seconds(job.not_before), _seconds(job.cancel_requested_at)
-        made.error, made.progress = job.error, job.progress
-        made.result = result_to_json(job.result) if job.state is JobState.COMPLETED else None
-        return made
+        entry = cls(job.id, job.request, job.submitted_at.timestamp(), sequence)
+        entry.key, entry.was, entry.state, entry.wanted = job.key, job.state.value, job.state, 1
+        entry.attempt, entry.charged, entry.losses = job.attempt, job.charged, job.losses
+        entry.started, entry.ended = _seconds(job.started_at), _seconds(job.completed_at)
+        entry.due, entry.cancelled = _seconds(job.not_before), _seconds(job.cancel_requested_at)
+        entry.error, entry.progress = job.error, job.progress
+        entry.result = result_to_json(job.result) if job.state is JobState.COMPLETED else None
+        return entry
 
     def values(self) -> Values:
         """What the store writes of it; `failwell.jobs.store.rows.job_values` is the same for a `Job`."""

@@ -21,18 +21,18 @@ class Items:
     """An async iterator that somebody else fills."""
 
     def __init__(self) -> None:
-        self._held: deque[Any] = deque()
+        self._items: deque[Any] = deque()
         self._moved = asyncio.Event()
         self._is_closed = False
 
     async def put(self, item: Any) -> None:
         """Hand over an item, once there is room for it. After the end it is dropped."""
-        while len(self._held) >= ROOM and not self._is_closed:
+        while len(self._items) >= ROOM and not self._is_closed:
             await self._wait()
         if self._is_closed:
             delete_files(item)
             return
-        self._held.append(item)
+        self._items.append(item)
         self._moved.set()
 
     def close(self) -> None:
@@ -43,19 +43,19 @@ class Items:
     def leave(self) -> None:
         """Nobody takes any more; what is there goes."""
         self.close()
-        delete_files(list(self._held))
-        self._held.clear()
+        delete_files(list(self._items))
+        self._items.clear()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        while not self._held:
+        while not self._items:
             if self._is_closed:
                 raise StopAsyncIteration
             await self._wait()
         self._moved.set()
-        return self._held.popleft()
+        return self._items.popleft()
 
     async def _wait(self) -> None:
         self._moved.clear()
@@ -166,13 +166,13 @@ class Hub:
         self, job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool = False
     ) -> Subscription:
         """Listen from now on; with `after`, first read what happened since that number."""
-        made = Subscription(self, job, after, buffer, live=live, is_over=is_over)
-        self._listening.add(made)
-        return made
+        subscription = Subscription(self, job, after, buffer, live=live, is_over=is_over)
+        self._listening.add(subscription)
+        return subscription
 
-    def leave(self, one: Subscription) -> None:
+    def leave(self, subscription: Subscription) -> None:
         """Forget a subscriber."""
-        self._listening.discard(one)
+        self._listening.discard(subscription)
 
     @property
     def has_subscribers(self) -> bool:
@@ -181,13 +181,13 @@ class Hub:
 
     def publish(self, events: list[Event]) -> None:
         """Tell everybody."""
-        for one in list(self._listening):
+        for subscription in list(self._listening):
             for event in events:
-                one.offer(event)
+                subscription.offer(event)
         for event in events:
             self.last = max(self.last, event.seq)
 
     def end(self) -> None:
         """The queue is over."""
-        for one in list(self._listening):
-            one.end()
+        for subscription in list(self._listening):
+            subscription.end()

@@ -87,7 +87,11 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
     """By the worker's own environment: what its manifest says goes before what the host has."""
-    variables = {one.name: one.value for one in manifest.env if not one.secret and one.value is not None}
+    variables = {
+        variable.name: variable.value
+        for variable in manifest.env
+        if not variable.secret and variable.value is not None
+    }
     visible = variables.get(_VISIBLE, host.get(_VISIBLE))
     if visible is None:
         return "0"

@@ -20,27 +20,27 @@ class Recent(Mapping[str, Entry]):
     def __init__(self, most: int, room: int = ROOM) -> None:
         self._most = most
         self._room = room
-        self._held: OrderedDict[str, Entry] = OrderedDict()
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._weight = 0
 
     def add(self, entry: Entry) -> None:
         """It is over."""
-        before = self._held.pop(entry.id, None)
+        before = self._entries.pop(entry.id, None)
         if before is not None:
             self._weight -= _weight(before)
-        self._held[entry.id] = entry
+        self._entries[entry.id] = entry
         self._weight += _weight(entry)
-        while self._held and (len(self._held) > self._most or self._weight > self._room):
-            self._weight -= _weight(self._held.popitem(last=False)[1])
+        while self._entries and (len(self._entries) > self._most or self._weight > self._room):
+            self._weight -= _weight(self._entries.popitem(last=False)[1])
 
     def __getitem__(self, job: str) -> Entry:
-        return self._held[job]
+        return self._entries[job]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)
 
 
 def _weight(entry: Entry) -> int:
@@ -68,7 +68,7 @@ class Line:
         instance = entry.request.instance
         line = self._of.setdefault(instance, [])
         if len(line) >= self._most.get(instance, _FEW):
-            line[:] = [one for one in line if one[2] == one[3].place]
+            line[:] = [ticket for ticket in line if ticket[2] == ticket[3].place]
             heapify(line)
             self._most[instance] = 2 * len(line) + _FEW
         heappush(line, ticket)
@@ -101,10 +101,10 @@ class Line:
 
     def firsts(self) -> list[Entry]:
         """The next one of each instance, best first."""
-        found = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
-        if len(found) > 1:
-            found.sort(key=lambda entry: (self.rank(entry), entry.sequence))
-        return found
+        entries = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
+        if len(entries) > 1:
+            entries.sort(key=lambda entry: (self.rank(entry), entry.sequence))
+        return entries
 
     def waits_for(self, instance: str) -> bool:
         """Whether a job waits for this instance."""
@@ -112,10 +112,10 @@ class Line:
 
     def best(self, most: int | None = None) -> list[Entry]:
         """Those who stand in line, best first; no more than `most`."""
-        tickets = [one for line in self._of.values() for one in line if one[2] == one[3].place]
+        tickets = [ticket for line in self._of.values() for ticket in line if ticket[2] == ticket[3].place]
         if most is None:
-            return [one[3] for one in sorted(tickets, key=_order)]
-        return [one[3] for one in nsmallest(most, tickets, key=_order)]
+            return [ticket[3] for ticket in sorted(tickets, key=_order)]
+        return [ticket[3] for ticket in nsmallest(most, tickets, key=_order)]
 
 
 def _order(ticket: Ticket) -> tuple[float, int]:

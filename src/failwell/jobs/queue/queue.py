@@ -183,9 +183,9 @@ class Queue:
 
     async def _resumed(self, job: str) -> Entry | None:
         """A job that another process submitted a moment ago; `None` where it is over."""
-        while not (kept := self.job(job)).state.is_final:
+        while not (stored := self.job(job)).state.is_final:
             if self._is_over:
-                raise QueueStopped(job=job, was=kept.state.value)
+                raise QueueStopped(job=job, was=stored.state.value)
             self.look_outside()
             if job in self.state.live:
                 return self.state.live[job]
@@ -216,10 +216,10 @@ class Queue:
         entry = self.state.live.get(job) or self._record.dirty.get(job) or self.state.recent.get(job)
         if entry is not None:
             return entry.job()
-        found = self.state.store.find(job)
-        if found is None:
+        stored = self.state.store.find(job)
+        if stored is None:
             raise UnknownJob(job=job)
-        return found
+        return stored
 
     def cancel(self, job: str, grace: float | None = None) -> bool:
         """Stop a job; `False` where it is over or unknown."""
@@ -278,9 +278,11 @@ class Queue:
     def waiting(self, most: int | None = None) -> list[Job]:
         """The jobs that wait, best first, then those whose time has not come."""
         standing = self.state.line.best(most)
-        known = {entry.id for entry in standing}
+        ids = {entry.id for entry in standing}
         later = (
-            one for one in self.state.live.values() if one.state is JobState.WAITING and one.id not in known
+            entry
+            for entry in self.state.live.values()
+            if entry.state is JobState.WAITING and entry.id not in ids
         )
         room = None if most is None else most - len(standing)
         return [entry.job() for entry in (*standing, *islice(later, room))]
@@ -293,8 +295,8 @@ class Queue:
         """
         while self.state.live:
             if self._is_over:
-                left = next(iter(self.state.live.values()))
-                raise QueueStopped(job=left.id, was=left.state.value)
+                entry = next(iter(self.state.live.values()))
+                raise QueueStopped(job=entry.id, was=entry.state.value)
             if self._empty is None or self._empty.done():
                 self._empty = self.state.loop.create_future()
             await asyncio.shield(self._empty)
@@ -314,28 +316,28 @@ class Queue:
         """
         self.intake.is_closed = True
         self.state.is_paused = True
-        cut = await _outlast(self._drain(drain))
+        cancellation = await _outlast(self._drain(drain))
         self.state.is_stopping = True
         for part in (self._ends, self._admission, self._record):
             part.close()
-        left: list[asyncio.Task[Any]] = [task for task in self.state.tasks if not task.done()]
-        for task in left:
+        tasks: list[asyncio.Task[Any]] = [task for task in self.state.tasks if not task.done()]
+        for task in tasks:
             task.cancel()
-        while left:
-            cut = await _outlast(asyncio.wait(left)) or cut
-            left = [task for task in left if not task.done()]
-        for entry in [one for one in self.state.live.values() if one.is_sent]:
+        while tasks:
+            cancellation = await _outlast(asyncio.wait(tasks)) or cancellation
+            tasks = [task for task in tasks if not task.done()]
+        for entry in [entry for entry in self.state.live.values() if entry.is_sent]:
             # Its worker is about to be stopped; what it may still answer comes too late.
             entry.is_sent = False
             self.state.leave(entry, self.state.instances[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
         self.state.turn()
         if not self._is_hurried:
-            cut = await _outlast(self._record.finish()) or cut
+            cancellation = await _outlast(self._record.finish()) or cancellation
         self._is_over = self.outside.is_closed = True
         self._leave_nobody_waiting()
-        if cut is not None:
-            raise cut
+        if cancellation is not None:
+            raise cancellation
 
     def _leave_nobody_waiting(self) -> None:
         for entry in list(self.state.live.values()):

@@ -108,10 +108,10 @@ class Record:
                 entry.accepted = None
             if entry.is_over:
                 self.settle(entry)
-        kept = [one for one in events if one.job not in done.twins]
-        first = done.last - len(kept) + 1
+        published = [event for event in events if event.job not in done.twins]
+        first = done.last - len(published) + 1
         if self.hub.has_subscribers:
-            self.hub.publish([one._replace(seq=first + index) for index, one in enumerate(kept)])
+            self.hub.publish([event._replace(seq=first + index) for index, event in enumerate(published)])
         self.hub.last = done.last
         if done.keys:
             self._see(done.keys.values())
@@ -149,33 +149,33 @@ class Record:
             KeyTaken: the key belongs to another request.
             Fault: it cannot be had from the store.
         """
-        found = self._state.live.get(job)
-        if found is None:
+        entry = self._state.live.get(job)
+        if entry is None:
             self._look_outside()
-            found = self._state.live.get(job)
-        if found is None:
-            kept = self._state.store.find(job)
-            if kept is None or not kept.state.is_final:
+            entry = self._state.live.get(job)
+        if entry is None:
+            stored = self._state.store.find(job)
+            if stored is None or not stored.state.is_final:
                 raise self.trouble or UnknownJob(job=job)
-            found = Entry.of(kept)
-        check_same(found.id, found.request, request)
-        return found
+            entry = Entry.of(stored)
+        check_same(entry.id, entry.request, request)
+        return entry
 
     def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:
         """The store does not take it. What runs goes on; what was to start does not."""
-        begun = {entry.id for entry in starting}
+        started = {entry.id for entry in starting}
         for entry in starting:
             instance = self._state.instances[entry.request.instance]
             self._state.leave(entry, instance)
             self._state.book.forget(instance)
             entry.never_began()
             self._state.line.add(entry)
-        self._events = [one for one in self._events if not (one.type == "started" and one.job in begun)]
+        self._events = [item for item in self._events if not (item.type == "started" and item.job in started)]
         self._decision = decision = self._decide(fault)
         self.trouble = fault
         if not isinstance(decision, Retry):
             self.is_wedged = True
-            for entry in [one for one in self.dirty.values() if one.key is None]:
+            for entry in [item for item in self.dirty.values() if item.key is None]:
                 self._refuse(entry, fault)
             for entry in self.dirty.values():
                 if entry.is_over:
@@ -219,7 +219,7 @@ class Record:
         self.dirty.pop(entry.id, None)
         self._state.live.pop(entry.id, None)
         self._state.line.leave(entry)
-        self._events = [one for one in self._events if one.job != entry.id]
+        self._events = [event for event in self._events if event.job != entry.id]
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)
         entry.state = JobState.CANCELLED

@@ -40,7 +40,7 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
             }
             for name, pool in machine.items()
         ],
-        "workers": [_worker(one, book, instances) for one in instances.values()],
+        "workers": [_worker(instance, book, instances) for instance in instances.values()],
         "jobs": [
             {
                 "id": entry.id,
@@ -72,9 +72,9 @@ def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, I
 
 def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
     memory = instance.worker.memory()
-    held = book.snapshot(instances.values()).usage.get(instance.id, {})
+    memory_by_pool = book.snapshot(instances.values()).usage.get(instance.id, {})
     profile = book.profile(instance)
-    gpu = sum(much for pool, much in held.items() if pool.startswith("gpu:"))
+    gpu = sum(much for pool, much in memory_by_pool.items() if pool.startswith("gpu:"))
     return {
         "id": instance.id,
         "capability": instance.manifest.name,
@@ -113,7 +113,7 @@ def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
 def read_picture(folder: Path) -> dict[str, Any] | None:
     """The last picture that a host left; `None` without one."""
     try:
-        seen: object = loads((folder / "host.json").read_text(encoding="ascii"))
+        data: object = loads((folder / "host.json").read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
-    return cast("dict[str, Any]", seen) if isinstance(seen, dict) else None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None

@@ -144,28 +144,28 @@ class QueueState:
         Raises:
             CapabilityConfigError: it is known, and what is kept of it cannot be used.
         """
-        found = self.instances.get(name) or self._finder(name)
-        if found is not None:
+        instance = self.instances.get(name) or self._finder(name)
+        if instance is not None:
             self._missed.pop(name, None)
-        return found
+        return instance
 
     def find_for_job(self, name: str) -> Instance | Fault | None:
         """The same for a job that waits; the fault where it cannot be used. A miss is remembered for a moment."""
-        found = self.instances.get(name)
-        if found is not None:
-            return found
+        instance = self.instances.get(name)
+        if instance is not None:
+            return instance
         at, why = self._missed.get(name, (-_PAUSE, None))
         if at > self.loop.time() - _PAUSE:
             return why
         try:
-            found = self.find_instance(name)
+            instance = self.find_instance(name)
         except Fault as fault:
             why = fault
         else:
             why = None
-        if found is None:
+        if instance is None:
             self._missed[name] = self.loop.time(), why
-        return found or why
+        return instance or why
 
     def leave(self, entry: Entry, instance: Instance) -> None:
         """A job runs no more."""
