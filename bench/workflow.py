@@ -21,7 +21,7 @@ from failwell.workflow.check.workflow_tree import check_file
 from failwell.workflow.machine.protocol import Event
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.launch import start
-from failwell.workflow.run.restoring import restored
+from failwell.workflow.run.restoring import restore
 from failwell.workflow.run.script import ScriptExecutor
 from failwell.workflow.run.settings import DriveResult, Settings
 
@@ -200,7 +200,7 @@ def resume_time(folder: Path) -> tuple[float, int]:
     best, events = 1e9, 0
     for _ in range(3):
         began = time.perf_counter()
-        events = restored(store, run_id).seq
+        events = restore(store, run_id).seq
         best = min(best, time.perf_counter() - began)
     store.close()
     return best, events

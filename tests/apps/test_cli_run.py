@@ -510,7 +510,7 @@ agents: [{name: a, type: script, command: sh, args: ["-c", "exit 1"], raises: [e
     refused = failwell("resume", "r1", "--accept-changes", "--store", str(tmp_path / "store"))
 
     assert refused.code == 2
-    assert "no `a` any more" in refused.err
+    assert "no longer has `a`" in refused.err
 
 
 def test_a_child_whose_path_is_only_known_at_run_time_is_resumed_too(tmp_path: Path) -> None:

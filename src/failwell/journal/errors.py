@@ -103,12 +103,12 @@ def damaged_fault(path: Path, **details: object) -> StoreCorrupt:
     )
 
 
-def newer_fault(path: Path, found: int, known: int) -> StoreNewer:
+def newer_fault(path: Path, version: int, supported: int) -> StoreNewer:
     """The fault for a database that a newer version has migrated."""
     return StoreNewer(
         path=str(path),
-        found=found,
-        known=known,
+        found=version,
+        known=supported,
         user_action=UserAction(
             ActionKind.FIX_CONFIGURATION,
             "update failwell (`pip install -U failwell`), or use another folder with `--store DIR`",

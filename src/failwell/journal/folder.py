@@ -1,4 +1,4 @@
-"""The state folder: where it is, who may read it, and the JSON lines files of a run.
+"""The state folder: its location, its permissions, and the JSON lines files of a run.
 
 `--store DIR`, else `$FAILWELL_STORE`, else `$XDG_STATE_HOME/failwell`, else `~/.local/state/failwell`.
 It holds `journal.db`, and for each run a folder `runs/<run>/`. Only its owner can read what is created.
@@ -58,13 +58,13 @@ def make_private(folder: Path) -> Path:
         StoreUnavailable: the system refuses.
         StoreFull: there is no space left.
     """
-    missing: list[Path] = []
+    missing_folders: list[Path] = []
     parent = folder
     try:
         while not parent.is_dir():
-            missing.append(parent)
+            missing_folders.append(parent)
             parent = parent.parent
-        for path in reversed(missing):
+        for path in reversed(missing_folders):
             path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise os_fault(error, folder) from error
@@ -158,8 +158,8 @@ def append_line(path: Path, value: Mapping[str, Any]) -> Path:
 
 
 def _write_whole(descriptor: int, line: bytes) -> None:
-    written = os.write(descriptor, line)
-    if written < len(line):
+    count = os.write(descriptor, line)
+    if count < len(line):
         # The disk filled up in the middle of the line. Half a line would spoil the next one.
-        os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - written))
+        os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - count))
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -201,11 +201,9 @@ async def append_with_retry(
     try:
         return store.append(run, facts)
     except StoreUnavailable as refusal:
-        first = refusal
+        refusals = [refusal]
     # The loop is entered only now, so that an append that succeeds costs nothing more.
     from failwell.runtime.retry import retry
-
-    refusals = [first]
 
     @retry(clock=clock, name="store")
     async def append() -> list[Event]:

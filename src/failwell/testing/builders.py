@@ -30,5 +30,5 @@ def a_report(**changes: Any) -> ErrorReport:
     """
     kind = changes.pop("kind", "provider.rate_limited")
     described = describe(a_fault(kind=kind), at=NOON, policy=TracebackPolicy.STRICT)
-    built = replace(described, id="err_00000000001", scene=NOWHERE, evidence=())
-    return replace(built, **changes)
+    report = replace(described, id="err_00000000001", scene=NOWHERE, evidence=())
+    return replace(report, **changes)

@@ -1,11 +1,11 @@
-"""A clock that a test owns: sleeping takes no time, and every sleep is written down."""
+"""A clock for tests: sleeping takes no time, and every sleep is recorded."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 
 _IDLE_ROUNDS = 25
-"""Turns of the event loop without a new sleeper, after which all tasks are taken to be asleep."""
+"""Rounds of the event loop without a new sleeper, after which all tasks count as asleep."""
 
 
 class FakeClock:
@@ -29,7 +29,7 @@ class FakeClock:
         return self._start + timedelta(seconds=self._passed)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Seconds since the clock was created."""
         return self._passed
 
     def advance(self, seconds: float) -> None:
@@ -52,23 +52,23 @@ class FakeClock:
 
         self.slept.append(seconds)
         self._count += 1
-        mine = (self._passed + seconds, self._count)
-        heappush(self._sleepers, mine)
-        idle, seen = 0, self._count
+        sleeper = (self._passed + seconds, self._count)
+        heappush(self._sleepers, sleeper)
+        idle, last_count = 0, self._count
         try:
-            while self._passed < mine[0]:
+            while self._passed < sleeper[0]:
                 await sleep(0)
-                idle = idle + 1 if seen == self._count else 0
-                seen = self._count
-                if idle >= _IDLE_ROUNDS and self._sleepers[0] == mine and self._go(mine[0]):
+                idle = idle + 1 if last_count == self._count else 0
+                last_count = self._count
+                if idle >= _IDLE_ROUNDS and self._sleepers[0] == sleeper and self._go(sleeper[0]):
                     return
         finally:
-            self._sleepers.remove(mine)
+            self._sleepers.remove(sleeper)
             self._sleepers.sort()
             self._count += 1
 
     def _go(self, until: float) -> bool:
-        """Let the time come to `until`; whether something planned woke the sleeper before."""
+        """Advance to `until`; whether a planned action woke the sleeper before."""
         while self._planned and self._planned[0][0] <= until:
             at, _, action = heappop(self._planned)
             self._passed = max(self._passed, at)

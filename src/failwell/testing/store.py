@@ -4,7 +4,6 @@ Data is kept as JSON text, as in a file, so that nobody can change what was reco
 """
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Condition
@@ -120,8 +119,8 @@ class MemoryStore:
         ]
         matches.sort(key=lambda run: (run.started, run.id), reverse=True)
         if before is not None:
-            last = self.run(before)
-            matches = [run for run in matches if (run.started, run.id) < (last.started, last.id)]
+            page_end = self.run(before)
+            matches = [run for run in matches if (run.started, run.id) < (page_end.started, page_end.id)]
         return matches[:limit]
 
     def sources(self, run: str) -> dict[str, str]:
@@ -153,21 +152,20 @@ class MemoryStore:
         statuses: Sequence[str] = (),
         dry_run: bool = False,
     ) -> PruneResult:
-        old = [
+        candidates = [
             run
             for run in self.runs(statuses=prune_statuses(statuses))[keep:]
             if before is None or run.updated < before
         ]
-        gone: dict[bool, list[Run]] = defaultdict(list)
-        for run in old:
-            gone[run.id in self._locked].append(run)
+        live = [run for run in candidates if run.id in self._locked]
+        deleted = [run for run in candidates if run not in live]
         if not dry_run:
-            for run in gone[False]:
+            for run in deleted:
                 del self._streams[run.id]
         return PruneResult(
-            runs=tuple(run.id for run in gone[False]),
-            events=sum(run.events for run in gone[False]),
-            kept_live=tuple(run.id for run in gone[True]),
+            runs=tuple(run.id for run in deleted),
+            events=sum(run.events for run in deleted),
+            kept_live=tuple(run.id for run in live),
         )
 
     def close(self) -> None:
@@ -198,7 +196,7 @@ class MemoryStore:
     def _add(self, run: str, stream: _Stream, facts: Sequence[Fact]) -> list[Event]:
         fields = fold_status(run, stream.fields, facts)
         rows = [(type_, at, to_json(data)) for type_, at, data in facts]
-        first = len(stream.events)
+        start = len(stream.events)
         stream.events += rows
         stream.fields = fields
-        return [Event(first + i, *fact) for i, fact in enumerate(facts)]
+        return [Event(seq, *fact) for seq, fact in enumerate(facts, start)]

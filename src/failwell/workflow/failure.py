@@ -1,8 +1,8 @@
 """`Failure`: how an execution failed, from the leaf to the end of the run.
 
-The report is made once, where the failure happened. Each boundary that the failure crosses adds a
-frame to it and changes nothing else, so one failure has one id in every event, in `errors.jsonl`
-and on the terminal. What authors see of it in templates, the envelope, is a projection of the report.
+The report is created once, where the failure happened. Each boundary that the failure crosses adds a frame and
+changes nothing else, so a failure has the same id in every event, in `errors.jsonl` and on the terminal.
+Templates see the envelope, a projection of the report.
 """
 
 from collections.abc import Mapping
@@ -31,9 +31,9 @@ class Failure:
     typed: bool = False
     """Whether an author raised it, or declared that the node may fail."""
     output: Any = MISSING
-    """What the leaf had put out when it failed."""
+    """The output of the leaf up to the failure."""
     usage: Mapping[str, Any] | None = None
-    """What the leaf had used up."""
+    """The usage of the leaf up to the failure."""
     others: tuple["Failure", ...] = ()
     """The further failures of a group."""
 
@@ -68,7 +68,7 @@ class Failure:
     def from_exception(
         cls, error: BaseException, *, scene: Scene | None = None, typed: bool = False
     ) -> "Failure":
-        """The failure that an exception stands for, described where it was caught."""
+        """The failure for an exception, described where it was caught."""
         return cls(report=describe(error, scene=scene), typed=typed)
 
     @property
@@ -84,27 +84,27 @@ class Failure:
 
     @property
     def node_frames(self) -> list[dict[str, Any]]:
-        """The nodes that the failure has passed, the leaf first, as the journal writes them."""
-        return [_written(frame) for frame in self.report.frames if frame.boundary == _NODE]
+        """The nodes that the failure has passed, the leaf first, as JSON for the journal."""
+        return [_frame_to_dict(frame) for frame in self.report.frames if frame.boundary == _NODE]
 
     def with_frames(self, *frames: Frame) -> "Failure":
         """The same failure after it has crossed more boundaries."""
         return replace(self, report=replace(self.report, frames=(*self.report.frames, *frames)))
 
     def to_dict(self, reports: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
-        """The failure as the journal writes it; `reports` keeps the written reports by id."""
+        """The failure as JSON for the journal; `reports` caches the JSON of reports by id."""
         report = self.report
-        written = None if reports is None else reports.get(report.id)
-        if written is None:
-            written = to_dict(report)
-            frames = [frame for frame in written.pop("frames", ()) if frame["boundary"] != _NODE]
+        report_json = None if reports is None else reports.get(report.id)
+        if report_json is None:
+            report_json = to_dict(report)
+            frames = [frame for frame in report_json.pop("frames", ()) if frame["boundary"] != _NODE]
             if frames:
-                written["frames"] = frames
+                report_json["frames"] = frames
             if reports is not None:
-                reports[report.id] = written
+                reports[report.id] = report_json
         stored: dict[str, Any] = {
             "envelope": self.envelope,
-            "report": written,
+            "report": report_json,
             "typed": self.typed,
             "frames": self.node_frames,
         }
@@ -114,9 +114,9 @@ class Failure:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Failure":
-        """The failure that a journal holds, written by this version or an earlier one."""
+        """The failure from its JSON in a journal, also of earlier versions."""
         report = read(stored["report"])
-        frames = tuple(_read_frame(frame) for frame in stored["frames"])
+        frames = tuple(_frame_from_dict(frame) for frame in stored["frames"])
         if frames:
             report = replace(report, frames=(*report.frames, *frames))
         others = tuple(cls.from_dict(other) for other in stored.get("others", ()))
@@ -136,13 +136,13 @@ def moment(at: float) -> datetime:
 
 
 def derived_id(at: float, *parts: object) -> str:
-    """An id for a failure that the machine itself found: the same facts give the same id."""
+    """The id of a failure that the machine detected. The same facts give the same id."""
     seed = "\0".join(str(part) for part in parts).encode("utf-8", "surrogatepass")
     return f"err_{int(at * 1000):011x}{blake2b(seed, digest_size=8).hexdigest()}"
 
 
-def _written(frame: Frame) -> dict[str, Any]:
-    written: dict[str, Any] = {
+def _frame_to_dict(frame: Frame) -> dict[str, Any]:
+    data: dict[str, Any] = {
         "workflow": frame.workflow,
         "node": frame.name,
         "type": frame.type,
@@ -150,17 +150,17 @@ def _written(frame: Frame) -> dict[str, Any]:
         "iteration": frame.iteration,
     }
     if frame.item is not None:
-        written["item"] = frame.item
-    return written
+        data["item"] = frame.item
+    return data
 
 
-def _read_frame(written: Mapping[str, Any]) -> Frame:
+def _frame_from_dict(data: Mapping[str, Any]) -> Frame:
     return Frame(
         boundary=_NODE,
-        name=str(written["node"]),
-        workflow=written.get("workflow"),
-        type=written.get("type"),
-        kind=written.get("kind"),
-        iteration=written.get("iteration"),
-        item=written.get("item"),
+        name=str(data["node"]),
+        workflow=data.get("workflow"),
+        type=data.get("type"),
+        kind=data.get("kind"),
+        iteration=data.get("iteration"),
+        item=data.get("item"),
     )

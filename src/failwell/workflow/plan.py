@@ -1,8 +1,7 @@
-"""The plan of a workflow: what a file says, checked and typed, with nothing left to look up.
+"""The plan of a workflow: the content of its file, typed and checked.
 
-`compile` makes plans from files; the machine walks them. Everything here is frozen and holds no
-engine, no path of the outside world but the file's own, and no value of an environment variable
-that was not asked for by the file.
+`compile` builds plans from files, and the machine executes them. Plans are frozen. They contain no engine, and
+no environment variable that the file does not use.
 """
 
 from collections.abc import Mapping
@@ -36,10 +35,10 @@ Value = Any
 
 @frozen
 class Route:
-    """One way out of a node. Exactly one of `to`, `retry`, `halt` and `propagate` is set."""
+    """A route out of a node. Exactly one of `to`, `retry`, `halt` and `propagate` is set."""
 
     on_error: Match | None = None
-    """The failures that it is for; `None` for a way out of success."""
+    """The failures that it handles; `None` for a success route."""
     when: Template | None = None
     to: str | None = None
     retry: Policy | None = None
@@ -70,7 +69,7 @@ class ScriptSpec:
 
 @frozen
 class AgentSpec:
-    """A turn of a model. What the agents' room needs is kept as it was written, strings as templates."""
+    """A turn of a model. Settings are kept as written, with texts as templates."""
 
     prompt: Template | None = None
     system_prompt: Template | None = None
@@ -102,7 +101,7 @@ class Option:
 
 @frozen
 class GateSpec:
-    """A decision that a person takes."""
+    """A decision by a person."""
 
     prompt: Template
     options: tuple[Option, ...]
@@ -135,7 +134,7 @@ class QuestionsSpec:
     questions: tuple[Question, ...] = ()
     source: str | None = None
     abort_route: str | None = None
-    """Where leaving leads; `None` where one may not leave."""
+    """The step after an abort; `None` if aborting is not allowed."""
     prompt: Template | None = None
     allow_back: bool = True
     allow_skip: bool = True
@@ -153,7 +152,7 @@ class SetSpec:
 
 @frozen
 class WaitSpec:
-    """A pause: seconds, or a template that gives `500ms`, `60s`, `2.5m`, `1h` or a number."""
+    """A pause: seconds, or a template that renders to `500ms`, `60s`, `2.5m`, `1h` or a number."""
 
     duration: float | Template
     reason: Template | None = None
@@ -161,7 +160,7 @@ class WaitSpec:
 
 @frozen
 class NotificationSpec:
-    """A domain event of the workflow's own."""
+    """A notification of a type that the workflow declares."""
 
     emit: str
     payload: Mapping[str, Value] = field(default_factory=dict[str, Value])
@@ -182,13 +181,13 @@ class WorkflowSpec:
 
     path: Template
     input_mapping: Mapping[str, Value] | None = None
-    """`None` hands the parent's inputs on as they are."""
+    """`None` passes on the inputs of the parent."""
     max_depth: int = 10
 
 
 @frozen
 class Member:
-    """One member of a parallel group; with `when`, only if that holds at the group's start."""
+    """One member of a parallel group. `when` is evaluated when the group starts."""
 
     name: str
     when: Template | None = None
@@ -205,7 +204,7 @@ class ParallelSpec:
 
 @frozen
 class ForEachSpec:
-    """One node for each item of a list, a window of them at a time."""
+    """One node for each item of a list, with limited concurrency."""
 
     source: str
     """A dotted reference into the context, such as `finder.output.files`."""
@@ -235,18 +234,18 @@ class Node:
     raises: tuple[str, ...] | None = None
     routes: tuple[Route, ...] = ()
     retry: Policy | None = None
-    """What the node repeats by itself before any route is considered; see `retry_policy`."""
+    """The retries before any route is considered; see `retry_policy`."""
     output: Mapping[str, Any] | None = None
     """JSON Schema of the output, where one was declared."""
     idempotent: bool = False
     """Whether a repeat after an unknown outcome is safe."""
     estimate_usd: float | None = None
-    """What a run of this node is expected to cost, reserved in the budget while it runs."""
+    """The expected cost, reserved in the budget while the node runs."""
     place: Place | None = None
 
     @property
     def is_opted_in(self) -> bool:
-        """Whether the author asked for typed failures of this node: only then is a bad exit code one."""
+        """Whether the author uses typed failures for this node. Only then is a non-zero exit code a failure."""
         return bool(self.raises) or any(route.on_error is not None for route in self.routes)
 
 
@@ -266,7 +265,7 @@ class Input:
 
 @frozen
 class Limits:
-    """What a run may use up. `None` is no limit."""
+    """The limits of a run. `None` is no limit."""
 
     max_iterations: int | None = None
     """`None`: each node once, and never fewer than ten."""
@@ -281,7 +280,7 @@ class Limits:
 
 @frozen
 class DeclaredKind:
-    """An entry of `kinds:`: what an author's own kind means."""
+    """An entry of `kinds:`."""
 
     name: str
     category: Category
@@ -317,7 +316,7 @@ class Plan:
     """Every step and group by name, in the order of the file; the bodies of `for_each` are inside their group."""
     file: str = ""
     digest: str = ""
-    """SHA-256 of the file and of everything it includes, as they stand on disk."""
+    """SHA-256 of the file and its includes, as on disk."""
     description: str = ""
     version: str = ""
     inputs: Mapping[str, Input] = field(default_factory=dict[str, Input])
@@ -332,17 +331,17 @@ class Plan:
     tools: tuple[str, ...] = ()
     instructions: tuple[Template, ...] = ()
     children: tuple[str, ...] = ()
-    """Files of sub-workflows whose path is plain, resolved against this one."""
+    """Files of sub-workflows whose path has no template, relative to this one."""
 
     @property
     def folder(self) -> str:
-        """The folder that relative paths of this file start from."""
+        """The folder for relative paths."""
         head, _, _ = self.file.replace("\\", "/").rpartition("/")
         return head or "."
 
     @property
     def max_iterations(self) -> int:
-        """How many steps a run may take before it is taken for a runaway loop."""
+        """The number of steps after which a run is stopped as an endless loop."""
         if self.limits.max_iterations is not None:
             return self.limits.max_iterations
         return max(10, len(self.nodes))

@@ -61,7 +61,7 @@ class RunResult:
     status: str
     """`completed`, `failed`, `cancelled` or `waiting`."""
     output: Any = None
-    """What the workflow put out, if it completed."""
+    """The output of a completed run."""
     report: "ErrorReport | None" = None
     """Why it failed."""
     is_typed: bool = False
@@ -296,7 +296,7 @@ def local_settings(
     started: "Callable[[Driver, str], None] | None" = None,
     while_hosting: "Callable[[], AbstractContextManager[None]] | None" = None,
 ) -> "Settings":
-    """What a run on this machine works with. Whoever calls it closes `settings.store`."""
+    """The settings of a run on this machine. The caller closes `settings.store`."""
     from failwell.journal.folder import state_folder
     from failwell.journal.sqlite.runs import SqliteStore
     from failwell.workflow.run.script import ScriptExecutor
@@ -327,7 +327,7 @@ def _each(on_event: OnEvent) -> "Watcher":
 
 
 def _ignore_start(_driver: "Driver", _run: str) -> None:
-    """Nobody waits for it."""
+    """The default of `started`."""
 
 
 async def _drive(
@@ -340,17 +340,17 @@ async def _drive(
         settings.store.close()
 
 
-def result_of(ended: "DriveResult") -> RunResult:
+def result_of(result: "DriveResult") -> RunResult:
     """The result for callers."""
-    state, failure = ended.state, ended.failure
+    state, failure = result.state, result.failure
     return RunResult(
         id=state.run,
-        status=ended.status,
-        output=ended.outputs,
+        status=result.status,
+        output=result.outputs,
         report=None if failure is None else failure.report,
         is_typed=failure is not None and failure.typed,
-        gates=tuple(ended.gates),
-        blocked_until=ended.blocked_until,
+        gates=tuple(result.gates),
+        blocked_until=result.blocked_until,
         cost_usd=round(state.spent, 9),
         usage=dict(state.usage),
         errors_file=state.metadata.get("errors_file") if failure is not None else None,
@@ -360,18 +360,18 @@ def result_of(ended: "DriveResult") -> RunResult:
 def dry_run(
     path: str, inputs: Mapping[str, Any], *, allow_outside: bool = False
 ) -> "tuple[Plan | None, Mapping[str, Any], list[Mistake]]":
-    """Everything that is checked before a run: the plan, the inputs as they would be used, and every problem."""
+    """The checks before a run: the plan, the inputs with defaults, and every mistake."""
     from failwell.workflow.check.workflow_tree import check_file
     from failwell.workflow.run_inputs import check_inputs
 
     checked = check_file(path, environ=os.environ, allow_outside=allow_outside, available=NODE_TYPES)
-    problems = list(checked.mistakes)
+    mistakes = list(checked.mistakes)
     values: Mapping[str, Any] = {}
     if checked.plan is not None:
-        values, wrong = check_inputs(checked.plan, inputs)
-        problems += wrong
-    usable = checked.plan is not None and not any(problem.is_error for problem in problems)
-    return (checked.plan if usable else None), values, problems
+        values, input_mistakes = check_inputs(checked.plan, inputs)
+        mistakes += input_mistakes
+    usable = checked.plan is not None and not any(mistake.is_error for mistake in mistakes)
+    return (checked.plan if usable else None), values, mistakes
 
 
 def _path(workflow: Workflow | str | Path, *, allow_outside: bool) -> tuple[str, bool]:

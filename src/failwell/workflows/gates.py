@@ -12,14 +12,14 @@ from failwell.journal.store import Run
 
 
 class GateRefused(Fault, kind="validation.input_invalid"):
-    """An answer does not fit: no such gate is pending, or the value is none of its options."""
+    """An answer is not valid: the gate is not pending, or the value is not one of its options."""
 
     run: str
     gate: str
     reason: str
 
     def summary(self) -> str:
-        """What is wrong with the answer."""
+        """Why the answer is not valid."""
         return self.reason
 
 
@@ -67,7 +67,7 @@ class Gate:
 def pending_gates(store: SqliteStore, run: str) -> list[Gate]:
     """The gates that a run waits for."""
     from failwell.workflow.run.control import answers_of, gates_in
-    from failwell.workflow.run.restoring import restored
+    from failwell.workflow.run.restoring import restore
 
     return [
         Gate(
@@ -80,7 +80,7 @@ def pending_gates(store: SqliteStore, run: str) -> list[Gate]:
             assignee=question.get("assignee"),
             answered="answer" in question,
         )
-        for gate, question in gates_in(restored(store, run).tasks.values()).items()
+        for gate, question in gates_in(restore(store, run).tasks.values()).items()
     ]
 
 
@@ -99,12 +99,12 @@ def answer(
     Raises:
         GateRefused: the gate is not pending, or the value does not fit.
     """
-    from failwell.workflow.run.control import say
+    from failwell.workflow.run.control import send
 
     message: dict[str, Any] = {"gate": gate, "decision": value, "by": by, "comment": comment}
     if payload is not None:
         message["payload"] = payload
-    reply = say(run_folder(store.folder, run), {"do": "answer", **message})
+    reply = send(run_folder(store.folder, run), {"do": "answer", **message})
     if reply is None:
         _record_answer(store, run, message)
         return False
@@ -116,11 +116,11 @@ def answer(
 def _record_answer(store: SqliteStore, run: str, message: Mapping[str, Any]) -> None:
     from failwell.runtime.clock import SYSTEM_CLOCK
     from failwell.workflow.run.control import gates_in, refusal
-    from failwell.workflow.run.restoring import restored
+    from failwell.workflow.run.restoring import restore
 
     gate = message["gate"]
     with store.lock(run):
-        tasks = restored(store, run).tasks.values()
+        tasks = restore(store, run).tasks.values()
         problem = refusal(gates_in(tasks), gate, message["decision"], message.get("payload"))
         if problem is not None:
             raise GateRefused(run=run, gate=gate, reason=problem)
@@ -143,16 +143,16 @@ def cancel(store: SqliteStore, run: Run, *, by: str, reason: str = "user") -> st
     Raises:
         NotRunning: no process drives it.
     """
-    from failwell.workflow.run.control import say
+    from failwell.workflow.run.control import send
 
     request = {"do": "cancel", "by": by, "reason": reason}
-    if say(run_folder(store.folder, run.id), request) is None:
+    if send(run_folder(store.folder, run.id), request) is None:
         if run.status == "interrupted":
             return _close_interrupted(store, run.id)
         raise NotRunning(run=run.id, status=run.status)
     events = store.tail(run.id, run.events - 1)
-    last = next((event.type for event in events if event.is_terminal), "unknown")
-    return last.removeprefix("run:")
+    end = next((event.type for event in events if event.is_terminal), "unknown")
+    return end.removeprefix("run:")
 
 
 def _close_interrupted(store: SqliteStore, run: str) -> str:

@@ -74,7 +74,7 @@ class JobClient:
             self._check(job)
 
     def _tick(self) -> None:
-        # Read first: a job that ends after this is found by the look below.
+        # Read first: a job that ends after this is found by the check below.
         is_hosted = self._queue.store.is_hosted()
         self._check_all()
         if not is_hosted:
@@ -83,14 +83,14 @@ class JobClient:
 
     def _check(self, job: str) -> None:
         try:
-            found = self._queue.store.find(job)
+            record = self._queue.store.find(job)
         except Fault:
-            # The store is unavailable for a moment; the next look comes within a second.
+            # The store is unavailable for a moment; the next check follows within a second.
             return
-        if found is None:
+        if record is None:
             self._waiting.pop(job).set_exception(UnknownJob(job=job))
-        elif found.state.is_final:
-            self._waiting.pop(job).set_result(found)
+        elif record.state.is_final:
+            self._waiting.pop(job).set_result(record)
 
     def _release(self) -> None:
         """Return `None` to every waiting caller."""

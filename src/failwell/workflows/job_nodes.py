@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from failwell.jobs.job import Job, JobRequest
     from failwell.jobs.runtime import Runtime
-    from failwell.workflow.run.result import Shapes
+    from failwell.workflow.run.result import OutputSchemas
     from failwell.workflows.job_client import JobClient
 
 
@@ -37,7 +37,7 @@ class JobExecutor:
         self._folder = folder
         self._while_hosting = while_hosting
         self._opening: Future[Runtime | JobClient] | None = None
-        self._shapes: Shapes | None = None
+        self._schemas: OutputSchemas | None = None
         self._hosting = ExitStack()
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:  # noqa: ARG002  (a job needs nothing of the driver's)
@@ -72,15 +72,15 @@ class JobExecutor:
         if schema is None:
             return Success(output=output)
         from failwell.workflow.envelope import violation
-        from failwell.workflow.run.result import Broken, Shapes
+        from failwell.workflow.run.result import OutputSchemas, SchemaMismatch
 
-        self._shapes = self._shapes or Shapes()
+        self._schemas = self._schemas or OutputSchemas()
         try:
-            self._shapes.check(schema, output, {})
-        except Broken as error:
-            more = {} if error.field is None else {"failed_field": error.field}
+            self._schemas.check(schema, output, {})
+        except SchemaMismatch as error:
+            extra = {} if error.field is None else {"failed_field": error.field}
             reason = str(error).replace("`stdout`", "the result")
-            message, details = violation(request.node.name, "job", reason, **more)
+            message, details = violation(request.node.name, "job", reason, **extra)
             failed = Failure.of("internal.schema_violation", message, details=details, typed=True)
             return replace(failed, output=output)
         return Success(output=output)
@@ -95,9 +95,9 @@ class JobExecutor:
             if not isinstance(queue, JobClient):
                 return await _run_on_host(queue, job_request, job)
             job = job or await queue.submit(job_request)
-            ended = await _run_elsewhere(queue, job)
-            if ended is not None:
-                return ended
+            record = await _run_elsewhere(queue, job)
+            if record is not None:
+                return record
             # The host has ended. The first node to notice opens the queue again.
             if self._opening is opening:
                 self._opening = None

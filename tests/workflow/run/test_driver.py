@@ -251,7 +251,7 @@ def test_a_cancel_reaches_a_leaf_and_the_run_waits_for_it_to_end() -> None:
     async def long(_: Request) -> Any:
         driver = leaves.driver
         assert driver is not None
-        driver.tell(Cancel(at=driver.now(), reason="user", by="ada"))
+        driver.submit(Cancel(at=driver.now(), reason="user", by="ada"))
         try:
             await asyncio.sleep(3600)
         finally:

@@ -53,7 +53,7 @@ from failwell.workflow.template import memory_budget as budget
 from tests.workflow.template.rendering import NamesFrom
 from failwell.workflow.plan import Template
 from failwell.workflow.template.render import render
-budget.LONGEST = float(sys.argv[1])
+budget.MAX_SECONDS = float(sys.argv[1])
 names = NamesFrom({"s": "a" * 1_000_000, "l": list(range(10_000))})
 for text in json.load(sys.stdin):
     try:

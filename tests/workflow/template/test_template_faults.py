@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_found_without_rendering(text: str) -> None:
     mistake = syntax_mistake(a_template(text))
 
     assert mistake is not None
-    assert (mistake.sort, mistake.line) == ("syntax error", 1)
+    assert (mistake.type, mistake.line) == ("syntax error", 1)
 
 
 @pytest.mark.parametrize(

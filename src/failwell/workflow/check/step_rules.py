@@ -9,13 +9,13 @@ from failwell.workflow.check.check_context import CheckContext, PlacedNode
 from failwell.workflow.compile.step_index import FLOW, INPUTS
 from failwell.workflow.findings import error, warning
 from failwell.workflow.plan import Plan, WaitSpec, WorkflowSpec
-from failwell.workflow.template.template_errors import Sort
+from failwell.workflow.template.template_errors import MistakeType
 
 _HINT = "look for a missing brace, quote or `end…`"
 _HINTS: dict[str, str] = {
-    Sort.UNKNOWN_FILTER: "the word after `|` is not a filter",
-    Sort.UNKNOWN_TEST: "the word after `is` is not a test",
-    Sort.LENGTH: "put the text into a file, and let a script read it",
+    MistakeType.UNKNOWN_FILTER: "the word after `|` is not a filter",
+    MistakeType.UNKNOWN_TEST: "the word after `is` is not a test",
+    MistakeType.LENGTH: "put the text into a file, and let a script read it",
 }
 
 

@@ -138,7 +138,7 @@ def _begin(turn: Turn, event: Begin) -> None:
 
 def _resume(turn: Turn, event: Resume) -> None:
     state = turn.state
-    # Only the time in which somebody worked on the run counts; the last fact is the last sign of it.
+    # Only the time in which a process drove the run counts; it ends with the last fact.
     worked = state.active + max(0.0, state.at - state.begun)
     data: dict[str, Any] = {"from_seq": state.seq - 1, "by": event.by, "active": worked}
     if event.accepted_changes:

@@ -12,11 +12,11 @@ from failwell.workflow.plan import END
 from failwell.workflow.template.render import render
 
 
-def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **more: Any) -> None:
+def end_run(turn: Turn, failure: Failure, *, error_type: str, node: str | None, **details: Any) -> None:
     """Fail the run. It ends when nothing runs any more, with the first failure that was passed here."""
     if turn.state.ending is not None or turn.state.is_over:
         return
-    data: dict[str, Any] = {"failure": failure, "error_type": error_type, **more}
+    data: dict[str, Any] = {"failure": failure, "error_type": error_type, **details}
     if node is not None:
         data["node"] = node
     turn.record("run:ending", data)
@@ -31,14 +31,14 @@ def cancel_run(turn: Turn, reason: str, by: str) -> None:
     _stop_all(turn, "cancel.run", "stopped because the run was cancelled")
 
 
-def _stop_all(turn: Turn, kind: str, why: str) -> None:
+def _stop_all(turn: Turn, kind: str, message: str) -> None:
     cursor = turn.state.scopes[""].cursor
     task = None if cursor is None else turn.state.tasks.get(cursor)
     if task is not None and task.status != "failed":
-        stop_task(turn, task, kind, why)
+        stop_task(turn, task, kind, message)
 
 
-def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
+def stop_task(turn: Turn, task: Task, kind: str, message: str) -> bool:
     """Stop an execution and everything below it. Returns whether it has ended already."""
     state = turn.state
     if task.status in ACTIVE:
@@ -51,19 +51,19 @@ def stop_task(turn: Turn, task: Task, kind: str, why: str) -> bool:
         current = (
             None if scope.cursor in (None, END) else state.tasks.get(below(task.path, scope.cursor or ""))
         )
-        if current is not None and not stop_task(turn, current, kind, why):
+        if current is not None and not stop_task(turn, current, kind, message):
             return False
     elif task.status == "group":
         group = state.groups[task.path]
         if not group.stopping:
             turn.record("group:stopping", {"path": task.path, "because": kind})
-        over = [stop_task(turn, state.tasks[path], kind, why) for path in list(group.active)]
-        if not all(over):
+        stopped = [stop_task(turn, state.tasks[path], kind, message) for path in list(group.active)]
+        if not all(stopped):
             return False
     if state.tasks[task.path].status != "failed":
         turn.commands.append(CancelTimer(timer=task.path))
-        # What waited to be repeated ends with what it failed with last.
-        failure = task.failure or turn.failure(kind, why, task=task)
+        # A task that waited for a retry ends with its last failure.
+        failure = task.failure or turn.failure(kind, message, task=task)
         turn.record("node:failed", {"path": task.path, "attempt": task.attempt, "failure": failure})
     return True
 
@@ -83,10 +83,10 @@ def finish_turn(turn: Turn) -> None:
         hook(turn, "on_error", error={"type": data["error_type"], **data["envelope"]})
         _finish(turn, "run:failed", data)
     else:
-        _rest(turn, tasks)
+        _pause(turn, tasks)
 
 
-def _rest(turn: Turn, tasks: list[Task]) -> None:
+def _pause(turn: Turn, tasks: list[Task]) -> None:
     state = turn.state
     gates = [task for task in tasks if task.status in ("gate", "budget") and task.gate is not None]
     timers = [
@@ -140,10 +140,10 @@ def _finish(turn: Turn, kind: str, data: dict[str, Any]) -> None:
     turn.commands.append(End())
 
 
-def complete_run(turn: Turn, outputs: Any, **more: Any) -> None:
+def complete_run(turn: Turn, outputs: Any) -> None:
     """Complete the run after its root workflow has ended."""
     hook(turn, "on_complete", result=outputs)
-    _finish(turn, "run:completed", {"outputs": outputs, **more})
+    _finish(turn, "run:completed", {"outputs": outputs})
 
 
 def repeat_question(turn: Turn, task: Task) -> None:

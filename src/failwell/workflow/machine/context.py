@@ -16,7 +16,7 @@ from failwell.workflow.template.render import render, render_value
 
 
 class ScopeNames:
-    """The names of a scope: its inputs, its nodes, and what the place adds."""
+    """The names of a scope: its inputs, its nodes, and names that only this template has."""
 
     __slots__ = ("_extra", "_mode", "_plan", "_run", "_scope")
 
@@ -61,10 +61,16 @@ def slot(plan: Plan, scope: Scope, name: str) -> object:
 
 
 def names_of(
-    state: State, plan: Plan, scope: Scope, node: Node, *, extra: Mapping[str, Any], everything: bool = False
+    state: State,
+    plan: Plan,
+    scope: Scope,
+    node: Node,
+    *,
+    extra: Mapping[str, Any],
+    unrestricted: bool = False,
 ) -> ScopeNames:
-    """The names that `node` may use; with `everything`, whatever the context mode says."""
-    if everything or plan.context_mode == "accumulate":
+    """The names that `node` can use; with `unrestricted`, in any context mode."""
+    if unrestricted or plan.context_mode == "accumulate":
         return ScopeNames(state.run, plan, scope, extra)
     if plan.context_mode == "last_only":
         return ScopeNames(state.run, plan, scope, extra, mode="last_only")
@@ -112,9 +118,9 @@ def _grant(granted: dict[str, Any], names: ScopeNames, reference: InputReference
 
 def look_up(reference: str, names: ScopeNames) -> Any:
     """The value of a dotted reference, or `MISSING`."""
-    first, *rest = reference.split(".")
-    value: Any = names.get(first)
-    for step in rest:
+    root, *steps = reference.split(".")
+    value: Any = names.get(root)
+    for step in steps:
         if isinstance(value, dict):
             value = value.get(step, MISSING)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):  # pyright: ignore[reportUnknownArgumentType]
@@ -171,11 +177,11 @@ def is_secret(value: Any) -> bool:
     return isinstance(value, dict) and value.get("secret") is True and "ref" in value  # pyright: ignore[reportUnknownMemberType]
 
 
-def _folder(named: str | None, folder: str | None) -> str | None:
+def _folder(working_dir: str | None, folder: str | None) -> str | None:
     """The working directory of a script, relative to where the run was started."""
     if folder is None:
-        return named
-    return folder if named is None else join(folder, named)
+        return working_dir
+    return folder if working_dir is None else join(folder, working_dir)
 
 
 def _text(template: Template | None, names: ScopeNames) -> str | None:

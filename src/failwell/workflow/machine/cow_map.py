@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
 
 _V = TypeVar("_V")
-_GONE = object()
+_ABSENT = object()
 
 
 class CowMap(Generic[_V]):
@@ -88,18 +88,18 @@ class CowMap(Generic[_V]):
         if older is None:
             self._older = None
         elif older._heir is self:  # noqa: SLF001  (another version of the same map)
-            older._undo.append((key, entries.get(key, _GONE)))  # noqa: SLF001
+            older._undo.append((key, entries.get(key, _ABSENT)))  # noqa: SLF001
 
     def _own(self) -> dict[str, _V]:
         if self._entries is None:
             heir = self._heir
             assert heir is not None
             entries = dict(heir._own())  # noqa: SLF001
-            for key, before in reversed(self._undo):
-                if before is _GONE:
+            for key, value in reversed(self._undo):
+                if value is _ABSENT:
                     entries.pop(key, None)
                 else:
-                    entries[key] = before  # pyright: ignore[reportArgumentType]
+                    entries[key] = value  # pyright: ignore[reportArgumentType]
             self._entries = entries
             self._heir = None
             self._undo = []

@@ -53,17 +53,17 @@ def complete(turn: Turn, task: Task, output: Any, *, usage: Any = None, to: str 
     notify_parent(turn, task)
 
 
-def fail(turn: Turn, task: Task, failure: Failure, *, seen: Any = None) -> None:
+def fail(turn: Turn, task: Task, failure: Failure, *, visible_output: Any = None) -> None:
     """Fail a node: run it again, follow an error route, or pass the failure to the enclosing workflow.
 
     Args:
         turn: The turn of the machine.
         task: The execution that failed.
         failure: How it failed, with its partial output.
-        seen: What routes see as its output where the failure has none of its own.
+        visible_output: The output that routes see if the failure has none.
     """
     node = turn.node(task)
-    output = seen if failure.output is MISSING else failure.output
+    output = visible_output if failure.output is MISSING else failure.output
     extra: dict[str, Any] = {} if failure.output is MISSING else {"output": failure.output}
     if failure.usage:
         extra["usage"] = failure.usage
@@ -114,10 +114,10 @@ def _end_sub_workflow(turn: Turn, task: Task) -> None:
     above = turn.state.tasks.get(task.scope)
     if above is None or above.status == "failed":
         return
-    ended = turn.state.tasks.get(task.path)
-    failed = ended.failure if ended is not None else None
-    why = failed or turn.failure("cancel.stage", CANCELLED_MEMBER, task=above)
-    _record_failed(turn, above, why, {})
+    last = turn.state.tasks.get(task.path)
+    failure = last.failure if last is not None else None
+    failure = failure or turn.failure("cancel.stage", CANCELLED_MEMBER, task=above)
+    _record_failed(turn, above, failure, {})
     notify_parent(turn, above)
 
 
@@ -126,8 +126,7 @@ def _member_ended(turn: Turn, task: Task) -> None:
     assert task.parent is not None
     group = turn.state.groups[task.parent]
     above = turn.state.tasks[task.parent]
-    ended = turn.state.tasks.get(task.path)
-    if ended is None or group.stopping or turn.is_closing:
+    if turn.state.tasks.get(task.path) is None or group.stopping or turn.is_closing:
         return
     spec: Any = turn.node(above).spec
     if spec.failure_mode == "fail_fast":
@@ -153,7 +152,7 @@ def is_stopping(turn: Turn, task: Task) -> bool:
 def _success(turn: Turn, task: Task, node: Node, output: Any) -> tuple[str | None, dict[str, Any] | None]:
     if not has_success_routes(node):
         return END, None
-    names = turn.names(task, node, everything=True, **_result(node, task, output))
+    names = turn.names(task, node, unrestricted=True, **_result(node, task, output))
     route = success_route(node, names)
     if route is None:
         return None, None
@@ -202,7 +201,7 @@ def _route(
     slot: dict[str, Any] = {"error": error} if output is None else {"error": error, "output": output}
     if node.type in GROUPS and isinstance(output, dict):
         slot = {**cast("dict[str, Any]", output), "error": error}
-    names = turn.names(owner, node, everything=True, error=error, output=output, **{owner.node: slot})
+    names = turn.names(owner, node, unrestricted=True, error=error, output=output, **{owner.node: slot})
     try:
         # The members of a group have had their repeats when the group fails.
         may_repeat = owner is not task or task.type not in GROUPS
@@ -218,7 +217,7 @@ def _follow_error(
         _unhandled(turn, task)
         return
     recorded = turn.state.tasks[task.path].failure or failure
-    names = turn.names(task, node, everything=True, error=error_view(failure), output=output)
+    names = turn.names(task, node, unrestricted=True, error=error_view(failure), output=output)
     try:
         if route.halt is not None:
             _halt(turn, task, render(route.halt, names), recorded)

@@ -21,8 +21,8 @@ from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.references import whole_reference
 from failwell.workflow.template.render import render, render_value
 
-DEEPEST = 10
-"""How deep sub-workflows may nest."""
+MAX_DEPTH = 10
+"""Levels of sub-workflows."""
 
 
 def enter(turn: Turn, task: Task, node: Node, *, waits_as: str) -> None:
@@ -66,7 +66,7 @@ def begin(turn: Turn, task: Task) -> None:
 
 
 def started(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
-    """The fact that a node begins."""
+    """The data of the fact that a node has started."""
     data: dict[str, Any] = {
         "path": task.path,
         "scope": task.scope,
@@ -89,23 +89,23 @@ def started(turn: Turn, task: Task, node: Node) -> dict[str, Any]:
 
 def is_full(turn: Turn) -> bool:
     """Whether the limit of concurrent leaves is reached."""
-    most = turn.plans[turn.state.file].limits.max_parallel
-    return most is not None and turn.state.leaves >= most
+    limit = turn.plans[turn.state.file].limits.max_parallel
+    return limit is not None and turn.state.leaves >= limit
 
 
 def _exceeds_iterations(turn: Turn, task: Task) -> bool:
     """Whether this step exceeds the iteration limit. If so, the run or the sub-workflow fails."""
     plan = turn.plan(task.scope)
     scope = turn.state.scopes[task.scope]
-    most = turn.state.limits.get("max_iterations") if not task.scope else None
-    most = plan.max_iterations if most is None else most
-    if scope.iterations < most:
+    limit = turn.state.limits.get("max_iterations") if not task.scope else None
+    limit = plan.max_iterations if limit is None else limit
+    if scope.iterations < limit:
         return False
     too_many = turn.failure(
         "limit.iterations",
-        f"`{plan.name}` has taken {most} steps, which is its limit, before `{task.node}`",
+        f"`{plan.name}` has taken {limit} steps, which is its limit, before `{task.node}`",
         task=task,
-        details={"max_iterations": most, "node": task.node},
+        details={"max_iterations": limit, "node": task.node},
     )
     if task.scope:
         from failwell.workflow.machine.scopes import fail_scope
@@ -145,14 +145,14 @@ def _set(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 
 def _computed(value: Any, output_type: Any, names: ScopeNames) -> Any:
     if isinstance(value, Template):
-        whole = whole_reference(value)
-        if whole is not None and is_secret(value_in_scope := look_up(whole, names)):
-            return value_in_scope
+        reference = whole_reference(value)
+        if reference is not None and is_secret(referenced := look_up(reference, names)):
+            return referenced
         return as_set_value(render(value, names), output_type)
     if isinstance(value, dict):
-        return {key: _computed(one, "auto", names) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _computed(part, "auto", names) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, (list, tuple)):
-        return [_computed(one, "auto", names) for one in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_computed(part, "auto", names) for part in value]  # pyright: ignore[reportUnknownVariableType]
     return value
 
 
@@ -173,13 +173,13 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     assert isinstance(spec, WorkflowSpec)
     scope = turn.state.scopes[task.scope]
     depth = scope.depth + 1
-    most = min(DEEPEST, spec.max_depth)
-    if depth > most:
+    limit = min(MAX_DEPTH, spec.max_depth)
+    if depth > limit:
         too_deep = turn.failure(
             "subworkflow.failed",
-            f"`{task.node}` would nest workflows {depth} deep; {most} is the limit",
+            f"`{task.node}` would nest workflows {depth} deep; {limit} is the limit",
             task=task,
-            details={"depth": depth, "max_depth": most},
+            details={"depth": depth, "max_depth": limit},
         )
         fail(turn, task, too_deep)
         return
@@ -187,9 +187,9 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     if spec.input_mapping is not None:
         inputs = {name: _mapped(value, names) for name, value in spec.input_mapping.items()}
     file = render(spec.path, names)
-    opened = _loaded_file(turn, task, file)
-    if opened is not None:
-        open_scope(turn, task, opened, inputs)
+    loaded = _loaded_file(turn, task, file)
+    if loaded is not None:
+        open_scope(turn, task, loaded, inputs)
         return
     turn.record("workflow:opening", {"path": task.path, "file": file})
     turn.commands.append(Open(path=task.path, file=file, folder=turn.plan(scope).folder))
@@ -198,11 +198,11 @@ def _workflow(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 def _mapped(value: Any, names: ScopeNames) -> Any:
     if not isinstance(value, Template):
         return render_value(value, names)
-    whole = whole_reference(value)
-    if whole is not None:
-        value_in_scope = look_up(whole, names)
-        if value_in_scope is not MISSING and not isinstance(value_in_scope, str):
-            return value_in_scope
+    reference = whole_reference(value)
+    if reference is not None:
+        referenced = look_up(reference, names)
+        if referenced is not MISSING and not isinstance(referenced, str):
+            return referenced
     return as_mapped(render(value, names))
 
 
@@ -220,18 +220,18 @@ def notify(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
     assert isinstance(spec, NotificationSpec)
     plan = turn.plan(task.scope)
     declared = plan.notifications
-    known = None if declared is None else declared.types.get(spec.emit)
-    if declared is None or known is None:
+    notification = None if declared is None else declared.types.get(spec.emit)
+    if declared is None or notification is None:
         raise Validation(
             kind="validation.config_invalid", message=f"`{spec.emit}` is not a declared notification type"
         )
     payload = {name: _value(value, names) for name, value in spec.payload.items()}
-    _check(known.payload, payload, spec.emit)
+    _check(notification.payload, payload, spec.emit)
     inputs = turn.state.scopes[""].inputs
     data: dict[str, Any] = {
         "path": task.path,
         "emission_id": f"{turn.state.run}:{task.path}:{task.visit}",
-        "schema_id": f"{declared.namespace}.{spec.emit}@{known.version}",
+        "schema_id": f"{declared.namespace}.{spec.emit}@{notification.version}",
         "correlation": {name: inputs.get(name) for name in declared.correlation},
         "payload": payload,
     }
@@ -248,9 +248,9 @@ def _value(value: Any, names: ScopeNames) -> Any:
 def _check(schema: Any, payload: dict[str, Any], emit: str) -> None:
     from jsonschema_rs import validator_for
 
-    first = next(iter(validator_for(schema).iter_errors(payload)), None)
-    if first is not None:
-        place = "/".join(str(part) for part in first.instance_path) or "the payload"
+    error = next(iter(validator_for(schema).iter_errors(payload)), None)
+    if error is not None:
+        place = "/".join(str(part) for part in error.instance_path) or "the payload"
         raise Validation(
             kind="internal.schema_violation",
             message=f"the payload of `{emit}` does not match its declaration at {place}",

@@ -38,17 +38,17 @@ def apply(state: State, kind: str, at: float, data: Data) -> None:
     state.seq += 1
     if kind not in _FROM_OUTSIDE:
         state.at = at
-    does = _DOES.get(kind)
-    if does is not None:
-        does(state, at, data)
+    fold_fact = _FOLDS.get(kind)
+    if fold_fact is not None:
+        fold_fact(state, at, data)
 
 
 def _run_started(state: State, at: float, data: Data) -> None:
-    before = data.get("state")
-    if before is not None:
-        taken = State.from_dict(before)
+    continued = data.get("state")
+    if continued is not None:
+        previous = State.from_dict(continued)
         for name in ("scopes", "groups", "tasks", "spent", "usage", "warned", "active", "limits"):
-            setattr(state, name, getattr(taken, name))
+            setattr(state, name, getattr(previous, name))
     else:
         state.scopes[""] = Scope("", data["file"], data["inputs"], data["entry"], 0)
     state.run, state.file = data["run"], data["file"]
@@ -66,9 +66,9 @@ def _run_resumed(state: State, at: float, data: Data) -> None:
 
 def _node_started(state: State, at: float, data: Data) -> None:
     path, scope = data["path"], data["scope"]
-    before = state.tasks.get(path)
-    if before is not None and before.visit == data["visit"]:
-        task = before.but(
+    previous = state.tasks.get(path)
+    if previous is not None and previous.visit == data["visit"]:
+        task = previous.but(
             status="running",
             attempt=data["attempt"],
             rerun=data.get("rerun", 0),
@@ -91,7 +91,7 @@ def _node_started(state: State, at: float, data: Data) -> None:
             reserve=data.get("reserve", 0.0),
         )
     state.tasks[path] = task
-    if task.type in LEAVES and (before is None or before.status != "running"):
+    if task.type in LEAVES and (previous is None or previous.status != "running"):
         state.leaves += 1
     if task.parent is None:
         record = state.scope(scope)
@@ -199,7 +199,7 @@ def _route_taken(state: State, _at: float, data: Data) -> None:
     scope = state.scope(data["scope"])
     failed = state.tasks.get(path)
     if failed is not None:
-        # A failure that a route took: the node had its turn, and nothing below it is wanted any more.
+        # A route handled the failure: the node is over, and nothing below it is needed any more.
         scope.remember(failed.node)
         forget(state, path)
     scope.cursor = data["to"]
@@ -338,7 +338,7 @@ def member_path(group: Group, index: int) -> str:
     return below(group.path, group.keys[index]) if group.type == "parallel" else item_path(group.path, index)
 
 
-_DOES: dict[str, Callable[[State, float, Data], None]] = {
+_FOLDS: dict[str, Callable[[State, float, Data], None]] = {
     "run:started": _run_started,
     "run:resumed": _run_resumed,
     "node:started": _node_started,

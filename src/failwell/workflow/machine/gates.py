@@ -44,9 +44,9 @@ def ask_questions(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None
     spec = node.spec
     assert isinstance(spec, QuestionsSpec)
     questions = (
-        [_question(one, names) for one in spec.questions]
+        [_question(question, names) for question in spec.questions]
         if spec.source is None
-        else _from(spec.source, names)
+        else _computed_questions(spec.source, names)
     )
     data: dict[str, Any] = {
         "type": "questions",
@@ -71,7 +71,7 @@ def _question(question: Question, names: ScopeNames) -> dict[str, Any]:
     }
 
 
-def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
+def _computed_questions(source: str, names: ScopeNames) -> list[dict[str, Any]]:
     value = look_up(source, names)
     if not isinstance(value, list):
         raise Validation(
@@ -80,8 +80,8 @@ def _from(source: str, names: ScopeNames) -> list[dict[str, Any]]:
             details={"source": source},
         )
     questions: list[dict[str, Any]] = []
-    for number, one in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        question: dict[str, Any] = one if isinstance(one, dict) else {"text": str(one)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for number, entry in enumerate(value, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        question: dict[str, Any] = entry if isinstance(entry, dict) else {"text": str(entry)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         questions.append({"id": f"q{number}", "hint": "", "choices": [], "required": False, **question})
     return questions
 
@@ -102,7 +102,7 @@ def gate_id(task: Task, prefix: str = "") -> str:
 
 def answer(turn: Turn, event: Answered) -> None:
     """Apply an answer. It changes nothing if the gate is not open."""
-    task = next((one for one in turn.state.tasks.values() if one.gate == event.gate), None)
+    task = next((task for task in turn.state.tasks.values() if task.gate == event.gate), None)
     if task is None or turn.is_closing:
         return
     data: dict[str, Any] = {
@@ -129,7 +129,7 @@ def answer(turn: Turn, event: Answered) -> None:
 
 
 def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> None:
-    option = next((one for one in spec.options if one.value == event.decision), None)
+    option = next((option for option in spec.options if option.value == event.decision), None)
     if option is None:
         unknown = turn.failure(
             "validation.input_invalid", f"gate `{event.gate}` has no such option", task=task
@@ -137,19 +137,19 @@ def _gate_decided(turn: Turn, task: Task, spec: GateSpec, event: Answered) -> No
         fail(turn, task, unknown)
         return
     if option.value in spec.reject:
-        refused = turn.failure(
+        rejection = turn.failure(
             "halt.intentional",
             f"`{task.node}` was answered with `{option.value}`, which ends the run",
             task=task,
             details={"decision": option.value, "decided_by": event.by, "comment": event.comment},
             typed=True,
         )
-        fail(turn, task, refused)
+        fail(turn, task, rejection)
         return
-    more = _as_mapping(event.payload)
-    if option.prompt_for and not more and event.payload is not None:
-        more = {option.prompt_for: event.payload}
-    complete(turn, task, {"selected": option.value, "additional_input": more}, to=option.route)
+    additional_input = _as_mapping(event.payload)
+    if option.prompt_for and not additional_input and event.payload is not None:
+        additional_input = {option.prompt_for: event.payload}
+    complete(turn, task, {"selected": option.value, "additional_input": additional_input}, to=option.route)
 
 
 def _questions_answered(
@@ -159,16 +159,16 @@ def _questions_answered(
     assert isinstance(spec, QuestionsSpec)
     payload = _as_mapping(event.payload)
     questions: list[dict[str, Any]] = gate_data.get("questions", [])
-    defaults = {one["id"]: one["default"] for one in questions if one.get("default") is not None}
+    defaults = {entry["id"]: entry["default"] for entry in questions if entry.get("default") is not None}
     answers = defaults | {
         name: value for name, value in payload.items() if value is not None or name not in defaults
     }
-    items = [{**one, "answer": answers.get(one["id"])} for one in questions]
+    items = [{**entry, "answer": answers.get(entry["id"])} for entry in questions]
     output = {
         "answers": answers,
         "items": items,
-        "transcript": "\n".join(f"{one['text']}\n{one['answer']}" for one in items),
-        "answered_count": sum(one["answer"] is not None for one in items),
+        "transcript": "\n".join(f"{item['text']}\n{item['answer']}" for item in items),
+        "answered_count": sum(item["answer"] is not None for item in items),
         "total_count": len(items),
         "outcome": event.decision,
     }
@@ -200,12 +200,12 @@ def needs_approval(turn: Turn, task: Task, node: Node) -> bool:
     if cap is None:
         return False
     estimate = node.estimate_usd or 0.0
-    held = sum(one.reserve for one in turn.state.tasks.values() if one.status == "running")
-    spent = turn.state.spent + held
+    reserved = sum(running.reserve for running in turn.state.tasks.values() if running.status == "running")
+    spent = turn.state.spent + reserved
     if spent + estimate <= cap and (estimate or spent < cap or not spent):
         return False
-    before = turn.state.tasks.get(task.path)
-    if before is not None and before.approved:
+    recorded = turn.state.tasks.get(task.path)
+    if recorded is not None and recorded.approved:
         return False
     if limits.on_exceed == "warn":
         if not turn.state.warned:

@@ -28,11 +28,11 @@ def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         items = _items(turn, task, spec)
         keys = [_key(item, spec.key_by, index) for index, item in enumerate(items)]
         if len(set(keys)) != len(keys):
-            twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+            duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
             raise Validation(
                 kind="validation.input_invalid",
                 message=f"two items of `{task.node}` have the same key; `key_by` must tell them apart",
-                details={"key": twice},
+                details={"key": duplicate},
             )
         data |= {"keys": keys, "items": items, "keyed": spec.key_by is not None}
     turn.record("group:started", data)
@@ -42,12 +42,12 @@ def begin_group(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
 
 
 def _items(turn: Turn, task: Task, spec: ForEachSpec) -> list[Any]:
-    value = look_up(spec.source, turn.names(task, turn.node(task), everything=True))
+    value = look_up(spec.source, turn.names(task, turn.node(task), unrestricted=True))
     if not isinstance(value, list):
-        what = "is not there" if value is MISSING else "is not a list"
+        problem = "does not exist" if value is MISSING else "is not a list"
         raise Validation(
             kind="validation.input_invalid",
-            message=f"the source of `{task.node}`, `{spec.source}`, {what}",
+            message=f"the source of `{task.node}`, `{spec.source}`, {problem}",
             details={"source": spec.source},
         )
     return cast("list[Any]", value)
@@ -147,16 +147,16 @@ def _settle(turn: Turn, task: Task, spec: ParallelSpec | ForEachSpec) -> None:
     """Complete or fail a group whose members have all ended."""
     group = turn.state.groups[task.path]
     failed = group.failures
-    ran = sum("skipped" not in result for result in group.results.values())
-    lost = bool(failed) and (spec.failure_mode != "continue_on_error" or len(failed) == ran)
-    if not lost:
+    executed = sum("skipped" not in result for result in group.results.values())
+    has_failed = bool(failed) and (spec.failure_mode != "continue_on_error" or len(failed) == executed)
+    if not has_failed:
         complete(turn, task, group_output(group))
         return
     failures = (failure_in(group.results[str(index)]) for index in failed)
-    first, *others = (failure for failure in failures if failure is not None)
-    more = tuple(other for other in others if not other.kind.startswith("cancel."))
-    failure = replace(first, others=more) if more else first
-    fail(turn, task, failure, seen=group_output(group))
+    failure, *later = (failure for failure in failures if failure is not None)
+    others = tuple(other for other in later if not other.kind.startswith("cancel."))
+    failure = replace(failure, others=others) if others else failure
+    fail(turn, task, failure, visible_output=group_output(group))
 
 
 def retry_items(group: Group) -> None:

@@ -141,7 +141,7 @@ class Request:
     """The idempotency key: the same for a repeat of the same attempt after a crash."""
     item: str | None = None
     file: str = ""
-    """The workflow file that the node stands in."""
+    """The workflow file of the node."""
     call: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -22,18 +22,18 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
     if inputs is None:
         above = turn.state.scopes[task.scope].inputs
         inputs = {name: value for name, value in above.items() if name in plan.inputs}
-    veiled = {name: value for name, value in inputs.items() if is_secret(value)}
-    stand_ins = {name: "" if name in veiled else value for name, value in inputs.items()}
-    checked_inputs, mistakes = check_inputs(plan, stand_ins)
+    secrets = {name: value for name, value in inputs.items() if is_secret(value)}
+    placeholders = {name: "" if name in secrets else value for name, value in inputs.items()}
+    checked_inputs, mistakes = check_inputs(plan, placeholders)
     if mistakes:
         words = "; ".join(mistake.message for mistake in mistakes)
-        refused = turn.failure(
+        invalid = turn.failure(
             "subworkflow.failed",
             f"`{task.node}` cannot run `{plan.name}`: {words}",
             task=task,
             details={"file": file, "mistakes": [mistake.message for mistake in mistakes]},
         )
-        fail(turn, task, refused)
+        fail(turn, task, invalid)
         return
     data: dict[str, Any] = {
         "path": task.path,
@@ -41,7 +41,7 @@ def open_scope(turn: Turn, task: Task, file: str, inputs: Mapping[str, Any] | No
         "workflow": plan.name,
         "digest": plan.digest,
         "entry": plan.entry,
-        "inputs": {**checked_inputs, **veiled},
+        "inputs": {**checked_inputs, **secrets},
         "depth": turn.state.scopes[task.scope].depth + 1,
     }
     turn.record("workflow:started", data)
@@ -82,8 +82,8 @@ def final_output(turn: Turn, plan: Plan, scope: Scope) -> Any:
     names = ScopeNames(turn.state.run, plan, scope, {})
     if plan.output:
         return {name: _render_outputs(value, names) for name, value in plan.output.items()}
-    last: Any = scope.outputs.get(scope.last) if scope.last is not None else None
-    return cast("dict[str, Any]", last) if isinstance(last, dict) else {"result": last}
+    output: Any = scope.outputs.get(scope.last) if scope.last is not None else None
+    return cast("dict[str, Any]", output) if isinstance(output, dict) else {"result": output}
 
 
 def _render_outputs(value: Any, names: ScopeNames) -> Any:
@@ -106,13 +106,13 @@ def terminate(turn: Turn, task: Task, node: Node, names: ScopeNames) -> None:
         _complete_scope(turn, task, outputs)
         return
     details = {"reason": reason, "output": outputs, "node": task.node}
-    ended = turn.failure("subworkflow.terminated", reason, task=task, details=details)
-    ended = ended.with_frames(turn.frame(task, ended.kind))
+    failure = turn.failure("subworkflow.terminated", reason, task=task, details=details)
+    failure = failure.with_frames(turn.frame(task, failure.kind))
     if task.scope:
-        fail_scope(turn, task.scope, ended, as_is=True)
+        fail_scope(turn, task.scope, failure, as_is=True)
     else:
         end_run(
-            turn, ended, error_type="WorkflowTerminated", node=task.path, is_explicit=True, outputs=outputs
+            turn, failure, error_type="WorkflowTerminated", node=task.path, is_explicit=True, outputs=outputs
         )
 
 

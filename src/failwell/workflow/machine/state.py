@@ -11,12 +11,12 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.cow_map import CowMap
 
 StoredFailure = Failure | Mapping[str, Any]
-"""A failure, or its JSON: one that comes from a journal is read only when something asks for it."""
+"""A failure, or its JSON: a failure from a journal is decoded only when it is used."""
 TaskStatus = Literal[
     "running", "retrying", "waiting", "gate", "budget", "opening", "child", "group", "failed"
 ]
 ACTIVE: frozenset[str] = frozenset({"running", "opening"})
-"""Statuses in which the world owes an answer."""
+"""Statuses of tasks that the driver is executing."""
 
 
 class Task:
@@ -29,7 +29,7 @@ class Task:
 
     path: str
     scope: str
-    """The path of the scope that the node stands in; the root's is empty."""
+    """The path of the scope of the node; empty for the root."""
     node: str
     type: str
     status: TaskStatus
@@ -152,17 +152,17 @@ class Scope(_Owned):
         self.file = file
         self.inputs = inputs
         self.cursor = cursor
-        """The node whose turn it is; `None` when the end was reached."""
+        """The current node; `None` after the end."""
         self.depth = depth
         self.iterations = 0
         self.last: str | None = None
         self.history: tuple[list[str], int] = ([], 0)
-        """A list that grows and how much of it counts, so that a fork need not copy it."""
+        """A shared list and the number of its entries that count, so that a fork does not copy it."""
         self.outputs: CowMap[Any] = CowMap()
         self.errors: CowMap[dict[str, Any]] = CowMap()
         self.visits: CowMap[int] = CowMap()
         self.output: dict[str, Any] | None = None
-        """What the last route asked to have put out."""
+        """The output of the last route, if it has one."""
         self.ended = False
 
     def fork(self, owner: object) -> "Scope":
@@ -185,7 +185,7 @@ class Scope(_Owned):
 
     @property
     def past(self) -> list[str]:
-        """The history as a list of its own."""
+        """A copy of the history."""
         names, count = self.history
         return names[:count]
 
@@ -237,15 +237,15 @@ class Group(_Owned):
         """The members' names, or the items' keys, in order."""
         self.items = items
         self.keyed = keyed
-        """Whether its outputs are found by key, and not by position."""
+        """Whether its outputs are a mapping by key instead of a list."""
         self.next = 0
-        """The first member that was not looked at yet."""
+        """The first member that may not have started."""
         self.active: CowMap[bool] = CowMap()
-        """Paths of the members that have begun and not ended."""
+        """Paths of the members that are running."""
         self.results: CowMap[dict[str, Any]] = CowMap()
         """By index: `{"output": …}`, `{"failure": …}` or `{"skipped": reason}`."""
         self.failures: tuple[int, ...] = ()
-        """Indexes in the order of failing."""
+        """Indexes of failed members, in the order of their failures."""
         self.stopping = False
 
     def fork(self, owner: object) -> "Group":
@@ -277,7 +277,7 @@ class Group(_Owned):
 
 
 class State:
-    """A whole run."""
+    """The state of a run."""
 
     __slots__ = (
         "active", "at", "begun", "cancel", "ending", "file", "groups", "leaves", "limits", "metadata", "outputs", "owed",
@@ -299,7 +299,7 @@ class State:
         """When this process started or resumed the run."""
         self.at = 0.0
         self.active = 0.0
-        """Seconds worked on before `begun`; what the run's time limit counts."""
+        """Seconds of activity before `begun`, for the time limit of the run."""
         self.limits: dict[str, Any] = {}
         self.spent = 0.0
         self.usage: dict[str, int] = {}
@@ -309,13 +309,13 @@ class State:
         self.ending: dict[str, Any] | None = None
         """The failure that ends the run, while what still runs is being stopped."""
         self.outputs: Any = None
-        """What the run put out, once it is complete."""
+        """The output of a completed run."""
         self.leaves = 0
-        """How many leaves run."""
+        """The number of running leaves."""
         self.owed: list[str] = []
-        """Scopes and groups that have something to start, kept by the machine and not by the facts."""
+        """Scopes and groups with something to start. Set by the machine, not by facts."""
         self.waiting: list[str] = []
-        """Those that wait for a free slot."""
+        """Scopes and groups that wait for a free slot."""
         self.scopes: CowMap[Scope] = CowMap()
         self.groups: CowMap[Group] = CowMap()
         self.tasks: CowMap[Task] = CowMap()
@@ -367,9 +367,9 @@ class State:
         state = cls()
         for name in _PLAIN:
             setattr(state, name, data[name])
-        state.scopes = CowMap({one["path"]: Scope.from_dict(one) for one in data["scopes"]})
-        state.groups = CowMap({one["path"]: Group.from_dict(one) for one in data["groups"]})
-        state.tasks = CowMap({one["path"]: Task.from_dict(one) for one in data["tasks"]})
+        state.scopes = CowMap({entry["path"]: Scope.from_dict(entry) for entry in data["scopes"]})
+        state.groups = CowMap({entry["path"]: Group.from_dict(entry) for entry in data["groups"]})
+        state.tasks = CowMap({entry["path"]: Task.from_dict(entry) for entry in data["tasks"]})
         return state
 
 
@@ -399,5 +399,5 @@ def item_path(group: str, index: int) -> str:
 
 
 def below(path: str, name: str) -> str:
-    """The path of `name` in the group or sub-workflow at `path`; the root's is empty."""
+    """The path of `name` in the group or sub-workflow at `path`; the root has an empty path."""
     return f"{path}/{name}" if path else name

@@ -17,8 +17,8 @@ from failwell.workflow.machine.state import Scope, State, Task
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec, Plan
 
 Fact = tuple[str, dict[str, Any]]
-MOST_FACTS = 256
-"""After this many facts a turn ends, so that a long run is written down and can be cancelled meanwhile."""
+MAX_FACTS = 256
+"""A turn ends after this many facts, so that a long run is recorded and can be cancelled in between."""
 
 
 class Library(Protocol):
@@ -46,7 +46,7 @@ class Turn:
     @property
     def is_full(self) -> bool:
         """Whether the turn has enough facts to be written."""
-        return len(self.facts) >= MOST_FACTS
+        return len(self.facts) >= MAX_FACTS
 
     @property
     def is_closing(self) -> bool:
@@ -55,7 +55,7 @@ class Turn:
         return state.cancel is not None or state.ending is not None or state.is_over
 
     def record(self, kind: str, data: dict[str, Any]) -> None:
-        """Record a fact: in the state now, and in the journal before anyone learns of it."""
+        """Record a fact: in the state now, and in the journal before watchers are notified."""
         stored = data
         if "failure" in data:
             failure: Failure = data["failure"]
@@ -69,8 +69,8 @@ class Turn:
 
     def plan(self, scope: Scope | str) -> Plan:
         """The plan of a scope."""
-        opened = self.state.scopes[scope] if isinstance(scope, str) else scope
-        return self.plans[opened.file]
+        record = self.state.scopes[scope] if isinstance(scope, str) else scope
+        return self.plans[record.file]
 
     def node(self, task: Task) -> Node:
         """The node that a task executes."""
@@ -82,24 +82,25 @@ class Turn:
         assert isinstance(spec, ParallelSpec)
         return self.plan(task.scope).nodes[task.node]
 
-    def names(self, task: Task, node: Node, *, everything: bool = False, **extra: Any) -> ScopeNames:
-        """What the templates of a task see."""
+    def names(self, task: Task, node: Node, *, unrestricted: bool = False, **extra: Any) -> ScopeNames:
+        """The names that the templates of a task can use."""
         scope = self.state.scopes[task.scope]
         values: dict[str, Any] = {**self._loops(task), "_attempt": max(task.attempt - 1, 0), **extra}
-        return names_of(self.state, self.plan(scope), scope, node, extra=values, everything=everything)
+        return names_of(self.state, self.plan(scope), scope, node, extra=values, unrestricted=unrestricted)
 
     def _loops(self, task: Task) -> dict[str, Any]:
         names: dict[str, Any] = {}
-        at: Task | None = task
-        while at is not None and at.parent is not None:
-            above = self.state.tasks.get(at.parent)
-            if above is not None and at.index is not None:
+        member: Task | None = task
+        while member is not None and member.parent is not None:
+            above = self.state.tasks.get(member.parent)
+            index = member.index
+            if above is not None and index is not None:
                 spec = self.node(above).spec
-                group = self.state.groups.get(at.parent)
+                group = self.state.groups.get(member.parent)
                 if isinstance(spec, ForEachSpec) and group is not None and group.items is not None:
-                    item = group.items[at.index]
-                    names = {spec.variable: item, "_index": at.index, "_key": group.keys[at.index], **names}
-            at = above
+                    loop = {spec.variable: group.items[index], "_index": index, "_key": group.keys[index]}
+                    names = {**loop, **names}
+            member = above
         return names
 
     def key(self, task: Task) -> str:

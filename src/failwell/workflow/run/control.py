@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
 NAME = "control.sock"
-_LONGEST = 64 * 1024
-_PATIENCE = 10.0
+_MAX_LINE = 64 * 1024
+_TIMEOUT = 10.0
 
 
 @asynccontextmanager
@@ -33,17 +33,17 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
     async def serve(reader: "StreamReader", writer: "StreamWriter") -> None:
         try:
             line = await reader.readline()
-            reply = _obey(driver, line)
+            reply = _handle(driver, line)
             writer.write(f"{json.dumps(reply)}\n".encode())
             await writer.drain()
         except (ValueError, ConnectionError):
-            # Whoever knocked sent too much or went away; the run is none the worse.
+            # The client sent too much or disconnected. That does not affect the run.
             return
         finally:
             writer.close()
 
     with socket_address(folder, NAME) as path:
-        server = await start_unix_server(serve, path, limit=_LONGEST)
+        server = await start_unix_server(serve, path, limit=_MAX_LINE)
     (folder / NAME).chmod(0o600)
     try:
         yield
@@ -52,24 +52,24 @@ async def listening(driver: Driver, folder: Path) -> AsyncGenerator[None]:
         (folder / NAME).unlink(missing_ok=True)
 
 
-def say(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def send(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Send a request to a running workflow; `None` if no process drives it."""
-    knock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    knock.settimeout(_PATIENCE)
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(_TIMEOUT)
     try:
         with socket_address(folder, NAME) as path:
-            knock.connect(path)
-        knock.sendall(f"{json.dumps(request)}\n".encode())
-        with knock.makefile("r", encoding="utf-8") as answers:
-            line = answers.readline()
+            client.connect(path)
+        client.sendall(f"{json.dumps(request)}\n".encode())
+        with client.makefile("r", encoding="utf-8") as replies:
+            line = replies.readline()
     except (FileNotFoundError, ConnectionError, TimeoutError):
         return None
     finally:
-        knock.close()
+        client.close()
     return json.loads(line) if line else None
 
 
-def _obey(driver: Driver, line: bytes) -> dict[str, Any]:
+def _handle(driver: Driver, line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
     except ValueError:
@@ -77,13 +77,13 @@ def _obey(driver: Driver, line: bytes) -> dict[str, Any]:
     match request:
         case {"do": "cancel"}:
             by = str(request.get("by", ""))
-            driver.tell(Cancel(at=driver.now(), reason=str(request.get("reason", "user")), by=by))
+            driver.submit(Cancel(at=driver.now(), reason=str(request.get("reason", "user")), by=by))
             return {"ok": True}
         case {"do": "answer", "gate": str(gate), "decision": str(decision)}:
             problem = refusal(open_gates(driver), gate, decision, request.get("payload"))
             if problem is not None:
                 return {"ok": False, "error": problem}
-            driver.tell(
+            driver.submit(
                 Answered(
                     at=driver.now(),
                     gate=gate,
@@ -104,7 +104,7 @@ def open_gates(driver: Driver) -> dict[str, Mapping[str, Any]]:
 
 
 def gates_in(tasks: Any) -> dict[str, Mapping[str, Any]]:
-    """The open gates among some tasks, with what they ask."""
+    """The open gates of `tasks`, with their questions."""
     return {str(task.gate): task.asked or {} for task in tasks if task.gate is not None}
 
 
@@ -113,8 +113,8 @@ def refusal(
 ) -> str | None:
     """Why an answer is not valid, or `None`."""
     if gate not in gates:
-        known = ", ".join(f"`{name}`" for name in gates) or "none"
-        return f"no gate `{gate}` is open; open ones: {known}"
+        open_names = ", ".join(f"`{name}`" for name in gates) or "none"
+        return f"no gate `{gate}` is open; open ones: {open_names}"
     gate_data = gates[gate]
     if "answer" in gate_data:
         return f"gate `{gate}` was answered by {gate_data['answer']['decided_by'] or 'somebody'} already"
@@ -137,11 +137,12 @@ def answers_of(gate_data: Mapping[str, Any]) -> list[str]:
 
 def _unanswered(gate_data: Mapping[str, Any], payload: Any) -> str | None:
     answers: dict[str, Any] = payload if isinstance(payload, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    for one in gate_data.get("questions", ()):
-        value = answers.get(one["id"], one.get("default"))
+    for question in gate_data.get("questions", ()):
+        value = answers.get(question["id"], question.get("default"))
+        choices = question.get("choices")
         if value is None:
-            if one.get("required"):
-                return f"the question `{one['id']}` must be answered: {one['text']}"
-        elif one.get("choices") and not one.get("allow_free_text", True) and value not in one["choices"]:
-            return f"the question `{one['id']}` takes one of {', '.join(one['choices'])}"
+            if question.get("required"):
+                return f"the question `{question['id']}` must be answered: {question['text']}"
+        elif choices and not question.get("allow_free_text", True) and value not in choices:
+            return f"the question `{question['id']}` takes one of {', '.join(choices)}"
     return None

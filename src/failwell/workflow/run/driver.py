@@ -82,7 +82,7 @@ class Driver:
         self._ended: DriveResult | None = None
         self._next_snapshot = max(FIRST_SNAPSHOT, self.state.seq * 3 // 2)
 
-    def tell(self, event: Event) -> None:
+    def submit(self, event: Event) -> None:
         """Submit an event, from this thread or another."""
         loop = self._loop
         if loop is None:
@@ -94,13 +94,13 @@ class Driver:
         """The time that events carry."""
         return self.settings.clock.now().timestamp()
 
-    async def drive(self, first: Event) -> DriveResult:
-        """Drive the run until it ends, or until it waits for a person or a distant timer."""
+    async def drive(self, event: Event) -> DriveResult:
+        """Drive the run from its first `event` until it ends, or waits for a person or a distant timer."""
         import asyncio
 
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._queue.append(first)
+        self._queue.append(event)
         try:
             while self._ended is None:
                 if not self._queue:
@@ -113,7 +113,7 @@ class Driver:
             return self._ended
         finally:
             self._loop = None
-            await self._cancel_everything()
+            await self._cancel_all()
 
     async def _turn(self) -> None:
         facts: list[tuple[str, float, Mapping[str, Any]]] = []
@@ -164,9 +164,9 @@ class Driver:
                 return
             failure = event.data["failure"]
             name = self.plans[state.file].name
-            for one in (failure, *failure.get("others", ())):
-                leaf = one["frames"][0]["node"] if one["frames"] else event.data.get("node")
-                write_error(folder, at=event.at, run=state.run, workflow=name, node=leaf, failure=one)
+            for member in (failure, *failure.get("others", ())):
+                leaf = member["frames"][0]["node"] if member["frames"] else event.data.get("node")
+                write_error(folder, at=event.at, run=state.run, workflow=name, node=leaf, failure=member)
         except Fault as fault:
             # The journal has it already; a copy that cannot be written must not fail the run.
             _LOG.error("run %s: %s", state.run, fault)
@@ -182,8 +182,7 @@ class Driver:
         failure = Failure.from_exception(fault)
         _LOG.error("run %s cannot be recorded: %s", self.state.run, failure.kind)
         data = {"failure": failure.to_dict(), "error_type": "NotRecorded"}
-        last = Entry(self.state.seq, "run:failed", self.now(), data)
-        self._notify((last,))
+        self._notify((Entry(self.state.seq, "run:failed", self.now(), data),))
         self._ended = DriveResult(
             status="failed", state=self.state, failure=failure, error_type="NotRecorded"
         )
@@ -265,7 +264,7 @@ class Driver:
 
     def _secret(self, ref: str) -> str:
         if ref not in self._secrets:
-            raise Validation(kind="validation.input_invalid", message=f"the secret `{ref}` was not given")
+            raise Validation(kind="validation.input_invalid", message=f"the secret `{ref}` was not passed")
         return self._secrets[ref]
 
     def _event(self, path: str, result: Success | Failure) -> Event:
@@ -322,15 +321,15 @@ class Driver:
         if work is None or path in self._stopping:
             return
         work.cancel()
-        self._stopping[path] = self._spawn(self._give_up_on(path, work))
+        self._stopping[path] = self._spawn(self._abandon(path, work))
 
-    async def _give_up_on(self, path: str, work: "Work[None]") -> None:
+    async def _abandon(self, path: str, work: "Work[None]") -> None:
         """Treat a leaf that does not stop in time as stopped, so that the run can end."""
         from asyncio import wait
 
-        _, still = await wait((work,), timeout=self.settings.grace + self.settings.stop_timeout)
+        _, running = await wait((work,), timeout=self.settings.grace + self.settings.stop_timeout)
         self._stopping.pop(path, None)
-        if still:
+        if running:
             _LOG.error("`%s` of run %s does not stop; the run continues without it", path, self.state.run)
             self._work.pop(path, None)
             self._enqueue(Stopped(at=self.now(), path=path, jitter=self.settings.jitter()))
@@ -348,17 +347,17 @@ class Driver:
         if self._wake is not None:
             self._wake.set()
 
-    async def _cancel_everything(self) -> None:
+    async def _cancel_all(self) -> None:
         """Cancel leaves, timers and questions, and wait for them to end."""
         from asyncio import wait
 
-        left = [
+        tasks = [
             *self._work.values(),
             *self._timers.values(),
             *self._questions.values(),
             *self._stopping.values(),
         ]
-        for one in left:
-            one.cancel()
-        if left:
-            await wait(left, timeout=self.settings.grace + self.settings.stop_timeout)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await wait(tasks, timeout=self.settings.grace + self.settings.stop_timeout)

@@ -1,4 +1,4 @@
-"""The protocol of whatever runs a leaf, and what the driver passes to it."""
+"""The protocol of executors, which run leaves, and what the driver passes to them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from failwell.workflow.plan import Plan
 
 @frozen
 class Success:
-    """The leaf ended well."""
+    """The leaf completed."""
 
     output: Any
     usage: Mapping[str, Any] | None = None
@@ -24,7 +24,7 @@ class Tools:
 
     plan: Plan
     run_folder: Path
-    """Private to the run; error files and spilled output go there."""
+    """The private folder of the run, for error files and long output."""
     secret: Callable[[str], str]
     """The value of a secret input, by its reference."""
     note: Callable[[str, dict[str, Any]], None] | None = None
@@ -37,9 +37,9 @@ class Executor(Protocol):
     """Runs one type of leaf. A cancelled executor ends everything it started, then re-raises."""
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
-        """Run it to its end."""
+        """Run a leaf to its end."""
         ...
 
     async def close(self, run: str, *, grace: float = 2.0) -> object:
-        """The run is over: end whatever is left of it."""
+        """Stop everything that the run has left running, after its end."""
         ...

@@ -1,8 +1,8 @@
 """Starts and resumes runs: from a file's path or a run's id to the result.
 
 `run` refuses exactly what `validate` refuses. What a run needs in order to resume lies in its journal;
-the files it was made from are compared with those on disk before a step of it runs again. Files that
-have not changed since the run began have been validated, and only the executors are checked again.
+the files of the run are compared with those on disk before a step runs again. Files that have not changed
+were validated when the run started, and only the executors are checked again.
 """
 
 import os
@@ -23,8 +23,8 @@ from failwell.workflow.machine.state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.faults import NothingToResume, WorkflowInvalid
-from failwell.workflow.run.restoring import check_places, differences, refused_changes, restored
-from failwell.workflow.run.secrets import secrets_again, split_inputs
+from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
+from failwell.workflow.run.secrets import resumed_secrets, split_inputs
 from failwell.workflow.run.settings import DriveResult, Settings
 
 
@@ -63,15 +63,15 @@ async def resume(
     limits: Mapping[str, Any] | None = None,
     by: str = "",
 ) -> DriveResult:
-    """Resume a run where it stopped. A run that ended badly is continued by a new run.
+    """Resume a run where it stopped. A failed or cancelled run is continued by a new run.
 
     Raises:
-        NothingToResume: it ended well.
-        FileChanged: its files have changed and that was not accepted.
-        Locked: another process is at it.
+        NothingToResume: it has completed, or never began.
+        FileChanged: its files have changed, and `accept_changes` is not set.
+        Locked: another process drives it.
     """
     with settings.store.lock(run):
-        state = restored(settings.store, run)
+        state = restore(settings.store, run)
         if state.status == "new":
             record_interrupted(settings.store, run, at=settings.clock.now().timestamp())
             raise NothingToResume(run=run, status="not begun")
@@ -81,11 +81,11 @@ async def resume(
         checked, plan = _usable(state.file, settings, validated=sources)
         changed = differences(sources, checked.files)
         if changed and not accept_changes:
-            raise refused_changes(run, changed, settings)
+            raise file_changed(run, changed, settings)
         plans = checked.plans
         _open_all(state, plans, settings)
-        check_places(run, state, plans)
-        secrets = secrets_again(state, plan, inputs or {})
+        check_nodes_exist(run, state, plans)
+        secrets = resumed_secrets(state, plan, inputs or {})
         now = settings.clock.now().timestamp()
         if state.is_over:
             return await _continue(run, state, checked, plans, settings, secrets, limits or {})
@@ -99,8 +99,8 @@ def _open_all(state: State, plans: dict[str, Plan], settings: Settings) -> None:
     """Read the sub-workflows whose paths were only known at run time."""
     for scope in state.scopes.values():
         if scope.file not in plans:
-            more, _ = _usable(scope.file, settings, as_root=False)
-            plans.update(more.plans)
+            checked, _ = _usable(scope.file, settings, as_root=False)
+            plans.update(checked.plans)
 
 
 async def _continue(
@@ -112,22 +112,22 @@ async def _continue(
     secrets: Mapping[str, str],
     limits: Mapping[str, Any],
 ) -> DriveResult:
-    """Continue a run that ended badly with a new run: what has ended is not repeated."""
+    """Continue a failed or cancelled run with a new run. Completed nodes are not run again."""
     plan = plans[state.file]
     now = settings.clock.now().timestamp()
     name = new_run_id(now, {})
     folder = run_folder(settings.folder, name)
     notes = {**state.metadata, "errors_file": str(folder / "errors.jsonl")}
-    before = revived(state)
-    before.limits = {**state.limits, **limits}
+    draft = revived(state)
+    draft.limits = {**state.limits, **limits}
     if "timeout_seconds" in limits or (state.ending or {}).get("error_type") == "LimitReached":
-        before.active = 0.0
+        draft.active = 0.0
     inputs = state.scopes[""].inputs
     continues = {"run": run, "seq": state.seq}
     begin = Begin(at=now, run=name, file=plan.file, inputs=inputs, metadata=notes, continues=continues)
     with settings.store.lock(name):
         _create(settings, folder, begin, checked, plan, {**state.metadata, "continues": run})
-        return await _drive(settings, folder, name, plans, before, begin, secrets)
+        return await _drive(settings, folder, name, plans, draft, begin, secrets)
 
 
 def _create(
@@ -156,7 +156,7 @@ async def _drive(
     run: str,
     plans: dict[str, Plan],
     state: State,
-    first: Event,
+    event: Event,
     secrets: Mapping[str, str],
 ) -> DriveResult:
 
@@ -173,18 +173,18 @@ async def _drive(
     from asyncio import get_running_loop
 
     # A task of its own: each wake-up resumes the driver and nothing around it.
-    return await get_running_loop().create_task(_driven(driver, folder, run, first))
+    return await get_running_loop().create_task(_driven(driver, folder, run, event))
 
 
-async def _driven(driver: Driver, folder: Path, run: str, first: Event) -> DriveResult:
+async def _driven(driver: Driver, folder: Path, run: str, event: Event) -> DriveResult:
     settings = driver.settings
     try:
         if not settings.listens:
-            return await driver.drive(first)
+            return await driver.drive(event)
         from failwell.workflow.run.control import listening
 
         async with listening(driver, folder):
-            return await driver.drive(first)
+            return await driver.drive(event)
     finally:
         for executor in dict.fromkeys(settings.executors.values()):
             await executor.close(run, grace=settings.grace)
@@ -202,19 +202,19 @@ def _usable(
         validated=validated,
     )
     if checked.plan is None or not checked.is_usable:
-        mistakes = [_as_typed(one, file) for one in checked.mistakes]
-        raise WorkflowInvalid(file=file, mistakes=mistakes, user_action=_look(file))
+        mistakes = [_with_relative_path(mistake, file) for mistake in checked.mistakes]
+        raise WorkflowInvalid(file=file, mistakes=mistakes, user_action=_advice(file))
     return checked, checked.plan
 
 
-def _as_typed(mistake: Mistake, file: str) -> Mistake:
-    """A mistake whose file is named as it was typed: a run keeps the whole path, people do not."""
+def _with_relative_path(mistake: Mistake, file: str) -> Mistake:
+    """A mistake with a relative path, if the path of the workflow was relative."""
     if mistake.place is None or Path(file).is_absolute():
         return mistake
     return replace(mistake, place=replace(mistake.place, file=os.path.relpath(mistake.place.file)))
 
 
-def _look(file: str) -> UserAction:
+def _advice(file: str) -> UserAction:
     return UserAction(
         ActionKind.CHANGE_INPUT, f"correct the file; `failwell validate {file}` shows the mistakes again"
     )

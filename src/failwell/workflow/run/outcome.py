@@ -1,4 +1,4 @@
-"""What the end of a script means: a result, or a failure of the right kind."""
+"""The outcome of a script: a result, or a failure of the right kind."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.protocol import Request
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success
-from failwell.workflow.run.result import Broken, Shapes, object_of
+from failwell.workflow.run.result import OutputSchemas, SchemaMismatch, object_of
 from failwell.workflow.template.lookup import MISSING
 
 _TAIL = 2_000
@@ -21,48 +21,48 @@ Usage = Mapping[str, Any] | None
 
 
 class Outcome:
-    """Judges the end of one execution."""
+    """Derives the outcome of one execution."""
 
-    def __init__(self, request: Request, plan: Plan, shapes: Shapes) -> None:
-        self._request, self._plan, self._shapes = request, plan, shapes
+    def __init__(self, request: Request, plan: Plan, schemas: OutputSchemas) -> None:
+        self._request, self._plan, self._schemas = request, plan, schemas
 
     def ended(
-        self, code: int, output: dict[str, Any], raised: Raised, last_words: str, was_cut: bool, usage: Usage
+        self, code: int, output: dict[str, Any], raised: Raised, stderr_end: str, was_cut: bool, usage: Usage
     ) -> Success | Failure:
-        """The script ended by itself. What it raised decides, whatever its exit code."""
+        """The script ended by itself. The failure that it raised takes precedence over its exit code."""
         node = self._request.node
         parsed = None if was_cut else object_of(output["stdout"])
-        whole = {**output, **(parsed or {})}
+        merged = {**output, **(parsed or {})}
         if isinstance(raised, Failure):
-            return replace(raised, output=whole, usage=usage)
+            return replace(raised, output=merged, usage=usage)
         if raised is not None:
-            return self._violated(str(raised), whole, usage)
+            return self._violated(str(raised), merged, usage)
         if code != 0 and node.is_opted_in:
-            return self._exited(code, last_words, whole, usage)
+            return self._exited(code, stderr_end, merged, usage)
         if node.output is not None:
             if parsed is None:
                 reason = "is larger than `output_limit`" if was_cut else "is not exactly one JSON object"
-                return self._violated(f"stdout {reason}", whole, usage)
+                return self._violated(f"stdout {reason}", merged, usage)
             try:
-                self._shapes.check(node.output, parsed, output)
-            except Broken as error:
-                return self._violated(str(error), whole, usage, error.field)
-        return Success(output=whole, usage=usage)
+                self._schemas.check(node.output, parsed, output)
+            except SchemaMismatch as error:
+                return self._violated(str(error), merged, usage, error.field)
+        return Success(output=merged, usage=usage)
 
     def timed_out(
         self, limit: float, output: dict[str, Any], raised: Raised, survivors: set[int], usage: Usage
     ) -> Failure:
-        """The script took too long and was ended."""
+        """The script reached its time limit and was stopped."""
         details: dict[str, Any] = {"timeout": limit, "command": self._command}
         if isinstance(raised, Failure):
             details["raised"] = {"kind": raised.kind, "message": raised.report.message}
         if survivors:
             details["survivors"] = sorted(survivors)
-        message = f"script did not end within {limit:g} s and was ended with all that it had started"
+        message = f"script did not end within {limit:g} s and was stopped with everything that it had started"
         return self._failed("internal.script_timeout", message, details, output, usage)
 
     def not_started(self, error: OSError | ValueError) -> Failure:
-        """The command could not be started. Want of memory or handles is not the author's mistake."""
+        """The command could not be started. A lack of memory or handles is not the author's mistake."""
         kind, reason = "internal.spawn_failed", "its arguments or variables hold a zero byte or a bad name"
         details: dict[str, Any] = {"command": self._command}
         folder = self._request.call.get("working_dir")
@@ -85,20 +85,22 @@ class Outcome:
     def _violated(
         self, reason: str, output: dict[str, Any], usage: Usage, field: str | None = None
     ) -> Failure:
-        more = {} if field is None else {"failed_field": field}
-        message, details = violation(self._request.node.name, "script", reason, **more)
+        extra = {} if field is None else {"failed_field": field}
+        message, details = violation(self._request.node.name, "script", reason, **extra)
         return self._failed("internal.schema_violation", message, details, output, usage)
 
-    def _exited(self, code: int, last_words: str, output: dict[str, Any], usage: Usage) -> Failure:
-        # Masked with room to spare, then cut, so that no half of a secret is left at the edge.
-        tail = redact_text(last_words, 2 * len(last_words) + 100)[-_TAIL:]
-        last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-        message = last or f"script exited with code {code}"
+    def _exited(self, code: int, stderr_end: str, output: dict[str, Any], usage: Usage) -> Failure:
+        # Redacted before it is cut, so that no part of a secret is left at the edge.
+        tail = redact_text(stderr_end, 2 * len(stderr_end) + 100)[-_TAIL:]
+        last_line = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
+        message = last_line or f"script exited with code {code}"
         details: dict[str, Any] = {"exit_code": code, "stderr_tail": tail, "command": self._command}
         if code < 0:
             name = _signal_name(-code)
             details["signal"] = name
-            message = f"script was ended by {name}: {last}" if last else f"script was ended by {name}"
+            message = (
+                f"script was ended by {name}: {last_line}" if last_line else f"script was ended by {name}"
+            )
         return self._failed("internal.script_error", message, details, output, usage)
 
     def _failed(
@@ -115,7 +117,7 @@ class Outcome:
 
     @property
     def scene(self) -> Scene:
-        """Where in the run the script stands."""
+        """The position of the script in the run."""
         request = self._request
         return Scene(
             run=request.run,

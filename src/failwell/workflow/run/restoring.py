@@ -1,4 +1,4 @@
-"""From a journal back to a state, and whether the files on disk still fit it."""
+"""Restores the state of a run from its journal, and compares its files with those on disk."""
 
 import json
 from collections.abc import Mapping
@@ -14,60 +14,65 @@ from failwell.workflow.run.faults import FileChanged
 from failwell.workflow.run.settings import Settings
 
 
-def restored(store: Store, run: str) -> State:
-    """The state of a run: its newest snapshot, and what was recorded since."""
+def restore(store: Store, run: str) -> State:
+    """The state of a run: its newest snapshot, and the events since."""
     snapshot = store.latest_snapshot(run)
-    before = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
+    state = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
     events = list(store.read(run, -1 if snapshot is None else snapshot.seq))
-    return fold([(event.type, event.at, dict(event.data)) for event in events], before)
+    return fold([(event.type, event.at, dict(event.data)) for event in events], state)
 
 
-def check_places(run: str, state: State, plans: Mapping[str, Plan]) -> None:
-    """Everything that the run is at must still be in its files."""
-    gone: list[str] = []
+def check_nodes_exist(run: str, state: State, plans: Mapping[str, Plan]) -> None:
+    """Refuse to resume a run whose current nodes are no longer in its files.
+
+    Raises:
+        FileChanged: a node is missing.
+    """
+    changes: list[str] = []
     for scope in state.scopes.values():
         nodes = plans[scope.file].nodes
         if scope.cursor not in (None, END) and scope.cursor not in nodes:
-            gone.append(f"{scope.file} has no `{scope.cursor}` any more, where the run is")
+            changes.append(f"{scope.file} no longer has `{scope.cursor}`, the current node of the run")
     for group in state.groups.values():
         task = state.tasks[group.path]
         nodes = plans[state.scopes[task.scope].file].nodes
         if group.type == "parallel":
-            missing = [key for key in group.keys if key not in nodes]
-            gone += [f"`{task.node}` has no member `{key}` any more" for key in missing]
-    if gone:
+            members = [key for key in group.keys if key not in nodes]
+            changes += [f"`{task.node}` no longer has the member `{key}`" for key in members]
+    if changes:
         raise FileChanged(
             run=run,
-            changed=gone,
+            changed=changes,
             user_action=UserAction(
-                ActionKind.CHANGE_INPUT, "put these nodes back; the run cannot go on without them"
+                ActionKind.CHANGE_INPUT, "put these nodes back; the run cannot be resumed without them"
             ),
         )
 
 
-def differences(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What changed between the texts that a run was made from and those on disk, a line each."""
+def differences(recorded: Mapping[str, str], on_disk: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The changes between the recorded files of a run and those on disk, one line per file."""
     from difflib import SequenceMatcher
 
     lines: list[str] = []
-    for path in sorted({*before, *now}):
-        was, text = before.get(path), now[path][1] if path in now else None
-        if was == text:
+    for path in sorted({*recorded, *on_disk}):
+        old, new = recorded.get(path), on_disk[path][1] if path in on_disk else None
+        if old == new:
             continue
-        if was is None or text is None:
-            lines.append(f"{path} is {'new' if was is None else 'gone'}")
+        if old is None or new is None:
+            lines.append(f"{path} is {'new' if old is None else 'missing'}")
             continue
-        added = gone = first = 0
-        matcher = SequenceMatcher(None, was.splitlines(), text.splitlines(), autojunk=False)
-        for tag, one, two, three, four in matcher.get_opcodes():
+        added = removed = line = 0
+        matcher = SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+        for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
             if tag != "equal":
-                added, gone, first = added + four - three, gone + two - one, first or three + 1
-        lines.append(f"{path}: +{added} −{gone} lines, first at line {first}")
+                added, removed = added + new_end - new_start, removed + old_end - old_start
+                line = line or new_start + 1
+        lines.append(f"{path}: +{added} −{removed} lines, first at line {line}")
     return lines
 
 
-def refused_changes(run: str, changed: list[str], settings: Settings) -> FileChanged:
-    """The refusal to resume with files that have changed."""
+def file_changed(run: str, changed: list[str], settings: Settings) -> FileChanged:
+    """The fault for a run whose files have changed, with the command that accepts the changes."""
     command = f"failwell resume {run} --accept-changes{store_option(settings.folder, settings.environ)}"
     return FileChanged(
         run=run,

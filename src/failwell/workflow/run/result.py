@@ -1,4 +1,4 @@
-"""What a script's streams amount to: its output, checked where the author said what it must be."""
+"""The output of a script, built from its streams and checked against its schema."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -9,7 +9,7 @@ from failwell.workflow.envelope import Malformed, parse
 def output_of(
     stdout: str, stderr: str, exit_code: int | None, stdout_file: str | None, stderr_file: str | None
 ) -> dict[str, Any]:
-    """The output of a script: its texts, its exit code, and the files that hold what was too long."""
+    """The output of a script: its streams, its exit code, and the files with output that was too long."""
     output: dict[str, Any] = {"stdout": stdout, "stderr": stderr}
     if exit_code is not None:
         output["exit_code"] = exit_code
@@ -21,7 +21,7 @@ def output_of(
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """The JSON object that is all of a script's stdout, if it is one."""
+    """The JSON object in a script's stdout, if stdout is exactly one."""
     bare = text.strip()
     if not (bare.startswith("{") and bare.endswith("}")):
         return None
@@ -32,42 +32,42 @@ def object_of(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-class Broken(ValueError):
-    """An output that is not what was declared; `field` is where, if that is known."""
+class SchemaMismatch(ValueError):
+    """An output that does not match its schema; `field` is the place, if it is known."""
 
     def __init__(self, reason: str, field: str | None = None) -> None:
         super().__init__(reason)
         self.field = field
 
 
-class Shapes:
-    """Validators of declared outputs, compiled once each."""
+class OutputSchemas:
+    """Validators of declared outputs, each compiled once."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Mapping[str, Any], Any]] = {}
+        self._validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
 
-    def check(self, schema: Mapping[str, Any], parsed: dict[str, Any], around: dict[str, Any]) -> None:
-        """Hold an output to its schema. The streams take part where the schema speaks of them.
+    def check(self, schema: Mapping[str, Any], parsed: dict[str, Any], streams: dict[str, Any]) -> None:
+        """Check an output against its schema, with the streams that the schema mentions.
 
         Raises:
-            Broken: it does not fit; the reason names the place and the rule, never a value.
+            SchemaMismatch: it does not match; the reason names the place and the rule, never a value.
         """
-        spoken = {*schema.get("properties", ()), *schema.get("required", ())}
-        value = {**{key: inner for key, inner in around.items() if key in spoken}, **parsed}
+        keys = {*schema.get("properties", ()), *schema.get("required", ())}
+        value = {**{key: inner for key, inner in streams.items() if key in keys}, **parsed}
         for error in self._validator(schema).iter_errors(value):
             path = [str(part) for part in error.instance_path]
-            missing = getattr(error.kind, "property", None)
-            if missing is not None:
-                field = ".".join([*path, str(missing)])
-                raise Broken(f"`{field}` is missing", field)
+            key = getattr(error.kind, "property", None)
+            if key is not None:
+                field = ".".join([*path, str(key)])
+                raise SchemaMismatch(f"`{field}` is missing", field)
             place = ".".join(path)
-            raise Broken(f"`{place or 'stdout'}` breaks the rule `{error.kind.name}`", place or None)
+            raise SchemaMismatch(f"`{place or 'stdout'}` breaks the rule `{error.kind.name}`", place or None)
 
     def _validator(self, schema: Mapping[str, Any]) -> Any:
-        held = self._made.get(id(schema))
-        if held is None:
+        entry = self._validators.get(id(schema))
+        if entry is None:
             from jsonschema_rs import validator_for
 
-            # The schema is kept with its validator, so that no other can ever have its identity.
-            held = self._made[id(schema)] = (schema, validator_for(dict(schema)))
-        return held[1]
+            # The schema is kept with its validator, so that its id is not reused.
+            entry = self._validators[id(schema)] = (schema, validator_for(dict(schema)))
+        return entry[1]

@@ -21,7 +21,7 @@ from failwell.workflow.failure import Failure
 from failwell.workflow.machine.protocol import Request
 from failwell.workflow.run.executor import Success, Tools
 from failwell.workflow.run.outcome import Outcome
-from failwell.workflow.run.result import Shapes, output_of
+from failwell.workflow.run.result import OutputSchemas, output_of
 from failwell.workflow.run.variables import script_environment
 
 _NUMBERS = ("cost_usd", "input_tokens", "output_tokens")
@@ -32,7 +32,7 @@ class ScriptExecutor:
 
     def __init__(self) -> None:
         self._processes: dict[str, RunProcesses] = {}
-        self._shapes = Shapes()
+        self._schemas = OutputSchemas()
         self._secrets: dict[str, list[bytes]] = {}
 
     async def run(self, request: Request, tools: Tools) -> Success | Failure:
@@ -40,7 +40,7 @@ class ScriptExecutor:
         try:
             processes = self._processes_of(request.run, tools.run_folder)
         except OSError as error:
-            return Outcome(request, tools.plan, self._shapes).not_started(error)
+            return Outcome(request, tools.plan, self._schemas).not_started(error)
         script = _Script(self, request, tools, processes)
         try:
             return await script.run()
@@ -68,12 +68,14 @@ class ScriptExecutor:
     @property
     def secrets(self) -> list[bytes]:
         """Every known form of every secret, longest first."""
-        return sorted({form for known in self._secrets.values() for form in known}, key=len, reverse=True)
+        return sorted(
+            {form for value_forms in self._secrets.values() for form in value_forms}, key=len, reverse=True
+        )
 
     @property
-    def shapes(self) -> Shapes:
-        """Checks the scripts' outputs."""
-        return self._shapes
+    def schemas(self) -> OutputSchemas:
+        """The validators of outputs."""
+        return self._schemas
 
     def _processes_of(self, run: str, folder: Path) -> RunProcesses:
         processes = self._processes.get(run)
@@ -90,7 +92,7 @@ class _Script(Outcome):
     def __init__(
         self, executor: ScriptExecutor, request: Request, tools: Tools, processes: RunProcesses
     ) -> None:
-        super().__init__(request, tools.plan, executor.shapes)
+        super().__init__(request, tools.plan, executor.schemas)
         self._executor, self._tools, self._processes = executor, tools, processes
         self._name = name = processes.next_name()
         self._error = f"{processes.scratch}/{name}.error.json"
@@ -133,14 +135,14 @@ class _Script(Outcome):
             if has_ended:
                 code = self._processes.ended(process, self._name)
             else:
-                # Out of time, cancelled, interrupted or broken: in no case does the script outlive this call.
+                # Timed out, cancelled, interrupted or failed: the script never outlives this call.
                 survivors = await unbroken(self._stop(process))
             out.close()
             err.close()
         self._is_tidy = code == 0
-        stdout, stderr, last_words, was_cut = out.text(), err.text(), err.end(4_000), out.was_cut
+        stdout, stderr, stderr_end, was_cut = out.text(), err.text(), err.end(4_000), out.was_cut
         output = output_of(stdout, stderr, code, out.file, err.file)
-        return self._judge(output, last_words, code, survivors, was_cut=was_cut)
+        return self._result(output, stderr_end, code, survivors, was_cut=was_cut)
 
     def clean(self) -> None:
         """Delete the script's files, except for spilled output."""
@@ -152,8 +154,8 @@ class _Script(Outcome):
         self._processes.stopped(process)
         return survivors
 
-    def _judge(
-        self, output: dict[str, Any], last_words: str, code: int | None, survivors: set[int], *, was_cut: bool
+    def _result(
+        self, output: dict[str, Any], stderr_end: str, code: int | None, survivors: set[int], *, was_cut: bool
     ) -> Success | Failure:
         raised: Failure | Malformed | None
         try:
@@ -165,7 +167,7 @@ class _Script(Outcome):
         usage = self._read_usage()
         if code is None:
             return self.timed_out(self._timeout or 0.0, output, raised, survivors, usage)
-        return self.ended(code, output, raised, last_words, was_cut, usage)
+        return self.ended(code, output, raised, stderr_end, was_cut, usage)
 
     def _environment(self, author: dict[str, str]) -> dict[bytes, bytes]:
         request = self._request
@@ -224,15 +226,15 @@ def file_name(path: str) -> str:
     return f"{name[:100]}%{blake2b(path.encode(), digest_size=8).hexdigest()}"
 
 
-def _usage(stated: dict[str, Any]) -> dict[str, Any] | None:
+def _usage(content: dict[str, Any]) -> dict[str, Any] | None:
     """The valid figures of a usage file; `None` if there are none."""
     usage: dict[str, Any] = {}
     for name in _NUMBERS:
-        figure = stated.get(name)
+        figure = content.get(name)
         if isinstance(figure, int | float) and not isinstance(figure, bool) and 0 <= figure < 1e15:
             usage[name] = figure
-    if isinstance(stated.get("model"), str):
-        usage["model"] = stated["model"][:200]
+    if isinstance(content.get("model"), str):
+        usage["model"] = content["model"][:200]
     return usage or None
 
 
@@ -240,10 +242,10 @@ def _take_file(path: str) -> bytes:
     """Read and delete a file that a script wrote. Anything but an ordinary file is refused.
 
     Raises:
-        Malformed: it is no ordinary file, or cannot be read.
+        Malformed: it is not an ordinary file, or cannot be read.
     """
     try:
-        # Without these flags a pipe under that name would be waited for, and a link followed.
+        # These flags prevent blocking on a pipe and following a link.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return b""
@@ -261,7 +263,7 @@ def _take_file(path: str) -> bytes:
 
 def _remove(path: str) -> None:
     try:
-        os.unlink(path)  # noqa: PTH108  (every script comes by here; `pathlib` costs as much as the rest)
+        os.unlink(path)  # noqa: PTH108  (`pathlib` would double the cost for every script)
     except FileNotFoundError:
         return
     except (IsADirectoryError, PermissionError):

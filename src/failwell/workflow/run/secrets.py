@@ -14,7 +14,7 @@ from failwell.workflow.run_inputs import check_inputs
 
 
 def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is recorded of a run's inputs, and the secrets by reference.
+    """The inputs as they are recorded, and the secrets by reference.
 
     Raises:
         WorkflowInvalid: an input is missing, mistyped or unknown.
@@ -32,16 +32,16 @@ def split_inputs(file: str, plan: Plan, values: Mapping[str, Any]) -> tuple[dict
     return inputs, secrets
 
 
-def secrets_again(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[str, str]:
+def resumed_secrets(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[str, str]:
     """The secrets of a resumed run. The journal has none, so they are passed again or come from defaults."""
     secrets: dict[str, str] = {}
     mistakes: list[Mistake] = []
     for name, declared in plan.inputs.items():
         if not declared.secret or name not in state.scopes[""].inputs:
             continue
-        one = Plan(name=plan.name, entry=plan.entry, nodes={}, inputs={name: declared})
-        checked, wrong = check_inputs(one, {name: values[name]} if name in values else {})
-        mistakes += wrong
+        only = Plan(name=plan.name, entry=plan.entry, nodes={}, inputs={name: declared})
+        checked, input_mistakes = check_inputs(only, {name: values[name]} if name in values else {})
+        mistakes += input_mistakes
         if name in checked:
             secrets[f"workflow.input.{name}"] = str(checked[name])
     if mistakes:
@@ -49,7 +49,7 @@ def secrets_again(state: State, plan: Plan, values: Mapping[str, Any]) -> dict[s
             file=plan.file,
             mistakes=mistakes,
             user_action=UserAction(
-                ActionKind.CHANGE_INPUT, "give the secret inputs again with `--input`: they are not kept"
+                ActionKind.CHANGE_INPUT, "pass the secret inputs again with `--input`; they are not stored"
             ),
         )
     return secrets

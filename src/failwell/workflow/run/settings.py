@@ -22,7 +22,7 @@ Watcher = Callable[[Sequence[Entry]], None]
 Notes = Callable[[str, dict[str, Any]], None]
 """Receives what the journal does not keep, such as a script's output as it is printed."""
 Asker = Callable[[str, Mapping[str, Any]], Awaitable["GateAnswer | None"]]
-"""Puts a gate's question to a person; `None` if nobody answers here."""
+"""Asks a person the question of a gate; `None` if nobody answers here."""
 Opener = Callable[[str, str], Awaitable[Plan]]
 """Reads and checks the file of a sub-workflow: (file, folder) → plan."""
 
@@ -61,9 +61,9 @@ class Settings:
 
     store: Store
     folder: Path
-    """The state folder that the store lies in."""
+    """The state folder of the store."""
     executors: Mapping[str, Executor]
-    """What runs the leaves, by type of node."""
+    """The executors by type of node."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     """The variables that workflow files may name."""
     allow_outside: bool = False

@@ -21,13 +21,13 @@ def script_environment(
     """One script's environment. `attempt` counts from 1; the variable for it counts from 0."""
     error_path, retries = os.fsencode(error_out), str(attempt - 1).encode()
     environment = dict(os.environb)
-    # Marks are handed down, so that an outer run finds the processes of an inner one.
+    # Marks are inherited, so that an outer run finds the processes of an inner one.
     outer = environment.get(_MARKER)
-    # Legacy code pages garble what a script prints; an author may still say otherwise.
+    # UTF-8 instead of a legacy code page; an author can override it.
     environment[b"PYTHONUTF8"] = b"1"
     for name, value in author.items():
         environment[os.fsencode(name)] = os.fsencode(value)
-    # These name one execution. Whatever an outer run or the author says of them is written over.
+    # These belong to one execution and override the values of an outer run or of the author.
     environment.update(
         {
             b"FAILWELL_ERROR_OUT": error_path,

@@ -1,7 +1,7 @@
-"""Reads the texts that templates give, and people type, as values.
+"""Converts rendered and typed texts into values.
 
-Each place where a text becomes a value has rules of its own, one function each. What a rule does not
-know stays text. Numbers that JSON has no word for (`NaN`, infinities) are text everywhere.
+Each place where a text becomes a value has its own rules, in one function each. A text that no rule covers stays
+text. Numbers that JSON cannot represent (`NaN`, infinities) stay text everywhere.
 """
 
 import json
@@ -29,17 +29,17 @@ _WORDS: dict[str, Any] = {
     "null": None, "None": None, "Null": None, "NULL": None,
 }  # fmt: skip
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
-_MOST_DIGITS = 4000
+_MAX_DIGITS = 4000
 _LONGEST_YAML = 1_000_000
 
 
 class CoercionFailed(Fault, kind="internal.template_error"):
-    """A text is not the value that it has to be."""
+    """A text cannot be converted into the required type."""
 
     wanted: str
 
     def summary(self) -> str:
-        """What was wanted; never the text, which is data."""
+        """The required type; never the text, which is data."""
         return f"a value was computed that is not {self.wanted}"
 
 
@@ -50,10 +50,10 @@ def _refuse(type_name: str) -> NoReturn:
 # ---------------------------------------------------------------- numbers and JSON
 
 
-def _number(text: str, whole: re.Pattern[str], fraction: re.Pattern[str]) -> int | float | None:
-    if len(text) > _MOST_DIGITS:
+def _number(text: str, integer: re.Pattern[str], fraction: re.Pattern[str]) -> int | float | None:
+    if len(text) > _MAX_DIGITS:
         return None
-    if whole.match(text):
+    if integer.match(text):
         return int(text)
     if fraction.match(text):
         value = float(text)
@@ -66,7 +66,7 @@ def _constant(_: str) -> NoReturn:
 
 
 def _json(text: str) -> Any:
-    """`text` as JSON. Raises `ValueError`, also for what only Python takes for JSON."""
+    """`text` as strict JSON. Raises `ValueError`."""
     try:
         value = json.loads(text, parse_constant=_constant)
     except RecursionError:
@@ -75,7 +75,7 @@ def _json(text: str) -> Any:
 
 
 def _structure(text: str, starts: str) -> Any:
-    """`text` as JSON if it starts like a structure; otherwise, and if it is none, itself."""
+    """`text` as JSON if it starts like an object or a list, and is one; otherwise `text`."""
     if text[:1] not in starts or not text:
         return text
     try:
@@ -90,7 +90,7 @@ def _structure(text: str, starts: str) -> Any:
 def as_output(text: str) -> Any:
     """A value of the final output: words, objects, lists, quoted texts and numbers as JSON writes them.
 
-    `007` and `+5` are no numbers in JSON and stay text; so does everything else.
+    `007` and `+5` are not numbers in JSON and stay text, like everything else.
     """
     bare = text.strip()
     if bare in _WORDS:
@@ -103,15 +103,15 @@ def as_output(text: str) -> Any:
 
 
 class TypedText(str):
-    """A value as a person typed it: what it is depends on the type that the input is declared with."""
+    """A value as a person typed it. The declared type of the input decides how it is converted."""
 
     __slots__ = ()
 
 
 def as_input(text: str, declared: InputType | None = None) -> Any:
-    """A value that a person typed, as `name=value`. A declared `string` is taken as it stands.
+    """A value that a person typed, as in `name=value`. A declared `string` is not converted.
 
-    What does not fit the declared type comes back as it was read, for the check of the inputs to refuse.
+    A text that does not match the declared type is returned as it is, and refused by the check of the inputs.
     """
     if declared == "string":
         return text
@@ -132,7 +132,7 @@ def as_input(text: str, declared: InputType | None = None) -> Any:
 
 
 def as_mapped(text: str) -> Any:
-    """A value that is handed to a sub-workflow: JSON where it is JSON, else the text."""
+    """A value for an input of a sub-workflow: parsed if it is JSON, else the text."""
     bare = text.strip()
     if bare in {"True", "False", "None"}:
         return _WORDS[bare]
@@ -146,9 +146,9 @@ def as_mapped(text: str) -> Any:
 
 
 def as_set_value(value: Any, output_type: OutputType = "auto") -> Any:
-    """A value of a `set` step. What is a value already is only held to its type."""
-    read = _SET_TYPES[output_type]
-    return read(value)
+    """A value of a `set` step, converted to its type."""
+    convert = _SET_TYPES[output_type]
+    return convert(value)
 
 
 def _auto(value: Any) -> Any:
@@ -168,7 +168,7 @@ def _auto(value: Any) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    """A list, a mapping or a quoted text, as YAML; any other text is as it was written."""
+    """A list, a mapping or a quoted text, as YAML; any other text unchanged."""
     try:
         return _json(text)
     except ValueError:
@@ -187,7 +187,7 @@ def _string(value: Any) -> str:
 
 def _numeric(value: Any) -> Any:
     number = _auto(value)
-    # A boolean is an `int` to Python, and no number to anybody else.
+    # `bool` is a subclass of `int`.
     if isinstance(number, bool) or not isinstance(number, int | float):
         _refuse("a number")
     return number
@@ -242,7 +242,7 @@ _SET_TYPES: dict[OutputType, Any] = {
 
 
 def duration(value: object) -> float:
-    """Seconds: a number, or `500ms`, `60s`, `2.5m`, `1h`; more than nothing and a day at most."""
+    """Seconds: a number, or `500ms`, `60s`, `2.5m`, `1h`; above zero and at most a day."""
     seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value) if abs(value) <= LONGEST_WAIT else None
@@ -251,13 +251,13 @@ def duration(value: object) -> float:
         if match is not None:
             seconds = float(match[1]) * _UNITS[match[2]]
     if seconds is None or not 0 < seconds <= LONGEST_WAIT:
-        _refuse("a duration such as 500ms, 60s, 2.5m or 1h, above nothing and at most 24h")
+        _refuse("a duration such as 500ms, 60s, 2.5m or 1h, above zero and at most 24h")
     return seconds
 
 
 # ---------------------------------------------------------------- YAML
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 def read_yaml(text: str) -> Any:
@@ -307,7 +307,7 @@ def _fraction(_: Any, node: Any) -> float:
 
 
 def _as_json(value: Any, depth: int) -> Any:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ValueError
     if isinstance(value, dict):
         return {_key(key): _as_json(part, depth + 1) for key, part in cast("dict[Any, Any]", value).items()}

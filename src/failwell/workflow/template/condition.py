@@ -1,7 +1,7 @@
-"""Decides whether a `when` holds.
+"""Evaluates conditions.
 
-With `{{ }}` it is rendered and its text is read as true or false; without, it is an expression over
-names flattened one level, and over the dotted ones too.
+A condition with `{{ }}` is rendered, and its text is read as true or false. Without braces it is an expression with
+flattened and dotted names.
 """
 
 from functools import lru_cache
@@ -18,7 +18,7 @@ _ENGINE = Engine()
 
 
 def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Parts | None = None) -> bool:
-    """Whether `when` is true. `flat` is asked for the names of an expression; left out, it is made from `names`.
+    """Whether `when` is true. `flat` has the names of an expression; the default is built from `names`.
 
     Raises the faults of `template.render`.
     """
@@ -40,12 +40,12 @@ def holds(when: Template, names: Names, *, flat: Names | None = None, parts: Par
 
 
 def read_truth(text: str) -> bool:
-    """Read the text of a rendered condition: `false`, `0`, `no` and nothing at all are false."""
+    """Whether the text of a rendered condition is true: `false`, `0`, `no` and an empty text are false."""
     return text.strip().lower() not in _FALSE
 
 
 def check(text: str) -> None:
-    """Compile an expression, to see whether it can be. Raises `TemplateMistake`."""
+    """Compile an expression. Raises `TemplateMistake` if that fails."""
     _ENGINE.check(_condition(text).source, None)
 
 

@@ -1,8 +1,7 @@
-"""Read-only views of JSON: what the engine is given instead of dicts and lists.
+"""Read-only views of JSON, which the engine gets instead of dicts and lists.
 
-The engine reaches whatever Python attribute does not start with an underscore. A view has four such
-names, for mappings, and all of them read. What is inside is wrapped when it is asked for, so a view
-of something large costs as much as a view of something small.
+Templates can use every Python attribute without a leading underscore. A view has four of them, for mappings, and
+all of them only read. Values inside are wrapped when they are accessed, so the cost does not depend on the size.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +17,17 @@ def view(value: object) -> Any:
 
 
 def behind(value: Any) -> Any:
-    """What a view is a view of; anything else is itself."""
+    """The value behind a view; any other value itself."""
     return value._of if isinstance(value, _View) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of its own family
 
 
 def is_view(value: object) -> bool:
-    """Whether `value` is a view, and so within the bounds of the data."""
+    """Whether `value` is a view, and so within the size limits."""
     return isinstance(value, _View)
 
 
 def unwrapped(value: Any) -> Any:
-    """The JSON behind a view, and behind views inside of what the template made itself."""
+    """The JSON behind a view, and behind views inside values that the template created."""
     if isinstance(value, _View):
         return behind(value)
     if isinstance(value, list | tuple):
@@ -38,8 +37,8 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-class _Reads:
-    """A method that a template may call. Written out, it is a word and not an address."""
+class _ViewMethod:
+    """A method that a template may call. Its text is a fixed word instead of an address."""
 
     __slots__ = ("_function",)
 
@@ -112,10 +111,10 @@ class MapView(_View):
     def _get(self, key: Any, default: Any = None) -> Any:
         return self[key] if key in self._of else default
 
-    keys = _Reads(_keys)
-    values = _Reads(_values)
-    items = _Reads(_items)
-    get = _Reads(_get)
+    keys = _ViewMethod(_keys)
+    values = _ViewMethod(_values)
+    items = _ViewMethod(_items)
+    get = _ViewMethod(_get)
 
 
 class ListView(_View):
@@ -136,5 +135,5 @@ class ListView(_View):
         return self._of > unwrapped(other)
 
 
-# The engine asks for this before it takes something for a list.
+# The engine tests this before it treats a value as a list.
 cast("Any", Sequence).register(ListView)

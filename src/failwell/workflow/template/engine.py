@@ -11,42 +11,42 @@ from typing import Any, NamedTuple
 from failwell.workflow.template.data_views import is_view, unwrapped, view
 from failwell.workflow.template.filters import FILTERS, INNER, MISSING_VALUE, bounded
 from failwell.workflow.template.lookup import MISSING, Names
-from failwell.workflow.template.memory_budget import LARGEST, begin, take, taken
+from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget
 from failwell.workflow.template.source_guard import Source, guarded, guarded_expression
-from failwell.workflow.template.template_errors import Sort, TemplateMistake
-from failwell.workflow.template.tokens import named_in, template_tokens
+from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
+from failwell.workflow.template.tokens import filters_and_tests, template_tokens
 
 FUEL = 2_000_000
-"""Instructions of one rendering, where it cannot write much with each."""
-_REMEMBERED = 4096
-_ROOM = 64 * 1024 * 1024
+"""Instructions of one rendering, if each writes little."""
+_CACHE_SIZE = 4096
+_MAX_OUTPUT = 64 * 1024 * 1024
 _PYTHON_FILTERS = frozenset(FILTERS)
 
 ReadPart = Callable[[str, str], tuple[str, str] | None]
-"""Gives the text of a part and its folder, by its name and the folder of who asks for it."""
+"""Returns the text of a part and its folder, by its name and the folder of the including template."""
 
-_SORTS = {
-    "SyntaxError": Sort.SYNTAX,
-    "UndefinedError": Sort.UNDEFINED,
-    "UnknownFilter": Sort.UNKNOWN_FILTER,
-    "UnknownTest": Sort.UNKNOWN_TEST,
-    "UnknownFunction": Sort.UNKNOWN_FUNCTION,
-    "UnknownMethod": Sort.UNKNOWN_FUNCTION,
-    "UnknownBlock": Sort.SYNTAX,
-    "TooManyArguments": Sort.ARGUMENTS,
-    "MissingArgument": Sort.ARGUMENTS,
-    "TemplateNotFound": Sort.PART,
-    "BadInclude": Sort.PART,
-    "OutOfFuel": Sort.STEPS,
+_TYPES = {
+    "SyntaxError": MistakeType.SYNTAX,
+    "UndefinedError": MistakeType.UNDEFINED,
+    "UnknownFilter": MistakeType.UNKNOWN_FILTER,
+    "UnknownTest": MistakeType.UNKNOWN_TEST,
+    "UnknownFunction": MistakeType.UNKNOWN_FUNCTION,
+    "UnknownMethod": MistakeType.UNKNOWN_FUNCTION,
+    "UnknownBlock": MistakeType.SYNTAX,
+    "TooManyArguments": MistakeType.ARGUMENTS,
+    "MissingArgument": MistakeType.ARGUMENTS,
+    "TemplateNotFound": MistakeType.PART,
+    "BadInclude": MistakeType.PART,
+    "OutOfFuel": MistakeType.STEPS,
 }
 _DETAILS = {
-    "recursion limit exceeded": Sort.DEPTH,
-    "range has too many elements": Sort.MEMORY,
-    "repeated string is too large": Sort.MEMORY,
-    "repeated sequence is too large": Sort.MEMORY,
-    "template exceeds maximum recursion limits": Sort.DEPTH,
+    "recursion limit exceeded": MistakeType.DEPTH,
+    "range has too many elements": MistakeType.MEMORY,
+    "repeated string is too large": MistakeType.MEMORY,
+    "repeated sequence is too large": MistakeType.MEMORY,
+    "template exceeds maximum recursion limits": MistakeType.DEPTH,
 }
-"""What the engine says of itself, word for word. No text of a template or of the data comes into these."""
+"""Messages of the engine, word for word. They contain no text of a template or of the data."""
 
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -56,118 +56,119 @@ _HIDING = re.compile(r"\[[^\]]*:|\{%[-+]?\s*(?:include|import|from|extends|filte
 
 
 def hides_names(text: str) -> bool:
-    """Whether a text may use names that the engine does not list as undeclared, such as before `[1:]`."""
+    """Whether a text may use names that the engine does not list, such as before `[1:]`."""
     return _HIDING.search(text) is not None
 
 
-class _Ready(NamedTuple):
+class _CompiledTemplate(NamedTuple):
     name: str
     names: tuple[str, ...]
-    """What it looks up."""
+    """The names that it looks up."""
 
 
 class Engine:
-    """Compiles and renders. With `read`, templates may include parts; the asking folder is in their names."""
+    """Compiles and renders templates. `read_part` allows includes; their names contain the folder."""
 
-    def __init__(self, read: ReadPart | None = None, fuel: int = FUEL) -> None:
-        self._read = read
+    def __init__(self, read_part: ReadPart | None = None, fuel: int = FUEL) -> None:
+        self._read_part = read_part
         self._fuel = fuel
         self._tiers: dict[int, Any] = {}
-        self._ready: OrderedDict[tuple[str, str | None], tuple[Any, _Ready]] = OrderedDict()
-        self._known: dict[tuple[Sort, str], bool] = {}
+        self._templates: OrderedDict[tuple[str, str | None], tuple[Any, _CompiledTemplate]] = OrderedDict()
+        self._exists: dict[tuple[MistakeType, str], bool] = {}
         self._count = 0
         self._lock = Lock()
 
     def render(self, text: str, folder: str | None, names: Names) -> str:
         """The text that a template renders to. Raises `TemplateMistake`."""
-        engine, ready = self._compiled(text, folder)
+        engine, template = self._compiled(text, folder)
         data: dict[str, Any] = {}
-        for name in ready.names:
+        for name in template.names:
             value = names.get(name)
             if value is not MISSING:
                 data[name] = view(value)
-        begin()
-        output: str = guarded_call(engine.render_template, ready.name, **data)
+        start_budget()
+        output: str = guarded_call(engine.render_template, template.name, **data)
         if len(output) > LARGEST:
-            raise TemplateMistake(Sort.MEMORY)
+            raise TemplateMistake(MistakeType.MEMORY)
         return output
 
     def check(self, text: str, folder: str | None) -> None:
         """Compile a template, and find filters and tests that do not exist."""
         self._compiled(text, folder)
-        for sort, name, line in named_in(template_tokens(text)):
-            if not self._knows(sort, name):
-                raise TemplateMistake(sort, line)
+        for mistake_type, name, line in filters_and_tests(template_tokens(text)):
+            if not self._has(mistake_type, name):
+                raise TemplateMistake(mistake_type, line)
 
-    def _knows(self, sort: Sort, name: str) -> bool:
-        known = self._known.get((sort, name))
-        if known is None:
-            word = "filter" if sort is Sort.UNKNOWN_FILTER else "test"
-            known = self._known[sort, name] = bool(
+    def _has(self, mistake_type: MistakeType, name: str) -> bool:
+        exists = self._exists.get((mistake_type, name))
+        if exists is None:
+            word = "filter" if mistake_type is MistakeType.UNKNOWN_FILTER else "test"
+            exists = self._exists[mistake_type, name] = bool(
                 guarded_call(self._tier(0).eval_expr, f'"{name}" is {word}')
             )
-        return known
+        return exists
 
-    def _compiled(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
+    def _compiled(self, text: str, folder: str | None) -> tuple[Any, _CompiledTemplate]:
         key = (text, folder)
         with self._lock:
-            compiled = self._ready.get(key)
+            compiled = self._templates.get(key)
             if compiled is None:
-                compiled = self._ready[key] = self._compile(text, folder)
-                if len(self._ready) > _REMEMBERED:
-                    _, (engine, old) = self._ready.popitem(last=False)
+                compiled = self._templates[key] = self._compile(text, folder)
+                if len(self._templates) > _CACHE_SIZE:
+                    _, (engine, old) = self._templates.popitem(last=False)
                     engine.remove_template(old.name)
             return compiled
 
-    def _compile(self, text: str, folder: str | None) -> tuple[Any, _Ready]:
+    def _compile(self, text: str, folder: str | None) -> tuple[Any, _CompiledTemplate]:
         source = guarded(text, _PYTHON_FILTERS)
         names = set[str]()
-        largest = self._look_through(source, folder, names, set())
+        largest = self._collect_names(source, folder, names, set())
         engine = self._tier(largest)
         self._count += 1
         name = f"{folder or ''}\0{self._count}"
         guarded_call(engine.add_template, name, source.text)
-        return engine, _Ready(name, tuple(sorted(names)))
+        return engine, _CompiledTemplate(name, tuple(sorted(names)))
 
-    def _look_through(
+    def _collect_names(
         self, source: Source, folder: str | None, names: set[str], visited: set[tuple[str, str]]
     ) -> int:
-        """Collect the names that a template and its parts look up; gives the largest text they may repeat."""
+        """Collect the names that a template and its parts look up; returns the largest text they may repeat."""
         names |= guarded_call(self._tier(0).undeclared_variables_in_str, source.text)
         if hides_names(source.text):
             names |= set(_NAME.findall(source.text))
         largest = source.largest
-        for wanted in source.parts:
-            parts = None if self._read is None or folder is None else self._read(wanted, folder)
-            if parts is None or parts in visited:
+        for name in source.parts:
+            part = None if self._read_part is None or folder is None else self._read_part(name, folder)
+            if part is None or part in visited:
                 continue
-            visited.add(parts)
-            part = guarded(parts[0], _PYTHON_FILTERS)
-            # A part may stand in a loop of its host, so all of it may be repeated.
-            largest = max(largest, len(parts[0]), self._look_through(part, parts[1], names, visited))
+            visited.add(part)
+            text, part_folder = part
+            part_source = guarded(text, _PYTHON_FILTERS)
+            # A part may be included in a loop, so all of it may be repeated.
+            largest = max(largest, len(text), self._collect_names(part_source, part_folder, names, visited))
         return largest
 
     def _tier(self, largest: int) -> Any:
-        """The engine whose fuel does not suffice to write `largest` more often than there is room for."""
+        """The engine whose fuel is too low to write `largest` more often than the output limit allows."""
         fuel = self._fuel
-        while fuel > 2_000 and fuel // 4 * largest > _ROOM:
+        while fuel > 2_000 and fuel // 4 * largest > _MAX_OUTPUT:
             fuel //= 10
         if fuel not in self._tiers:
-            self._tiers[fuel] = new_environment(fuel, self._load if self._read is not None else None)
+            self._tiers[fuel] = new_environment(fuel, self._load if self._read_part is not None else None)
         return self._tiers[fuel]
 
     def _load(self, name: str) -> str | None:
-        folder, _, wanted = name.rpartition("\1")
-        source = None if self._read is None else self._read(wanted, folder)
+        folder, _, part = name.rpartition("\1")
+        source = None if self._read_part is None else self._read_part(part, folder)
         return None if source is None else guarded(source[0], _PYTHON_FILTERS).text
 
 
 class Condition(NamedTuple):
-    """An expression by itself, as a template that writes `1` if it holds."""
+    """An expression as a template that writes `1` if it holds."""
 
     source: str
     dotted: frozenset[str]
-    """Names in it that a dot or a bracket follows."""
+    """Its names that are followed by a dot or a bracket."""
 
 
 _CONDITION = (
@@ -177,27 +178,27 @@ _CONDITION = (
 
 
 def condition(text: str) -> Condition:
-    """`text`, as a template that the engine can be given. Raises `TemplateMistake`."""
+    """The expression `text` as a template. Raises `TemplateMistake`."""
     expression, dotted = guarded_expression(text, _PYTHON_FILTERS)
-    # An undefined value passes all tests but the last, which the engine refuses by itself.
+    # An undefined value passes all tests but the last one, which the engine refuses itself.
     source = _CONDITION.replace("_value is string", "_value is not defined or _value is string")
     return Condition(source.replace("EXPR", f"({expression})", 1), dotted)
 
 
-def guarded_call(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def guarded_call(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call the engine. Any error becomes a `TemplateMistake`, which quotes neither template nor data."""
     problem: TemplateMistake
     try:
-        return call(*args, **named)
+        return call(*args, **kwargs)
     except TemplateMistake as mistake:
         problem = mistake
     except RecursionError:
-        problem = TemplateMistake(Sort.DEPTH)
+        problem = TemplateMistake(MistakeType.DEPTH)
     except MemoryError:
-        problem = TemplateMistake(Sort.MEMORY)
+        problem = TemplateMistake(MistakeType.MEMORY)
     except BaseException as error:
-        # The engine and the filters raise whatever Python does, and its errors quote the data. A panic of the
-        # engine is no `Exception`; neither is a cancellation or an interrupt, which is not ours to handle.
+        # The engine and the filters raise any Python error, and errors quote data. A panic of the engine is not an
+        # `Exception`; neither is a cancellation or an interrupt, which is raised again.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         problem = _mistake(error)
@@ -205,13 +206,13 @@ def guarded_call(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def _mistake(error: BaseException) -> TemplateMistake:
-    sort = _SORTS.get(getattr(error, "kind", ""), Sort.OPERATION)
-    sort = _DETAILS.get(getattr(error, "detail", None) or "", sort)
-    return TemplateMistake(sort, getattr(error, "line", None))
+    mistake_type = _TYPES.get(getattr(error, "kind", ""), MistakeType.OPERATION)
+    mistake_type = _DETAILS.get(getattr(error, "detail", None) or "", mistake_type)
+    return TemplateMistake(mistake_type, getattr(error, "line", None))
 
 
 def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
-    """An environment of the engine with everything that templates may use, and a fixed number of steps."""
+    """An environment of the engine with all filters and functions, and a limited number of steps."""
     from minijinja import Environment
 
     engine: Any = Environment(
@@ -222,8 +223,8 @@ def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
     for name, function in (*FILTERS.items(), *INNER.items(), ("_no_value", _no_value)):
         engine.add_filter(name, function)
     engine.add_global("_missing", MISSING_VALUE)
-    for name, expected in (("None", None), ("True", True), ("False", False)):
-        engine.add_test(name, partial(is_, expected))
+    for name, constant in (("None", None), ("True", True), ("False", False)):
+        engine.add_test(name, partial(is_, constant))
     for name, function in (
         ("int", _int),
         ("float", _float),
@@ -240,14 +241,14 @@ def new_environment(fuel: int, load: Callable[[str], str | None] | None) -> Any:
 
 
 def _joined(name: str, parent: str) -> str:
-    """The name of a part as the engine keeps it: the folder of who asks for it, and what it asks for."""
+    """The name of a part for the engine: the folder of the including template, and the included name."""
     folder = parent.partition("\0")[0] if "\0" in parent else _folder_of(parent)
     return f"{folder}\1{name}"
 
 
 def _folder_of(parent: str) -> str:
-    folder, _, wanted = parent.rpartition("\1")
-    head, _, _ = wanted.rpartition("/")
+    folder, _, part = parent.rpartition("\1")
+    head, _, _ = part.rpartition("/")
     return f"{folder}/{head}" if head else folder
 
 
@@ -256,16 +257,16 @@ def _no_escape(_: str) -> bool:
 
 
 def _written(value: Any) -> Any:
-    """Write as Python does, and take the room: a loop over a large value must end before memory does."""
+    """The text of a value as Python writes it. Its size is spent from the budget."""
     if value is None:
-        return NotImplemented  # it may be an undefined one, and only the engine knows
+        return NotImplemented  # only the engine knows whether it is undefined
     if isinstance(value, str):
-        return taken(value)
+        return spend_text(value)
     if isinstance(value, int | float):
-        take(1)
-        # A whole one may be a fraction that is to be written as one, and only the engine knows.
+        spend(1)
+        # Only the engine knows whether an integer was written as a fraction.
         return NotImplemented if isinstance(value, int) else repr(value)
-    return taken(str(value if is_view(value) else bounded(unwrapped(value))))
+    return spend_text(str(value if is_view(value) else bounded(unwrapped(value))))
 
 
 def _str(value: Any = "") -> str:
@@ -273,10 +274,10 @@ def _str(value: Any = "") -> str:
 
 
 def _no_value(_: Any) -> str:
-    raise TemplateMistake(Sort.RESULT)
+    raise TemplateMistake(MistakeType.RESULT)
 
 
-# Functions of our own, because Python's types have methods that a template would reach.
+# Functions instead of Python's types, whose methods a template could call.
 
 
 def _int(value: Any = 0) -> int:

@@ -14,11 +14,11 @@ from failwell.workflow.template.data_views import view
 from failwell.workflow.template.engine import FUEL, guarded_call, hides_names, new_environment
 from failwell.workflow.template.filters import FILTERS, METHODS, default_filter
 from failwell.workflow.template.lookup import MISSING, FlatNames, Names
-from failwell.workflow.template.memory_budget import LARGEST, begin
+from failwell.workflow.template.memory_budget import LARGEST, start_budget
 from failwell.workflow.template.template_errors import TemplateMistake
 
 _LONGEST = 300
-_REMEMBERED = 4096
+_CACHE_SIZE = 4096
 _NOT_FAST = re.compile(r"\{%|\r|\*[^*]+\*|\.\s*(?:" + "|".join(METHODS) + r")\b")
 _DOTTED = re.compile(r"""'[^']*'|"[^"]*"|([^\W\d]\w*)\s*[.\[]""")
 _TRUTHS: frozenset[type] = frozenset({bool, int, float})
@@ -65,7 +65,7 @@ class _CompiledTemplates:
 
     def add(self, text: str) -> None:
         self._count += 1
-        if self._count > _REMEMBERED:
+        if self._count > _CACHE_SIZE:
             self.environment.clear_templates()
             self.generation += 1
             self._count = 1
@@ -103,19 +103,19 @@ def _values_of(paths: NamePaths, names: Names) -> dict[str, Any]:
 
 def _narrow(path: tuple[str, ...], value: object) -> Any:
     """`value` reduced to what is at `path`, which saves creating a view for each step."""
-    held = value
+    part = value
     for step in path:
-        if not isinstance(held, dict) or step not in held:
+        if not isinstance(part, dict) or step not in part:
             return view(value)
-        held = cast("dict[str, object]", held)[step]
-    held = view(held)
+        part = cast("dict[str, object]", part)[step]
+    part = view(part)
     for step in reversed(path):
-        held = {step: held}
-    return held
+        part = {step: part}
+    return part
 
 
 def _call_engine(call: Callable[..., Any], text: str, values: dict[str, Any]) -> Any:
-    begin()
+    start_budget()
     try:
         return guarded_call(call, text, **values)
     except TemplateMistake:
@@ -123,15 +123,15 @@ def _call_engine(call: Callable[..., Any], text: str, values: dict[str, Any]) ->
         return None
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _fast_template(text: str) -> _FastTemplate | None:
     paths = _names_in(text)
     return None if paths is None else _FastTemplate(text, paths)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _expression(text: str) -> tuple[NamePaths, frozenset[str]] | None:
-    """What an expression looks up, and the names in it that a dot or a bracket follows."""
+    """The names that an expression looks up, and those that are followed by a dot or a bracket."""
     paths = None if "\\" in text or "}" in text or "{" in text else _names_in("{{ " + text + " }}")
     return None if paths is None else (paths, frozenset(_DOTTED.findall(text)))
 
@@ -148,8 +148,8 @@ def _names_in(text: str) -> NamePaths | None:
         return None
     names: dict[str, tuple[str, ...]] = {}
     for path in dotted:
-        name, *rest = path.split(".")
-        names[name] = () if name in names else tuple(rest)
+        name, *steps = path.split(".")
+        names[name] = () if name in names else tuple(steps)
     return tuple(names.items())
 
 
@@ -168,9 +168,9 @@ def _environment() -> Any:
 
 
 def _refuse_null(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(value: Any, *args: Any, **named: Any) -> Any:
+    def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if value is None:
             raise _NullInput
-        return function(value, *args, **named)
+        return function(value, *args, **kwargs)
 
     return call

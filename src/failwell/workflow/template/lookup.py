@@ -32,12 +32,11 @@ class Names(Protocol):
 
 
 class FlatNames:
-    """Names as a condition without `{{ }}` sees them: flattened one level, beside the dotted ones.
+    """Names in a condition without `{{ }}`: flattened one level, besides the dotted ones.
 
-    `finder_output` is `finder.output`, `workflow_input` is `workflow.input`, `error_kind` is
-    `error.kind`. The keys of the error that is being routed, and of the current `output`, stand by
-    themselves too. They come before nodes of the same name, because a node's whole slot is nothing
-    one compares; names in `dotted` are followed by a dot in the condition, so there the node is meant.
+    `finder_output` is `finder.output`, `workflow_input` is `workflow.input`, `error_kind` is `error.kind`.
+    The keys of the routed error and of the current `output` are names too. They take precedence over nodes of
+    the same name, except for names in `dotted`, which a dot follows in the condition.
     """
 
     __slots__ = ("_dotted", "_names")
@@ -51,16 +50,16 @@ class FlatNames:
             return self._first(name, self._names.get, self._bare, self._joined)
         return self._first(name, self._bare, self._names.get, self._joined)
 
-    def _first(self, name: str, *ways: Any) -> object:
-        for way in ways:
-            value = way(name)
+    def _first(self, name: str, *lookups: Any) -> object:
+        for look_up in lookups:
+            value = look_up(name)
             if value is not MISSING:
                 return value
         return MISSING
 
     def _bare(self, name: str) -> object:
-        for of in ("error", "output"):
-            slot = self._names.get(of)
+        for owner in ("error", "output"):
+            slot = self._names.get(owner)
             if isinstance(slot, dict) and name in slot:
                 return cast("dict[str, object]", slot)[name]
         return MISSING

@@ -1,48 +1,48 @@
-"""The limits of one rendering beside its steps: characters of text, and time.
+"""The limits of one rendering on text and time.
 
-The engine counts steps, but not what a step writes. So every value that is written and every filter that
-can grow a text, all of which pass through Python, take their size from this budget.
+The engine limits steps, but not the text that a step writes. So every value that is written, and every filter that
+can grow a text, spends its size from this budget.
 """
 
 from threading import local
 from time import monotonic
 
-from failwell.workflow.template.template_errors import Sort, TemplateMistake
+from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
 LARGEST = 4 * 1024 * 1024
-"""Characters of one text, and of all that comes out."""
-ROOM = 8 * LARGEST
-"""Characters of all texts that one rendering makes, those it throws away included."""
-LONGEST = 5.0
-"""Seconds. Steps run out long before, unless each of them goes through large data."""
+"""Characters of one text, and of the output."""
+TOTAL = 8 * LARGEST
+"""Characters of all texts that one rendering creates, including temporary ones."""
+MAX_SECONDS = 5.0
+"""Steps usually run out earlier, unless each of them processes large data."""
 
 
-class _Left(local):
-    room = ROOM
-    until = 0.0
+class _Budget(local):
+    remaining = TOTAL
+    deadline = 0.0
 
 
-_LEFT = _Left()
+_BUDGET = _Budget()
 
 
-def begin() -> None:
+def start_budget() -> None:
     """Start a rendering in this thread."""
-    _LEFT.room = ROOM
-    _LEFT.until = monotonic() + LONGEST
+    _BUDGET.remaining = TOTAL
+    _BUDGET.deadline = monotonic() + MAX_SECONDS
 
 
-def take(size: int) -> None:
-    """Take `size` characters from the budget."""
-    _LEFT.room -= size
-    if _LEFT.room < 0:
-        raise TemplateMistake(Sort.MEMORY)
-    if monotonic() > _LEFT.until:
-        raise TemplateMistake(Sort.STEPS)
+def spend(size: int) -> None:
+    """Spend `size` characters of the budget."""
+    _BUDGET.remaining -= size
+    if _BUDGET.remaining < 0:
+        raise TemplateMistake(MistakeType.MEMORY)
+    if monotonic() > _BUDGET.deadline:
+        raise TemplateMistake(MistakeType.STEPS)
 
 
-def taken(text: str) -> str:
-    """`text`, after its size was taken from the budget."""
+def spend_text(text: str) -> str:
+    """`text`, after its size was spent."""
     if len(text) > LARGEST:
-        raise TemplateMistake(Sort.MEMORY)
-    take(len(text))
+        raise TemplateMistake(MistakeType.MEMORY)
+    spend(len(text))
     return text

@@ -13,7 +13,7 @@ from failwell.workflow.template.template_errors import TemplateMistake
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
 SLOTS = frozenset({"output", "error", "outputs", "errors", "count"})
-"""What a node or a group may have under its name."""
+"""The fields of a node or a group."""
 
 _WHOLE = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
 _SHAPE = re.compile(r"[^\W\d][\w-]*(?:\.[\w-]+)*\Z")
@@ -37,11 +37,11 @@ _WORDS = frozenset(
     }
 )
 _OPENERS = frozenset({"for", "set", "macro", "with", "call", "import", "from"})
-_GIVEN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
+_BUILT_IN = frozenset({"loop", "caller", "super", "self", "varargs", "kwargs"})
 
 
 def whole_reference(template: Template) -> str | None:
-    """The dotted path, if the text is one plain reference: what it names can be handed on as it is."""
+    """The dotted path, if the template is exactly one reference, so that its value can be passed on unchanged."""
     match = _WHOLE.fullmatch(template.text)
     return None if match is None else match[1]
 
@@ -51,7 +51,7 @@ class Reference(NamedTuple):
 
     path: tuple[str, ...]
     guarded: bool
-    """Whether the template says what happens when it is not there: `default`, or `is defined`."""
+    """Whether the template handles a missing value, with `default` or `is defined`."""
 
     @property
     def root(self) -> str:
@@ -85,7 +85,7 @@ def references(template: Template, *, condition: bool = False) -> frozenset[Refe
         )
     except TemplateMistake:
         return frozenset()
-    local_names = _GIVEN.union(*(_own(tag) for tag in tags))
+    local_names = _BUILT_IN.union(*(_assigned_names(tag) for tag in tags))
     paths = [entry for tag in tags for entry in _paths(tag)]
     tested = {path for path, _, is_tested in paths if is_tested}
     return frozenset(
@@ -106,16 +106,16 @@ def _tags(tokens: list[Token]) -> Iterator[list[Token]]:
             tag.append(token)
 
 
-def _own(tag: list[Token]) -> set[str]:
-    """The names that a tag gives: what stands before its `in` or `=`, and a macro's parameters."""
+def _assigned_names(tag: list[Token]) -> set[str]:
+    """The names that a tag assigns: those before its `in` or `=`, and the parameters of a macro."""
     if tag[0][0] != "block" or len(tag) < 3 or tag[1][1] not in _OPENERS:
         return set()
     word = tag[1][1]
     if word in {"import", "from"}:
-        after = [
+        starts = [
             index for index, token in enumerate(tag) if token[:2] in {("name", "as"), ("name", "import")}
         ]
-        return {str(token[1]) for token in tag[after[0] :] if token[0] == "name"} if after else set()
+        return {str(token[1]) for token in tag[starts[0] :] if token[0] == "name"} if starts else set()
     names: set[str] = set()
     for index in range(2, len(tag) - 1):
         kind, name, *_ = tag[index]
@@ -132,7 +132,7 @@ def _own(tag: list[Token]) -> set[str]:
 
 
 def _paths(tag: list[Token]) -> Iterator[tuple[tuple[str, ...], bool, bool]]:
-    """Path, whether it is guarded here, and whether it is asked for with `is defined`."""
+    """Path, whether it is guarded here, and whether it is tested with `is defined`."""
     index = 1 if tag[0][0] == "block" else 0
     if index and len(tag) > 1 and tag[1][0] == "name":
         if tag[1][1] in {"import", "from", "block"}:
@@ -153,10 +153,10 @@ def _starts(tag: list[Token], index: int) -> bool:
     kind, name, *_ = tag[index]
     if kind != "name" or name in _WORDS:
         return False
-    before = tag[index - 1][1] if index else None
-    if before in {".", "|"} or before == "is" or (before == "not" and tag[index - 2][1] == "is"):
+    previous = tag[index - 1][1] if index else None
+    if previous in {".", "|"} or previous == "is" or (previous == "not" and tag[index - 2][1] == "is"):
         return False
-    if before in {"with", "without"} and name == "context":
+    if previous in {"with", "without"} and name == "context":
         return False
     # `name=` inside of brackets names an argument; `==` is another token.
     return tag[index + 1][1] != "=" if index + 1 < len(tag) else True
@@ -206,7 +206,7 @@ class ReferenceMistake(ValueError):
 
 
 class InputReference(NamedTuple):
-    """An entry of `input:`, or a `source`, with nothing left out: `node.a` is `node.output.a`."""
+    """An entry of `input:`, or a `source`, in full: `node.a` is `node.output.a`."""
 
     path: tuple[str, ...]
     is_optional: bool = False
@@ -228,10 +228,10 @@ class InputReference(NamedTuple):
 
 
 def input_reference(text: str) -> InputReference:
-    """What an entry of `input:` grants. A `?` at its end makes it optional.
+    """The reference in an entry of `input:`. A `?` at its end makes it optional.
 
     Raises:
-        ReferenceMistake: It is not a dotted reference.
+        ReferenceMistake: it is not a dotted reference.
     """
     bare = text.strip()
     is_optional = bare.endswith("?")
@@ -241,14 +241,14 @@ def input_reference(text: str) -> InputReference:
 def _declared(text: str) -> tuple[str, ...]:
     if _SHAPE.match(text) is None:
         raise ReferenceMistake("write it with dots and without braces, as in `build.output.version`")
-    root, *rest = text.split(".")
+    root, *fields = text.split(".")
     if root == "workflow":
-        if not rest:
-            raise ReferenceMistake("say what of the workflow, as in `workflow.input.name`")
-        return (root, *rest)
-    if not rest or rest[0] not in SLOTS:
-        rest = ["output", *rest]
-    return (root, *rest)
+        if not fields:
+            raise ReferenceMistake("name a field of the workflow, as in `workflow.input.name`")
+        return (root, *fields)
+    if not fields or fields[0] not in SLOTS:
+        fields = ["output", *fields]
+    return (root, *fields)
 
 
 # ---------------------------------------------------------------- plain templates
@@ -267,9 +267,9 @@ _RESERVED_WORDS = frozenset(
 
 
 def simple_references(text: str) -> frozenset[Reference] | None:
-    """What a template refers to, or `None` if it is not of this shape and has to be parsed."""
-    rest = _TAG.sub("", text)
-    if "{" in rest or "}" in rest:
+    """The references of a simple template, or `None` if it has to be parsed."""
+    remainder = _TAG.sub("", text)
+    if "{" in remainder or "}" in remainder:
         return None
     refs: list[Reference] = []
     for path, guard in _TAG.findall(text):

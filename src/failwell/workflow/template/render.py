@@ -1,7 +1,7 @@
 """Renders the templates of a workflow.
 
 Only the names that a template uses are looked up. Every error becomes one of three faults. They hold the
-place of the template, the line in it and the sort of mistake, and quote neither the template nor data.
+place of the template, the line in it and the type of mistake, and quote neither the template nor data.
 """
 
 import re
@@ -17,7 +17,7 @@ from failwell.workflow.plan import Template, Value
 from failwell.workflow.template.engine import Engine
 from failwell.workflow.template.fast_path import render_fast
 from failwell.workflow.template.lookup import Names
-from failwell.workflow.template.template_errors import LIMITS, TIMEOUTS, Sort, TemplateMistake
+from failwell.workflow.template.template_errors import LIMITS, TIMEOUTS, MistakeType, TemplateMistake
 
 _LARGEST_PART = 1_000_000
 
@@ -32,10 +32,10 @@ class _Failed(Fault):
     inner_line: int | None = None
 
     def summary(self) -> str:
-        """The sort of mistake and the place of the template."""
-        where = f" at {self.file}:{self.line}:{self.column}" if self.file is not None else ""
+        """The type of mistake and the place of the template."""
+        place = f" at {self.file}:{self.line}:{self.column}" if self.file is not None else ""
         inner = f", on line {self.inner_line} of its text" if (self.inner_line or 1) > 1 else ""
-        return f"template{where} failed{inner}: {self.sort}"
+        return f"template{place} failed{inner}: {self.sort}"
 
 
 class TemplateFailed(_Failed, kind="internal.template_error"):
@@ -53,39 +53,39 @@ class SandboxTimeout(_Failed, kind="internal.sandbox_timeout"):
 def fault(mistake: TemplateMistake, place: Place | None) -> TemplateFailed | SandboxLimit | SandboxTimeout:
     """The fault for `mistake`, without template text or data."""
     cls = TemplateFailed
-    if mistake.sort in TIMEOUTS:
+    if mistake.type in TIMEOUTS:
         cls = SandboxTimeout
-    elif mistake.sort in LIMITS:
+    elif mistake.type in LIMITS:
         cls = SandboxLimit
     place_fields: dict[str, Any] = {}
     if place is not None:
         place_fields = {"file": place.file, "line": place.line, "column": place.column}
-    return cls(sort=mistake.sort.value, inner_line=mistake.line, **place_fields)
+    return cls(sort=mistake.type.value, inner_line=mistake.line, **place_fields)
 
 
 class Parts(Protocol):
-    """Where `include`, `import` and `extends` find other templates."""
+    """Where `include`, `import` and `extends` look up other templates."""
 
     def read(self, name: str, folder: str, /) -> tuple[str, str] | None:
-        """The text of a part and the folder it stands in, asked for from `folder`, or nothing."""
+        """The text of a part and its folder, relative to `folder`; `None` if it does not exist."""
         ...
 
 
 class FolderParts:
-    """Parts that are files, in the asking template's own folder or below, and inside of `root`.
+    """Parts that are files, in the folder of the including template or below, and inside `root`.
 
-    `resolve` is given each text, to put in what `${VAR}` stands for.
+    `resolve` expands `${VAR}` in each text.
     """
 
-    __slots__ = ("_resolve", "_root", "_seen")
+    __slots__ = ("_resolve", "_root", "_texts")
 
     def __init__(self, root: str, resolve: Callable[[str], str] | None = None) -> None:
         self._root = Path(root).resolve()
         self._resolve = resolve
-        self._seen: dict[Path, str] = {}
+        self._texts: dict[Path, str] = {}
 
     def find(self, name: str, folder: str) -> Path | None:
-        """The file that `name` stands for, with links followed, if it may be read."""
+        """The file `name` with links resolved, if it may be read."""
         if name.startswith("/") or "\\" in name or "\0" in name or ":" in name or ".." in name.split("/"):
             return None
         file = (self._root / folder / name).resolve()
@@ -96,21 +96,21 @@ class FolderParts:
         file = self.find(name, folder)
         if file is None:
             return None
-        if file not in self._seen:
+        if file not in self._texts:
             if file.stat().st_size > _LARGEST_PART:
-                raise TemplateMistake(Sort.LENGTH)
+                raise TemplateMistake(MistakeType.LENGTH)
             text = file.read_text(encoding="utf-8")
-            self._seen[file] = text if self._resolve is None else self._resolve(text)
-        return self._seen[file], str(file.parent)
+            self._texts[file] = text if self._resolve is None else self._resolve(text)
+        return self._texts[file], str(file.parent)
 
 
 def render(template: Template, names: Names, parts: Parts | None = None) -> str:
     """The text that `template` renders to.
 
     Raises:
-        TemplateFailed: It is wrong as it stands, or over these data.
-        SandboxLimit: It wants too much memory or depth.
-        SandboxTimeout: It takes too many steps.
+        TemplateFailed: it cannot be evaluated, as written or with these data.
+        SandboxLimit: it exceeds the memory or the depth.
+        SandboxTimeout: it exceeds the number of steps.
     """
     if template.is_plain:
         return template.text
@@ -122,7 +122,7 @@ def render(template: Template, names: Names, parts: Parts | None = None) -> str:
         return engine_for(template, parts).render(template.text, template.folder, names)
     except TemplateMistake as mistake:
         problem = mistake
-    # Raised out here, the fault has no context through which somebody could print the first error.
+    # Raised here, the fault has no context with the original error, which may quote data.
     raise fault(problem, template.place)
 
 
@@ -139,14 +139,14 @@ def render_value(value: Value, names: Names, parts: Parts | None = None) -> Any:
 
 
 class SyntaxMistake(NamedTuple):
-    """What is wrong with a template as it is written."""
+    """A mistake in the syntax of a template."""
 
     line: int
-    """Inside of the template, counted from 1."""
-    sort: str
+    """The line in the template, counted from 1."""
+    type: str
 
     def __str__(self) -> str:
-        return f"{self.sort} on line {self.line}"
+        return f"{self.type} on line {self.line}"
 
 
 def syntax_mistake(
@@ -169,13 +169,13 @@ def _mistake(compile_it: Callable[[], object]) -> SyntaxMistake | None:
     try:
         compile_it()
     except TemplateMistake as mistake:
-        return SyntaxMistake(mistake.line or 1, mistake.sort.value)
+        return SyntaxMistake(mistake.line or 1, mistake.type.value)
     return None
 
 
-def is_rendered(when: Template) -> bool:
+def is_rendered(condition: Template) -> bool:
     """Whether a condition is a template, and not an expression."""
-    return "{{" in when.text and "}}" in when.text
+    return "{{" in condition.text and "}}" in condition.text
 
 
 _ENGINES: OrderedDict[int, tuple[Parts, Engine]] = OrderedDict()
@@ -184,7 +184,7 @@ _MOST_ENGINES = 16
 
 
 def engine_for(template: Template, parts: Parts | None) -> Engine:
-    """The engine that renders `template`: one for all without parts, and one for each source of parts."""
+    """The engine for `template`: one shared by all without parts, and one for each source of parts."""
     if "{%" not in template.text or not _NAMES_PARTS.search(template.text):
         return _PLAIN
     if parts is None:
@@ -192,7 +192,7 @@ def engine_for(template: Template, parts: Parts | None) -> Engine:
             return _PLAIN
         parts = _folder_parts(template.folder)
     if id(parts) not in _ENGINES:
-        # The parts are held beside their engine, so their identity stays theirs.
+        # The parts are stored with their engine, so that their id is not reused.
         _ENGINES[id(parts)] = (parts, Engine(parts.read))
         if len(_ENGINES) > _MOST_ENGINES:
             _ENGINES.popitem(last=False)

@@ -1,25 +1,25 @@
-"""Checks a template's source before the engine compiles it, and rewrites what is not safe.
+"""Checks the source of a template before the engine compiles it, and rewrites what is not safe.
 
-Refused are chains and nestings that would overflow the engine's stack, which ends the process. Changed
-are three things, all without moving a line: a value that is given a name goes through `_kept`, so that
-nothing doubles until memory is gone; methods that can grow a text are called as filters that have a
-bound; and a filter written in Python is told undefined from null.
+Chains and nestings that would overflow the stack of the engine, and so end the process, are refused. Three things
+are rewritten without moving a line: the size of a value that is assigned to a name is checked by `_kept`, so that
+it cannot double until memory is exhausted; methods that can grow a text become filters with a limit; and undefined
+values are marked before a filter in Python, which could not distinguish them from null.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
 from failwell.workflow.template.filters import METHODS
-from failwell.workflow.template.template_errors import Sort, TemplateMistake
+from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
 
-MOST_OPERATORS = 300
-MOST_TOKENS = 2_000
-MOST_PRODUCTS = 8
-"""Of one tag, because each may repeat a text until it is a hundred million characters long."""
-MOST_BRANCHES = 300
-DEEPEST = 20
-"""Blocks inside one another."""
+MAX_OPERATORS = 300
+MAX_TOKENS = 2_000
+MAX_PRODUCTS = 8
+"""Of one tag, because each may repeat a text up to a hundred million characters."""
+MAX_BRANCHES = 300
+MAX_DEPTH = 20
+"""Levels of nested blocks."""
 
 _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">="})
 _WORDS = frozenset({"and", "or", "not", "in", "if", "else", "is"})
@@ -31,18 +31,18 @@ _CLOSED = frozenset({"if", "for", "macro", "call", "filter", "with", "block", "a
 
 
 Edit = tuple[int, str, int]
-"""Where, what to put there, and how many characters it takes the place of."""
+"""Offset, new text, and the number of characters that it replaces."""
 
 
 class Source(NamedTuple):
-    """A template that the engine may be given."""
+    """A template that is safe to compile."""
 
     text: str
     parts: tuple[str, ...]
-    """The names that its `include`, `import` and `extends` may mean."""
+    """The names in its `include`, `import` and `extends`."""
     has_parts: bool
     largest: int
-    """Characters of the longest text that a loop or a macro may write again and again."""
+    """Characters of the longest text that a loop or a macro may repeat."""
 
 
 def guarded(text: str, python_filters: frozenset[str]) -> Source:
@@ -72,26 +72,26 @@ def guarded(text: str, python_filters: frozenset[str]) -> Source:
             depth += _opens(word, tag) - word.startswith("end")
             branches += word == "elif"
             repeating += (word in _REPEATS) - (word[3:] in _REPEATS and word.startswith("end"))
-            edits += _kept(word, tag, tokens[end])
+            edits += _check_sizes(word, tag, tokens[end])
             if word in _PARTS:
                 has_parts = True
                 parts += [str(token[1]) for token in tag if token[0] == "str"]
-        if branches > MOST_BRANCHES or depth > DEEPEST:
-            raise TemplateMistake(Sort.DEPTH, line)
+        if branches > MAX_BRANCHES or depth > MAX_DEPTH:
+            raise TemplateMistake(MistakeType.DEPTH, line)
         index = end + 1
     return Source(_edited(text, edits), tuple(parts), has_parts, largest)
 
 
 def guarded_expression(text: str, python_filters: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """A condition, safe to compile, and the names in it that a dot or a bracket follows."""
+    """A condition that is safe to compile, and its names that are followed by a dot or a bracket."""
     tokens = expression_tokens(text)
     if len(tokens) < 2:
-        raise TemplateMistake(Sort.SYNTAX, 1)
+        raise TemplateMistake(MistakeType.SYNTAX, 1)
     _bounded(tokens, 1)
     dotted = frozenset(
         str(token[1])
-        for token, after in pairwise(tokens)
-        if token[0] == "name" and after[:2] in {("op", "."), ("op", "[")}
+        for token, following in pairwise(tokens)
+        if token[0] == "name" and following[:2] in {("op", "."), ("op", "[")}
     )
     return _edited(text, _mark_undefined(tokens, python_filters) + _own_methods(tokens)), dotted
 
@@ -101,10 +101,10 @@ def _bounded(tag: list[Token], line: int) -> None:
         1 for kind, value, *_ in tag
         if (kind == "op" and value in _OPERATORS) or (kind == "name" and value in _WORDS)
     )  # fmt: skip
-    if operators > MOST_OPERATORS or len(tag) > MOST_TOKENS:
-        raise TemplateMistake(Sort.DEPTH, line)
-    if sum(1 for token in tag if token[:2] == ("op", "*")) > MOST_PRODUCTS:
-        raise TemplateMistake(Sort.MEMORY, line)
+    if operators > MAX_OPERATORS or len(tag) > MAX_TOKENS:
+        raise TemplateMistake(MistakeType.DEPTH, line)
+    if sum(1 for token in tag if token[:2] == ("op", "*")) > MAX_PRODUCTS:
+        raise TemplateMistake(MistakeType.MEMORY, line)
 
 
 def _opens(word: str, tag: list[Token]) -> bool:
@@ -112,9 +112,9 @@ def _opens(word: str, tag: list[Token]) -> bool:
 
 
 def _mark_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Edit]:
-    """Python cannot tell undefined from null, so the engine's own `default` marks it beforehand.
+    """Mark undefined values with the engine's own `default`, because Python cannot distinguish them from null.
 
-    The template's `default` is another one, which replaces null as well.
+    The `default` of templates is another filter, which replaces null as well.
     """
     edits: list[Edit] = []
     for bar, name in pairwise(tag):
@@ -127,7 +127,7 @@ def _mark_undefined(tag: list[Token], python_filters: frozenset[str]) -> list[Ed
 
 
 def _own_methods(tag: list[Token]) -> list[Edit]:
-    """`text.join(x)` as `(text|_method_join(x))`."""
+    """Rewrite `text.join(x)` as `(text|_method_join(x))`."""
     edits: list[Edit] = []
     for index in range(1, len(tag) - 2):
         if (
@@ -145,17 +145,17 @@ def _own_methods(tag: list[Token]) -> list[Edit]:
 
 
 def _start(tag: list[Token], index: int) -> int:
-    """Where the phrase begins that ends at `at`: a name or a literal, with what is looked up and called on it."""
+    """The start of the expression that ends at `index`: a name or a literal, with its attributes and calls."""
     while True:
         if tag[index][0] == "op" and tag[index][1] in _CLOSES:
             index = _match(tag, index, -1)
-            before = tag[index - 1] if index else None
-            if before is None or tag[index][1] == "{":
+            previous = tag[index - 1] if index else None
+            if previous is None or tag[index][1] == "{":
                 return index
             if (
-                (before[0] == "name" and before[1] not in _WORDS)
-                or before[1] in _CLOSES
-                or before[0] == "str"
+                (previous[0] == "name" and previous[1] not in _WORDS)
+                or previous[1] in _CLOSES
+                or previous[0] == "str"
             ):
                 index -= 1
                 continue
@@ -167,7 +167,7 @@ def _start(tag: list[Token], index: int) -> int:
 
 
 def _match(tag: list[Token], index: int, step: int) -> int:
-    """The bracket that belongs to the one at `at`. The tokens are balanced."""
+    """The bracket that matches the one at `index`. The tokens are balanced."""
     depth = 0
     while True:
         if tag[index][0] == "op":
@@ -177,51 +177,53 @@ def _match(tag: list[Token], index: int, step: int) -> int:
         index += step
 
 
-def _kept(word: str, tag: list[Token], end: Token) -> list[Edit]:
+def _check_sizes(word: str, tag: list[Token], end: Token) -> list[Edit]:
     if word == "set":
         index = next((n for n, token in enumerate(tag) if token[:2] == ("op", "=")), None)
         if index is None:
             return [(end[3], "|_kept ", 0)]
         if tag[1][1] == "_value":
-            return []  # a condition's own: as text, a function would pass for a value
+            return []  # the variable of a condition: as text, a function would pass for a value
         return _around(tag[index], tag[index + 1 :], end[3])
     if word in {"macro", "call"} or (
         word == "for" and any(token[:2] == ("name", "recursive") for token in tag)
     ):
-        # What is handed to a macro, or back to a loop, is named there: it is looked at as the body begins.
-        return [(end[4], "".join(_LOOKED_AT.replace("NAME", name) for name in _parameters(word, tag)), 0)]
+        # Arguments of a macro or a recursive loop are assigned to names, so they are checked when the body starts.
+        return [
+            (end[4], "".join(_CHECK_ARGUMENT.replace("NAME", name) for name in _parameters(word, tag)), 0)
+        ]
     if word == "with":
-        return _kept_with(tag, end)
+        return _check_with(tag, end)
     return []
 
 
-_LOOKED_AT = "{% if NAME is string or (NAME is iterable and NAME is not mapping) %}{% set NAME = NAME|_kept %}{% endif %}"
+_CHECK_ARGUMENT = "{% if NAME is string or (NAME is iterable and NAME is not mapping) %}{% set NAME = NAME|_kept %}{% endif %}"
 _GROWTH = frozenset({"~", "+", "*", "%", "|", "(", "[", "{"})
-_THINGS = frozenset({"namespace", "cycler", "joiner", "caller"})
+_TEMPLATE_OBJECTS = frozenset({"namespace", "cycler", "joiner", "caller"})
 
 
 def _parameters(word: str, tag: list[Token]) -> list[str]:
     names: list[str] = []
-    for before, token in pairwise(tag):
+    for previous, token in pairwise(tag):
         if token[:2] == ("name", "in") or token[:2] == ("op", ")"):
             break
-        if token[0] == "name" and (word == "for" or before[1] in {"(", ","}):
+        if token[0] == "name" and (word == "for" or previous[1] in {"(", ","}):
             names.append(str(token[1]))
     return names
 
 
 def _around(equals: Token, value: list[Token], end: int) -> list[Edit]:
-    """Send a value through `_kept`, unless it cannot grow, or is a thing that only templates have."""
+    """Check the size of a value with `_kept`, unless it cannot grow, or is an object that only templates have."""
     if (
         not value
-        or value[0][1] in _THINGS
+        or value[0][1] in _TEMPLATE_OBJECTS
         or all(token[1] not in _GROWTH for token in value if token[0] == "op")
     ):
         return []
     return [(equals[4], "(", 0), (end, ")|default(_missing)|_kept ", 0)]
 
 
-def _kept_with(tag: list[Token], end: Token) -> list[Edit]:
+def _check_with(tag: list[Token], end: Token) -> list[Edit]:
     edits: list[Edit] = []
     depth = 0
     equals: Token | None = None
@@ -241,7 +243,7 @@ def _kept_with(tag: list[Token], end: Token) -> list[Edit]:
 def _edited(text: str, edits: list[Edit]) -> str:
     pieces: list[str] = []
     index = 0
-    for where, what, replaced in sorted(edits, key=lambda edit: edit[0]):
-        pieces += (text[index:where], what)
-        index = where + replaced
+    for offset, replacement, length in sorted(edits, key=lambda edit: edit[0]):
+        pieces += (text[index:offset], replacement)
+        index = offset + length
     return "".join((*pieces, text[index:]))

@@ -1,13 +1,13 @@
-"""The sorts of mistakes that a template can have.
+"""The types of mistakes in templates.
 
-A mistake carries its sort and a line and nothing else: no piece of the source, no name, no value.
+A mistake has a type and a line, and quotes nothing: no source, no name, no value.
 """
 
 from enum import StrEnum
 
 
-class Sort(StrEnum):
-    """The sort of a mistake, in the words a message uses."""
+class MistakeType(StrEnum):
+    """The type of a mistake, as messages name it."""
 
     SYNTAX = "syntax error"
     UNDEFINED = "undefined value"
@@ -24,14 +24,14 @@ class Sort(StrEnum):
     RESULT = "result that is no JSON value"
 
 
-TIMEOUTS = frozenset({Sort.STEPS})
-LIMITS = frozenset({Sort.MEMORY, Sort.DEPTH, Sort.LENGTH, Sort.RESULT})
+TIMEOUTS = frozenset({MistakeType.STEPS})
+LIMITS = frozenset({MistakeType.MEMORY, MistakeType.DEPTH, MistakeType.LENGTH, MistakeType.RESULT})
 
 
 class TemplateMistake(Exception):
     """A template cannot be parsed or rendered."""
 
-    def __init__(self, sort: Sort, line: int | None = None) -> None:
-        super().__init__(sort)
-        self.sort = sort
+    def __init__(self, mistake_type: MistakeType, line: int | None = None) -> None:
+        super().__init__(mistake_type)
+        self.type = mistake_type
         self.line = line

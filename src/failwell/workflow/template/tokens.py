@@ -1,4 +1,4 @@
-"""Cuts a template into text and tags, and tags into tokens.
+"""Splits a template into text and tags, and tags into tokens.
 
 Tokens are `(kind, value, line, start, end)`: kinds are `name`, `int`, `float`, `str`, `op`, and between tags `text`,
 `out` and `block` with their ends `/out` and `/block`; the last one is `end`.
@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from failwell.workflow.template.template_errors import Sort, TemplateMistake
+from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
 
 Token = tuple[str, Any, int, int, int]
 
 LONGEST = 1_000_000
-"""Characters of a template with its text."""
+"""Characters of a template."""
 LONGEST_EXPRESSION = 100_000
 """Characters of one condition."""
 
@@ -39,7 +39,7 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 def template_tokens(text: str) -> list[Token]:
     """The tokens of a whole template."""
     if len(text) > LONGEST:
-        raise TemplateMistake(Sort.LENGTH)
+        raise TemplateMistake(MistakeType.LENGTH)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     tokens: list[Token] = []
@@ -58,28 +58,28 @@ def template_tokens(text: str) -> list[Token]:
 
 
 def expression_tokens(text: str) -> list[Token]:
-    """The tokens of a condition that stands by itself."""
+    """The tokens of a condition without braces."""
     if len(text) > LONGEST_EXPRESSION:
-        raise TemplateMistake(Sort.LENGTH)
+        raise TemplateMistake(MistakeType.LENGTH)
     tokens: list[Token] = []
     _, _, line = _inside(text, 0, 1, None, tokens)
     tokens.append(("end", None, line, len(text), len(text)))
     return tokens
 
 
-def named_in(tokens: list[Token]) -> Iterator[tuple[Sort, str, int]]:
-    """The filters and tests that tags name, with their lines, each as the mistake that it would be if unknown."""
-    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+def filters_and_tests(tokens: list[Token]) -> Iterator[tuple[MistakeType, str, int]]:
+    """The filters and tests that tags use, with their lines and the mistake for an unknown one."""
+    for previous, token, following in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         kind, name, line = token[:3]
         if kind != "name":
             continue
-        if before[:2] == ("op", "|"):
-            yield Sort.UNKNOWN_FILTER, name, line
-        elif before[:2] == ("name", "is"):
+        if previous[:2] == ("op", "|"):
+            yield MistakeType.UNKNOWN_FILTER, name, line
+        elif previous[:2] == ("name", "is"):
             if name != "not":
-                yield Sort.UNKNOWN_TEST, name, line
-            elif after is not None and after[0] == "name":
-                yield Sort.UNKNOWN_TEST, after[1], after[2]
+                yield MistakeType.UNKNOWN_TEST, name, line
+            elif following is not None and following[0] == "name":
+                yield MistakeType.UNKNOWN_TEST, following[1], following[2]
 
 
 def _add_text(tokens: list[Token], chunk: str, line: int, offset: int) -> None:
@@ -92,12 +92,12 @@ def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tup
     if sign == "{#":
         end = text.find("#}", offset)
         if end < 0:
-            raise TemplateMistake(Sort.SYNTAX, line)
+            raise TemplateMistake(MistakeType.SYNTAX, line)
         return end + 2, line + text.count("\n", offset, end)
     if sign == "{%" and (raw := _RAW.match(text, start.start())) is not None:
         end = _RAW_END.search(text, raw.end())
         if end is None:
-            raise TemplateMistake(Sort.SYNTAX, line)
+            raise TemplateMistake(MistakeType.SYNTAX, line)
         _add_text(tokens, text[raw.end() : end.start()], line, raw.end())
         return end.end(), line + text.count("\n", raw.start(), end.end())
     kind, close = ("out", "}}") if sign == "{{" else ("block", "%}")
@@ -112,38 +112,38 @@ def _tag(text: str, start: re.Match[str], line: int, tokens: list[Token]) -> tup
 def _inside(
     text: str, offset: int, line: int, close: str | None, tokens: list[Token]
 ) -> tuple[int, int, int]:
-    """Read tokens up to `close`, or to the end of the text where there is none to wait for.
+    """Read tokens up to `close`, or to the end of the text if there is none.
 
-    Gives where the inner part ends, where the tag does, and the line.
+    Returns the end of the inner part, the end of the tag, and the line.
     """
-    open_ones: list[str] = []
+    brackets: list[str] = []
     while True:
-        if close is not None and not open_ones:
+        if close is not None and not brackets:
             if text.startswith(close, offset):
                 return offset, offset + 2, line
             if text[offset : offset + 1] in _TRIMS and text.startswith(close, offset + 1):
                 return offset, offset + 3, line
         if offset >= len(text):
-            if close is None and not open_ones:
+            if close is None and not brackets:
                 return offset, offset, line
-            raise TemplateMistake(Sort.SYNTAX, line)
+            raise TemplateMistake(MistakeType.SYNTAX, line)
         match = _TOKEN.match(text, offset)
         if match is None:
-            raise TemplateMistake(Sort.SYNTAX, line)
+            raise TemplateMistake(MistakeType.SYNTAX, line)
         kind, piece = str(match.lastgroup), match.group()
         offset = match.end()
         if kind != "space":
             if kind == "op":
-                _balance(piece, open_ones, line)
+                _balance(piece, brackets, line)
             tokens.append((kind, _value(kind, piece, line), line, match.start(), offset))
         line += piece.count("\n")
 
 
-def _balance(piece: str, open_ones: list[str], line: int) -> None:
+def _balance(piece: str, brackets: list[str], line: int) -> None:
     if piece in _CLOSES:
-        open_ones.append(_CLOSES[piece])
-    elif piece in {")", "]", "}"} and (not open_ones or open_ones.pop() != piece):
-        raise TemplateMistake(Sort.SYNTAX, line)
+        brackets.append(_CLOSES[piece])
+    elif piece in {")", "]", "}"} and (not brackets or brackets.pop() != piece):
+        raise TemplateMistake(MistakeType.SYNTAX, line)
 
 
 def _value(kind: str, piece: str, line: int) -> Any:
@@ -153,8 +153,8 @@ def _value(kind: str, piece: str, line: int) -> Any:
         if kind == "float":
             return float(piece.replace("_", ""))
         if kind == "str":
-            # Enough for names of parts and keys; what a text is worth, the engine decides.
+            # Enough for names of parts and keys. The engine parses the text itself.
             return _ESCAPED.sub(r"\1", piece[1:-1])
     except ValueError:
-        raise TemplateMistake(Sort.SYNTAX, line) from None
+        raise TemplateMistake(MistakeType.SYNTAX, line) from None
     return piece

@@ -100,4 +100,4 @@ class RunCommand:
             return
         self.was_interrupted = True
         print_stderr(f"{name}: stopping what runs; once more to stop at once")
-        self._driver.tell(Cancel(at=self._driver.now(), reason="interrupted", by=name))
+        self._driver.submit(Cancel(at=self._driver.now(), reason="interrupted", by=name))
