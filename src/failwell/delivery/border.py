@@ -140,13 +140,18 @@ class Border:
         """Hand `report` to the observer, or write it to the log; it is the one of this exchange."""
         exchange.report = report
         if self.on_report is None:
-            log_report(_log, report)
+            self._log(report)
             return
         try:
             self.on_report(report)
         except Exception as error:  # noqa: BLE001  (an observer's mistake must not cost the caller the answer)
-            log_report(_log, report)
+            self._log(report)
             log_report(_log, describe(error))
+
+    def _log(self, report: ErrorReport) -> None:
+        # A provider's 400 is bad input, but not the caller's: the service made that call.
+        ours = self.upstream == "neutral" and for_caller(report)[1] is not None
+        log_report(_log, report, level=logging.ERROR if ours else None)
 
     def reply(
         self,

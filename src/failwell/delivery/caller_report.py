@@ -38,6 +38,8 @@ _UPSTREAM = {
     503: ("http.unavailable", "Unavailable", "A service that this one depends on is not available."),
     504: ("http.gateway_timeout", "Gateway timeout", "A service that this one depends on did not answer in time."),
 }  # fmt: skip
+_CALLERS_CONTENT = frozenset({"provider.content_refused", "provider.context_too_long"})
+"""What a provider refuses for its content, which is the caller's."""
 _TOO_LONG = UserAction(ActionKind.CHANGE_INPUT, "Shorten the request.")
 
 
@@ -70,11 +72,7 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
     if not is_upstream(report):
         return report, None
     known = find_kind(report.kind)
-    if (
-        report.category is Category.CONTENT
-        and report.blame is Blame.REQUEST
-        and report.certainty is Certainty.REJECTED
-    ):
+    if report.kind in _CALLERS_CONTENT:
         too_long = report.kind == "provider.context_too_long"
         return (replace(report, user_action=_TOO_LONG) if too_long else report), None
     status = _upstream_status(report)
