@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.workflow.check.workflow_tree import check_file
-from failwell.workflow.machine.protocol import Event
+from failwell.workflow.machine.messages import Event
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.launch import start
 from failwell.workflow.run.restoring import restore
-from failwell.workflow.run.script import ScriptExecutor
-from failwell.workflow.run.settings import DriveResult, Settings
+from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflow.run.script_executor import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 

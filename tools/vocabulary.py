@@ -82,7 +82,7 @@ KEPT = {
 }
 """Where a phrase may occur: where an old name is announced or still works with a warning, and here."""
 
-STORED = {("src/failwell/workflow/machine/state.py", "asked")}
+STORED = {("src/failwell/workflow/machine/run_state.py", "asked")}
 """Names that are keys of stored snapshots and cannot change."""
 
 PLACES = (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from tests.apps.running import Done, environment, failwell
 
 MODULE = """

@@ -16,7 +16,7 @@ from failwell.jobs.queue.state import Rules
 from failwell.jobs.runtime import Runtime
 from failwell.jobs.store.rows import job_values, moment
 from failwell.jobs.store.sqlite import SqliteJobs
-from failwell.journal.faults import StoreUnavailable
+from failwell.journal.journal_faults import StoreUnavailable
 from tests.jobs.queues import OutsideWorld, a_capability, a_runtime, began, lines, types
 from tests.jobs.workers import SAMPLES, run
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from failwell.journal.event import Fact
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import Store
-from failwell.testing.store import MemoryStore
+from failwell.testing.memory_store import MemoryStore
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda _: MemoryStore(),

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from failwell.journal.event import Event, Fact
-from failwell.journal.faults import StoreUnavailable
+from failwell.journal.journal_faults import StoreUnavailable
 from failwell.journal.store import Store
-from failwell.testing.store import MemoryStore
+from failwell.testing.memory_store import MemoryStore
 from failwell.workflow.run.launch import start
-from failwell.workflow.run.script import ScriptExecutor
-from failwell.workflow.run.settings import DriveResult, Settings
+from failwell.workflow.run.run_settings import DriveResult, Settings
+from failwell.workflow.run.script_executor import ScriptExecutor
 
 WORKFLOW = """
 workflow: {name: pair, entry_point: both}

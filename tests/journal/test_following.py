@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.watch import POLL_WITHOUT_SOCKET, Waker, Watch
 from tests.journal.building import a_fact, a_run, completed
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from failwell.apps.cli.main import main
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.workflow.run.launch import start
-from failwell.workflow.run.script import ScriptExecutor
-from failwell.workflow.run.settings import Settings
+from failwell.workflow.run.run_settings import Settings
+from failwell.workflow.run.script_executor import ScriptExecutor
 
 CANARY = "canary-7f3a91-value"
 WORKFLOW = """

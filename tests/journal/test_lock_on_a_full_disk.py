@@ -11,7 +11,7 @@ pytest.importorskip("resource")
 TAKER = """
 import resource, sys
 from pathlib import Path
-from failwell.journal.faults import Locked
+from failwell.journal.journal_faults import Locked
 from failwell.journal.lock import is_held, run_lock
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

@@ -8,10 +8,10 @@ import pytest
 
 from failwell.jobs.store.sqlite import SqliteJobs
 from failwell.journal.errors import newer_fault
-from failwell.journal.faults import StoreNewer
+from failwell.journal.journal_faults import StoreNewer
 from failwell.journal.sqlite.database import Database
 from failwell.journal.sqlite.migrate import migrate, migrations
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.report.describe import describe
 from tests.journal.building import completed
 from tests.journal.children import finish, start
@@ -24,7 +24,7 @@ INSERT INTO events (id, type, at, data) VALUES (4294967297, 'node:started', 2.0,
 """
 OPENER = """
 import sys
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 input()
 print(SqliteStore(sys.argv[1]).run("r1").events)
 """

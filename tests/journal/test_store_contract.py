@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failwell.journal.event import Event
-from failwell.journal.faults import (
+from failwell.journal.journal_faults import (
     BadRunId,
     Locked,
     NotRecordable,
@@ -20,7 +20,7 @@ from failwell.journal.faults import (
     UnknownRun,
 )
 from failwell.journal.store import Store
-from failwell.testing.store import MemoryStore
+from failwell.testing.memory_store import MemoryStore
 from tests.journal.building import STORES, a_fact, a_run, completed, failed, started
 
 ASKING = a_fact("run:paused", gates=["ask"])
@@ -413,7 +413,7 @@ def test_following_from_the_middle_starts_in_the_middle(store: Store) -> None:
 
 def test_a_follower_may_give_up_when_nothing_comes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failwell.journal.watch.POLL_WITH_SOCKET", 0.01)
-    monkeypatch.setattr("failwell.testing.store._LOOK_EVERY", 0.01)
+    monkeypatch.setattr("failwell.testing.memory_store._LOOK_EVERY", 0.01)
     a_run(store)
     asked: list[bool] = []
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not tree.has_proc(), reason="needs /proc to look
 SCRIPTS = """
 import asyncio, os, sys
 from pathlib import Path
-from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import sh, some_tools
 
 TREE = '''

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from failwell.fault.axes import ActionKind, Certainty
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
-from failwell.journal.faults import (
+from failwell.journal.journal_faults import (
     NoFileHandle,
     NotRecordable,
     StoreCorrupt,

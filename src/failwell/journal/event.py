@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from json import encoder
 from typing import Any, NamedTuple
 
-from failwell.journal.faults import NotRecordable
+from failwell.journal.journal_faults import NotRecordable
 
 TERMINAL: frozenset[str] = frozenset({"run:completed", "run:failed", "run:cancelled", "session:cancelled"})
 """Types that end a run or a session. Each stream has exactly one of them, as its last event."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from failwell.journal.errors import os_fault
 from failwell.journal.event import to_json
-from failwell.journal.faults import BadRunId
+from failwell.journal.journal_faults import BadRunId
 
 JOURNAL = "journal.db"
 ERRORS = "errors.jsonl"

@@ -17,8 +17,8 @@ from failwell.fault.axes import ActionKind
 from failwell.fault.base import Fault
 from failwell.fault.facts import UserAction
 from failwell.journal.errors import os_fault
-from failwell.journal.faults import Locked
 from failwell.journal.folder import make_private, store_option
+from failwell.journal.journal_faults import Locked
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 

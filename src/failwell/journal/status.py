@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from failwell.journal.event import TERMINAL, Event, Fact
-from failwell.journal.faults import Interrupted, Locked, StreamEnded, UnknownStatus
+from failwell.journal.journal_faults import Interrupted, Locked, StreamEnded, UnknownStatus
 from failwell.journal.lock import Holder
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.journal.event import Event, Fact
-from failwell.journal.faults import StoreUnavailable
+from failwell.journal.journal_faults import StoreUnavailable
 from failwell.journal.status import Status
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from select import select
 from typing import Self
 
-from failwell.journal.faults import StoreFull, StoreUnavailable
 from failwell.journal.folder import make_private
+from failwell.journal.journal_faults import StoreFull, StoreUnavailable
 from failwell.runtime.suppress import suppress
 
 WATCH = "watch"

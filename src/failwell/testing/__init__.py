@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from failwell.testing.laboratory import Lab as Lab
     from failwell.testing.laboratory import NoSuchFailure as NoSuchFailure
     from failwell.testing.laboratory import lab as lab
-    from failwell.testing.store import MemoryStore as MemoryStore
+    from failwell.testing.memory_store import MemoryStore as MemoryStore
 else:
     from failwell._lazy import lazy_names
 
@@ -29,7 +29,7 @@ else:
         {
             "FakeClock": "failwell.testing.clock",
             "Lab": "failwell.testing.laboratory",
-            "MemoryStore": "failwell.testing.store",
+            "MemoryStore": "failwell.testing.memory_store",
             "NoSuchFailure": "failwell.testing.laboratory",
             "a_fault": "failwell.testing.builders",
             "a_report": "failwell.testing.builders",

@@ -16,13 +16,13 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which would cost an import: 
 if TYPE_CHECKING:
     from failwell.files.mistakes import Mistake as Mistake
     from failwell.journal.event import Event as Event
-    from failwell.journal.faults import UnknownRun as UnknownRun
-    from failwell.journal.faults import UnknownStatus as UnknownStatus
+    from failwell.journal.journal_faults import UnknownRun as UnknownRun
+    from failwell.journal.journal_faults import UnknownStatus as UnknownStatus
     from failwell.journal.store import Run as Run
-    from failwell.workflow.run.faults import FileChanged as FileChanged
-    from failwell.workflow.run.faults import NothingToResume as NothingToResume
-    from failwell.workflow.run.faults import WorkflowInvalid as WorkflowInvalid
-    from failwell.workflow.run.settings import GateAnswer as GateAnswer
+    from failwell.workflow.run.run_faults import FileChanged as FileChanged
+    from failwell.workflow.run.run_faults import NothingToResume as NothingToResume
+    from failwell.workflow.run.run_faults import WorkflowInvalid as WorkflowInvalid
+    from failwell.workflow.run.run_settings import GateAnswer as GateAnswer
     from failwell.workflows.api import RunResult as RunResult
     from failwell.workflows.api import Workflow as Workflow
     from failwell.workflows.api import aresume as aresume
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from failwell.workflows.api import resume as resume
     from failwell.workflows.api import run as run
     from failwell.workflows.api import validate as validate
-    from failwell.workflows.gates import Gate as Gate
-    from failwell.workflows.gates import GateRefused as GateRefused
-    from failwell.workflows.gates import NotRunning as NotRunning
-    from failwell.workflows.records import answer_gate as answer_gate
-    from failwell.workflows.records import cancel_run as cancel_run
-    from failwell.workflows.records import get_run as get_run
-    from failwell.workflows.records import list_gates as list_gates
-    from failwell.workflows.records import list_runs as list_runs
-    from failwell.workflows.records import read_events as read_events
+    from failwell.workflows.gate_answers import Gate as Gate
+    from failwell.workflows.gate_answers import GateRefused as GateRefused
+    from failwell.workflows.gate_answers import NotRunning as NotRunning
+    from failwell.workflows.recorded_runs import answer_gate as answer_gate
+    from failwell.workflows.recorded_runs import cancel_run as cancel_run
+    from failwell.workflows.recorded_runs import get_run as get_run
+    from failwell.workflows.recorded_runs import list_gates as list_gates
+    from failwell.workflows.recorded_runs import list_runs as list_runs
+    from failwell.workflows.recorded_runs import read_events as read_events
 else:
     from failwell._lazy import lazy_names
 
@@ -47,28 +47,28 @@ else:
         __name__,
         {
             "Event": "failwell.journal.event",
-            "FileChanged": "failwell.workflow.run.faults",
-            "Gate": "failwell.workflows.gates",
-            "GateAnswer": "failwell.workflow.run.settings",
-            "GateRefused": "failwell.workflows.gates",
+            "FileChanged": "failwell.workflow.run.run_faults",
+            "Gate": "failwell.workflows.gate_answers",
+            "GateAnswer": "failwell.workflow.run.run_settings",
+            "GateRefused": "failwell.workflows.gate_answers",
             "Mistake": "failwell.files.mistakes",
-            "NotRunning": "failwell.workflows.gates",
-            "NothingToResume": "failwell.workflow.run.faults",
+            "NotRunning": "failwell.workflows.gate_answers",
+            "NothingToResume": "failwell.workflow.run.run_faults",
             "Run": "failwell.journal.store",
             "RunResult": "failwell.workflows.api",
-            "UnknownRun": "failwell.journal.faults",
-            "UnknownStatus": "failwell.journal.faults",
+            "UnknownRun": "failwell.journal.journal_faults",
+            "UnknownStatus": "failwell.journal.journal_faults",
             "Workflow": "failwell.workflows.api",
-            "WorkflowInvalid": "failwell.workflow.run.faults",
-            "answer_gate": "failwell.workflows.records",
+            "WorkflowInvalid": "failwell.workflow.run.run_faults",
+            "answer_gate": "failwell.workflows.recorded_runs",
             "aresume": "failwell.workflows.api",
             "arun": "failwell.workflows.api",
-            "cancel_run": "failwell.workflows.records",
-            "get_run": "failwell.workflows.records",
-            "list_gates": "failwell.workflows.records",
-            "list_runs": "failwell.workflows.records",
+            "cancel_run": "failwell.workflows.recorded_runs",
+            "get_run": "failwell.workflows.recorded_runs",
+            "list_gates": "failwell.workflows.recorded_runs",
+            "list_runs": "failwell.workflows.recorded_runs",
             "load": "failwell.workflows.api",
-            "read_events": "failwell.workflows.records",
+            "read_events": "failwell.workflows.recorded_runs",
             "resume": "failwell.workflows.api",
             "run": "failwell.workflows.api",
             "validate": "failwell.workflows.api",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from failwell.workflow.check.workflow_tree import Checked
     from failwell.workflow.plan import Plan
     from failwell.workflow.run.driver import Driver
-    from failwell.workflow.run.settings import DriveResult, GateAnswer, Settings, Watcher
+    from failwell.workflow.run.run_settings import DriveResult, GateAnswer, Settings, Watcher
 
 NODE_TYPES = frozenset({"script", "job"})
 """The types of node that need an executor and have one here."""
@@ -92,7 +92,7 @@ def load(path: str | Path, *, allow_outside: bool = False) -> Workflow:
         WorkflowInvalid: it has errors; `mistakes` lists all of them.
         Validation: it cannot be read.
     """
-    from failwell.workflow.run.faults import WorkflowInvalid
+    from failwell.workflow.run.run_faults import WorkflowInvalid
 
     checked = _check(path, allow_outside=allow_outside)
     plan = checked.plan
@@ -298,9 +298,9 @@ def local_settings(
 ) -> "Settings":
     """The settings of a run on this machine. The caller closes `settings.store`."""
     from failwell.journal.folder import state_folder
-    from failwell.journal.sqlite.runs import SqliteStore
-    from failwell.workflow.run.script import ScriptExecutor
-    from failwell.workflow.run.settings import Settings
+    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.workflow.run.run_settings import Settings
+    from failwell.workflow.run.script_executor import ScriptExecutor
     from failwell.workflows.job_nodes import JobExecutor
 
     folder = state_folder(None if store is None else str(store))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.protocol import Request
+from failwell.workflow.machine.messages import Request
 from failwell.workflow.run.executor import Success, Tools
 
 if TYPE_CHECKING:

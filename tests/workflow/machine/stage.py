@@ -14,7 +14,7 @@ from failwell.fault.axes import Category
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine, revived
 from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.protocol import (
+from failwell.workflow.machine.messages import (
     Answered,
     Ask,
     Begin,
@@ -35,8 +35,8 @@ from failwell.workflow.machine.protocol import (
     Tick,
     TimerFired,
 )
-from failwell.workflow.machine.protocol import Continue as MoreToDo
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.messages import Continue as MoreToDo
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 
 Answer = Callable[[Request], Event]

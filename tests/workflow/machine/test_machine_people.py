@@ -7,7 +7,7 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.fault.facts import NotBefore
 from failwell.workflow.failure import moment
-from failwell.workflow.machine.protocol import Answered
+from failwell.workflow.machine.messages import Answered
 from failwell.workflow.plan import Limits, Plan
 from failwell.workflow.retry_policy import route_retry
 from tests.workflow.machine.stage import Stage, Used, fails

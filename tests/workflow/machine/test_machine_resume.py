@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from failwell.decision.backoff import Backoff
 from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.protocol import Begin
+from failwell.workflow.machine.messages import Begin
 from failwell.workflow.plan import Plan
 from failwell.workflow.retry_policy import route_retry
 from tests.workflow.machine.stage import Stage, cancel, fails

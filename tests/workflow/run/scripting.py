@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from failwell.decision.match import Match
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.protocol import Request
+from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import END, DeclaredKind, Node, Plan, Route, ScriptSpec, Template
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.script_executor import ScriptExecutor
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 CATCH_ALL = (Route(on_error=Match(), to=END),)

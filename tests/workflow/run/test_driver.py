@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from failwell.journal.event import Event, Fact
-from failwell.journal.faults import StoreUnavailable
+from failwell.journal.journal_faults import StoreUnavailable
 from failwell.runtime.clock import SYSTEM_CLOCK
 from failwell.testing import FakeClock
-from failwell.testing.store import MemoryStore
+from failwell.testing.memory_store import MemoryStore
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.protocol import Begin, Cancel, Request
+from failwell.workflow.machine.messages import Begin, Cancel, Request
 from failwell.workflow.plan import Limits, Plan
 from failwell.workflow.run.driver import Driver
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.settings import DriveResult, Settings
+from failwell.workflow.run.run_settings import DriveResult, Settings
 from tests.workflow.plans import a_parallel, a_plan, a_script, on_error, to
 
 Leaf = Callable[[Request], Any]

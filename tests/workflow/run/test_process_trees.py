@@ -12,7 +12,7 @@ import pytest
 
 from failwell.processes import script, tree
 from failwell.workflow.failure import Failure
-from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.script_executor import ScriptExecutor
 from tests.workflow.run.scripting import (
     MOMENT,
     SRC,
@@ -34,7 +34,7 @@ HOST = """
 import asyncio, os, sys
 from pathlib import Path
 from tests.workflow.run.scripting import sh, some_tools
-from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.script_executor import ScriptExecutor
 
 {top}
 

@@ -13,7 +13,7 @@ import pytest
 from failwell.fault.axes import Category
 from failwell.workflow.failure import Failure
 from failwell.workflow.plan import DeclaredKind
-from failwell.workflow.run.script import ScriptExecutor
+from failwell.workflow.run.script_executor import ScriptExecutor
 from failwell.workflow.template.lookup import MISSING
 from tests.workflow.run.scripting import a_request, broke, envelope, python, run, sh, some_tools, worked
 

@@ -22,7 +22,7 @@ from failwell.jobs.queue.record import Record
 from failwell.jobs.queue.state import QueueState
 from failwell.jobs.store.rows import delete_files, result_to_json
 from failwell.jobs.worker.protocol import WorkerState
-from failwell.journal.faults import NotRecordable
+from failwell.journal.journal_faults import NotRecordable
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 

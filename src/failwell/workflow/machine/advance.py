@@ -11,9 +11,9 @@ from failwell.workflow.machine.closing import cancel_run, end_run, finish_turn, 
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.entering import begin, enter, is_full, start_again
 from failwell.workflow.machine.fold import LEAVES
-from failwell.workflow.machine.gates import answer, gate_timed_out, needs_approval
+from failwell.workflow.machine.gate_steps import answer, gate_timed_out, needs_approval
 from failwell.workflow.machine.groups import pump_group, retry_items
-from failwell.workflow.machine.protocol import (
+from failwell.workflow.machine.messages import (
     RUN_TIMER,
     Answered,
     Begin,
@@ -29,8 +29,8 @@ from failwell.workflow.machine.protocol import (
     Tick,
     TimerFired,
 )
+from failwell.workflow.machine.run_state import ACTIVE, State, Task, below
 from failwell.workflow.machine.scopes import close_scope
-from failwell.workflow.machine.state import ACTIVE, State, Task, below
 from failwell.workflow.machine.turn import Library, Turn
 from failwell.workflow.plan import END
 

@@ -5,8 +5,8 @@ from typing import Any
 from failwell.fault.base import Fault
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
-from failwell.workflow.machine.protocol import Ask, CancelTimer, End, Idle, Stop
-from failwell.workflow.machine.state import ACTIVE, Task, below, failure_in
+from failwell.workflow.machine.messages import Ask, CancelTimer, End, Idle, Stop
+from failwell.workflow.machine.run_state import ACTIVE, Task, below, failure_in
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END
 from failwell.workflow.template.render import render

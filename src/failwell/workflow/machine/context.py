@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from posixpath import join
 from typing import Any, cast
 
-from failwell.workflow.machine.state import Scope, State
+from failwell.workflow.machine.run_state import Scope, State
 from failwell.workflow.plan import GROUPS, AgentSpec, CallSpec, Node, Plan, ScriptSpec, Template
 from failwell.workflow.template.lookup import MISSING
 from failwell.workflow.template.references import InputReference, input_reference

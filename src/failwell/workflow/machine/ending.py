@@ -7,7 +7,7 @@ from failwell.fault.base import Fault
 from failwell.fault.registry import is_owned
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.closing import end_run, stop_task
-from failwell.workflow.machine.protocol import SetTimer
+from failwell.workflow.machine.messages import SetTimer
 from failwell.workflow.machine.routing import (
     Repeat,
     error_route,
@@ -16,7 +16,7 @@ from failwell.workflow.machine.routing import (
     repeat_by_node,
     success_route,
 )
-from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import END, GROUPS, Node, Route
 from failwell.workflow.template.lookup import MISSING

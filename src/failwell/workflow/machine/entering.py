@@ -9,11 +9,11 @@ from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, call_of, is_secret, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import LEAVES
-from failwell.workflow.machine.gates import ask_person, ask_questions, needs_approval
+from failwell.workflow.machine.gate_steps import ask_person, ask_questions, needs_approval
 from failwell.workflow.machine.groups import begin_group
-from failwell.workflow.machine.protocol import Open, Request, SetTimer
+from failwell.workflow.machine.messages import Open, Request, SetTimer
+from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.scopes import open_scope, terminate
-from failwell.workflow.machine.state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, NotificationSpec, SetSpec, Template, WaitSpec, WorkflowSpec
 from failwell.workflow.template.coerce import as_mapped, as_set_value, duration

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.state import (
+from failwell.workflow.machine.run_state import (
     Group,
     Scope,
     State,

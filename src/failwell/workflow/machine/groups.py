@@ -7,7 +7,7 @@ from failwell.fault.classes import Validation
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
 from failwell.workflow.machine.fold import group_output, member_path
-from failwell.workflow.machine.state import Group, Task, below, failure_in
+from failwell.workflow.machine.run_state import Group, Task, below, failure_in
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec
 from failwell.workflow.template.condition import holds

@@ -7,7 +7,7 @@ from failwell.decision.policy import Policy, Tries, decide
 from failwell.decision.verdict import Park, Retry
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
-from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import Node, Route
 from failwell.workflow.template.condition import holds

@@ -12,8 +12,8 @@ from failwell.report.record import Frame, Scene
 from failwell.workflow.failure import Failure, derived_id, moment, node_frame
 from failwell.workflow.machine.context import ScopeNames, names_of
 from failwell.workflow.machine.fold import apply
-from failwell.workflow.machine.protocol import Command
-from failwell.workflow.machine.state import Scope, State, Task
+from failwell.workflow.machine.messages import Command
+from failwell.workflow.machine.run_state import Scope, State, Task
 from failwell.workflow.plan import ForEachSpec, Node, ParallelSpec, Plan
 
 Fact = tuple[str, dict[str, Any]]

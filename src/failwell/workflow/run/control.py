@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from failwell.journal.watch import socket_address
-from failwell.workflow.machine.protocol import Answered, Cancel
+from failwell.workflow.machine.messages import Answered, Cancel
 from failwell.workflow.run.driver import Driver
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from failwell.journal.folder import write_error, write_notification
 from failwell.journal.store import append_with_retry
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.advance import Machine
-from failwell.workflow.machine.protocol import (
+from failwell.workflow.machine.messages import (
     Answered,
     Ask,
     CancelTimer,
@@ -38,10 +38,10 @@ from failwell.workflow.machine.protocol import (
     Tick,
     TimerFired,
 )
-from failwell.workflow.machine.state import State, failure_in
+from failwell.workflow.machine.run_state import State, failure_in
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success, Tools
-from failwell.workflow.run.settings import DriveResult, Opener, Settings
+from failwell.workflow.run.run_settings import DriveResult, Opener, Settings
 
 if TYPE_CHECKING:
     from asyncio import Task as Work

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from failwell.fault.frozen import frozen
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.protocol import Request
+from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
 
 

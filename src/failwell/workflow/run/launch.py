@@ -18,14 +18,14 @@ from failwell.journal.folder import make_private, new_run_id, run_folder
 from failwell.journal.status import record_interrupted
 from failwell.workflow.check.workflow_tree import Checked, check_file
 from failwell.workflow.machine.advance import revived
-from failwell.workflow.machine.protocol import Begin, Event, Resume
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.messages import Begin, Event, Resume
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.driver import Driver
-from failwell.workflow.run.faults import NothingToResume, WorkflowInvalid
 from failwell.workflow.run.restoring import check_nodes_exist, differences, file_changed, restore
+from failwell.workflow.run.run_faults import NothingToResume, WorkflowInvalid
+from failwell.workflow.run.run_settings import DriveResult, Settings
 from failwell.workflow.run.secrets import resumed_secrets, split_inputs
-from failwell.workflow.run.settings import DriveResult, Settings
 
 
 async def start(

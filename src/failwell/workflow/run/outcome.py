@@ -8,7 +8,7 @@ from failwell.report.record import Scene
 from failwell.report.redact import redact_text
 from failwell.workflow.envelope import Malformed, violation
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.protocol import Request
+from failwell.workflow.machine.messages import Request
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Success
 from failwell.workflow.run.result import OutputSchemas, SchemaMismatch, object_of

@@ -8,10 +8,10 @@ from failwell.fault.facts import UserAction
 from failwell.journal.folder import store_option
 from failwell.journal.store import Store
 from failwell.workflow.machine.fold import fold
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import END, Plan
-from failwell.workflow.run.faults import FileChanged
-from failwell.workflow.run.settings import Settings
+from failwell.workflow.run.run_faults import FileChanged
+from failwell.workflow.run.run_settings import Settings
 
 
 def restore(store: Store, run: str) -> State:

@@ -7,9 +7,9 @@ from typing import Any
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
 from failwell.files.mistakes import Mistake
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
-from failwell.workflow.run.faults import WorkflowInvalid
+from failwell.workflow.run.run_faults import WorkflowInvalid
 from failwell.workflow.run_inputs import check_inputs
 
 

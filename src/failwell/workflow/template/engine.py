@@ -14,7 +14,7 @@ from failwell.workflow.template.lookup import MISSING, Names
 from failwell.workflow.template.memory_budget import LARGEST, spend, spend_text, start_budget
 from failwell.workflow.template.source_guard import Source, guarded, guarded_expression
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
-from failwell.workflow.template.tokens import filters_and_tests, template_tokens
+from failwell.workflow.template.tokenizer import filters_and_tests, template_tokens
 
 FUEL = 2_000_000
 """Instructions of one rendering, if each writes little."""

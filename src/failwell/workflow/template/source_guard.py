@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from failwell.workflow.template.filters import METHODS
 from failwell.workflow.template.template_errors import MistakeType, TemplateMistake
-from failwell.workflow.template.tokens import Token, expression_tokens, template_tokens
+from failwell.workflow.template.tokenizer import Token, expression_tokens, template_tokens
 
 MAX_OPERATORS = 300
 MAX_TOKENS = 2_000

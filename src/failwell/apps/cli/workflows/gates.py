@@ -19,7 +19,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 def run_list(args: Namespace) -> int:
     """List the gates of one run, or of all that have not ended."""
-    from failwell.workflows.gates import pending_gates
+    from failwell.workflows.gate_answers import pending_gates
 
     rows: list[dict[str, Any]] = []
     with journal(args) as store:
@@ -74,7 +74,7 @@ def add_answer_options(parser: ArgumentParser) -> None:
 def run_answer(args: Namespace) -> int:
     """Answer a gate."""
     from failwell.apps.cli.workflows.terminal import user_name
-    from failwell.workflows.gates import GateRefused, answer
+    from failwell.workflows.gate_answers import GateRefused, answer
 
     payload = None if args.payload is None else _payload(args.payload)
     with journal(args) as store:

@@ -8,7 +8,7 @@ from failwell.apps.cli.records import add_name
 from failwell.apps.cli.workflows.run import add_run_options, read_inputs, read_pairs
 
 if TYPE_CHECKING:
-    from failwell.workflow.run.settings import DriveResult, Settings
+    from failwell.workflow.run.run_settings import DriveResult, Settings
 
 _LIMITS = {"max_iterations": int, "timeout_seconds": float, "budget_usd": float}
 

@@ -10,7 +10,7 @@ from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_store
 
 if TYPE_CHECKING:
-    from failwell.workflow.run.settings import DriveResult, Settings
+    from failwell.workflow.run.run_settings import DriveResult, Settings
 
 PROGRESS = ("auto", "live", "plain", "none")
 

@@ -10,7 +10,7 @@ from failwell.apps.cli.output import print_stderr
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
     from failwell.workflow.run.driver import Driver
-    from failwell.workflow.run.settings import DriveResult, Settings
+    from failwell.workflow.run.run_settings import DriveResult, Settings
 
 Work = Callable[["Settings"], Awaitable["DriveResult"]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,7 +31,7 @@ class RunCommand:
         """Do `work` with the settings of the command line, print its end, and return the exit code."""
         from asyncio import run
 
-        from failwell.workflow.run.faults import WorkflowInvalid
+        from failwell.workflow.run.run_faults import WorkflowInvalid
 
         try:
             ended = run(self._execute(work))
@@ -92,7 +92,7 @@ class RunCommand:
 
     def _interrupt(self, number: int) -> None:
         """The first signal cancels the run; the second ends it at once."""
-        from failwell.workflow.machine.protocol import Cancel
+        from failwell.workflow.machine.messages import Cancel
 
         name = signal.Signals(number).name
         if self.was_interrupted or self._driver is None:

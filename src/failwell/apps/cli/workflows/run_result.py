@@ -15,7 +15,7 @@ from failwell.apps.cli.records import command_for
 
 if TYPE_CHECKING:
     from failwell.workflow.failure import Failure
-    from failwell.workflow.run.settings import DriveResult
+    from failwell.workflow.run.run_settings import DriveResult
 
 
 def print_end(ended: "DriveResult", run: str, args: Namespace, *, was_interrupted: bool) -> int:

@@ -23,7 +23,7 @@ from failwell.apps.cli.records import (
 )
 
 if TYPE_CHECKING:
-    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.journal.store import PruneResult, Run, Store
 
 STATUSES = ("running", "waiting", "parked", "interrupted", "completed", "failed", "cancelled")
@@ -39,7 +39,7 @@ def journal(args: Namespace) -> "Generator[SqliteStore | None]":
     if not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.journal.sqlite.run_store import SqliteStore
 
     store = SqliteStore(folder)
     try:
@@ -55,7 +55,7 @@ def find_run(store: "Store | None", name: str) -> "Run":
         UnknownRun: there is none; the fault names similar ids.
         Usage: several begin with it.
     """
-    from failwell.journal.faults import UnknownRun
+    from failwell.journal.journal_faults import UnknownRun
 
     if store is None:
         raise no_record(name, "run", UnknownRun)
@@ -179,7 +179,7 @@ def add_cancel_options(parser: ArgumentParser) -> None:
 def run_cancel(args: Namespace) -> int:
     """Stop a running workflow and wait until it has ended."""
     from failwell.apps.cli.workflows.terminal import user_name
-    from failwell.workflows.gates import NotRunning, cancel
+    from failwell.workflows.gate_answers import NotRunning, cancel
 
     with journal(args) as store:
         run = find_run(store, args.run)

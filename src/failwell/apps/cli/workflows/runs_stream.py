@@ -13,7 +13,7 @@ from failwell.apps.cli.workflows.runs import find_run, journal
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
-    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.journal.sqlite.run_store import SqliteStore
     from failwell.journal.store import Run
 
 _PAGE = 500

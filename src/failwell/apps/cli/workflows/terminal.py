@@ -11,7 +11,7 @@ from failwell.delivery.plain_text import neutral, one_line
 
 if TYPE_CHECKING:
     from failwell.apps.cli.workflows.progress import Progress
-    from failwell.workflow.run.settings import GateAnswer
+    from failwell.workflow.run.run_settings import GateAnswer
 
 _END = "."
 
@@ -31,7 +31,7 @@ def user_name() -> str:
 
 async def first_option(_gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
     """What `--skip-gates` answers: the first option, or the default of each question."""
-    from failwell.workflow.run.settings import GateAnswer
+    from failwell.workflow.run.run_settings import GateAnswer
 
     if question.get("type") == "questions":
         defaults = {one["id"]: one.get("default") for one in question["questions"]}
@@ -61,7 +61,7 @@ class Terminal:
                 self._shown.resume()
 
     async def _ask(self, gate: str, question: Mapping[str, Any]) -> "GateAnswer | None":
-        from failwell.workflow.run.settings import GateAnswer
+        from failwell.workflow.run.run_settings import GateAnswer
 
         print_stderr(f"\n{quoted('? ', question.get('prompt') or gate)}")
         if question.get("type") == "questions":
@@ -88,7 +88,7 @@ class Terminal:
             return GateAnswer(decision=chosen["value"], by=user_name(), payload=payload)
 
     async def _questions(self, question: Mapping[str, Any]) -> "GateAnswer | None":
-        from failwell.workflow.run.settings import GateAnswer
+        from failwell.workflow.run.run_settings import GateAnswer
 
         answers: dict[str, Any] = {}
         for item in question["questions"]:

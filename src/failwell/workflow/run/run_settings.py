@@ -10,7 +10,7 @@ from failwell.journal.event import Event as Entry
 from failwell.journal.store import Store
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock, random_jitter
 from failwell.workflow.failure import Failure
-from failwell.workflow.machine.state import State
+from failwell.workflow.machine.run_state import State
 from failwell.workflow.plan import Plan
 from failwell.workflow.run.executor import Executor
 

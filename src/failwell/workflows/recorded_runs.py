@@ -12,8 +12,8 @@ from failwell.journal.store import Run
 
 if TYPE_CHECKING:
     from failwell.journal.event import Event
-    from failwell.journal.sqlite.runs import SqliteStore
-    from failwell.workflows.gates import Gate
+    from failwell.journal.sqlite.run_store import SqliteStore
+    from failwell.workflows.gate_answers import Gate
 
 
 def list_runs(
@@ -74,7 +74,7 @@ def list_gates(run_id: str, *, store: str | Path | None = None) -> "list[Gate]":
     Raises:
         UnknownRun: it is not recorded.
     """
-    from failwell.workflows.gates import pending_gates
+    from failwell.workflows.gate_answers import pending_gates
 
     with _existing(run_id, store) as (journal, _run):
         return pending_gates(journal, run_id)
@@ -105,7 +105,7 @@ def answer_gate(
         UnknownRun: the run is not recorded.
         GateRefused: the gate is not pending, or the value does not fit.
     """
-    from failwell.workflows.gates import answer
+    from failwell.workflows.gate_answers import answer
 
     with _existing(run_id, store) as (journal, _run):
         return answer(journal, run_id, gate, value, by=by, comment=comment, payload=payload)
@@ -118,7 +118,7 @@ def cancel_run(run_id: str, *, by: str = "", reason: str = "user", store: str | 
         UnknownRun: it is not recorded.
         NotRunning: no process drives it.
     """
-    from failwell.workflows.gates import cancel
+    from failwell.workflows.gate_answers import cancel
 
     with _existing(run_id, store) as (journal, run):
         return cancel(journal, run, by=by, reason=reason)
@@ -131,7 +131,7 @@ def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
     if not (folder / JOURNAL).exists():
         yield None
         return
-    from failwell.journal.sqlite.runs import SqliteStore
+    from failwell.journal.sqlite.run_store import SqliteStore
 
     journal = SqliteStore(folder)
     try:
@@ -142,7 +142,7 @@ def _open_journal(store: str | Path | None) -> "Generator[SqliteStore | None]":
 
 @contextmanager
 def _existing(run_id: str, store: str | Path | None) -> "Generator[tuple[SqliteStore, Run]]":
-    from failwell.journal.faults import UnknownRun
+    from failwell.journal.journal_faults import UnknownRun
 
     with _open_journal(store) as journal:
         if journal is None:

@@ -17,8 +17,8 @@ from typing import Any, cast
 from failwell.fault.base import Fault
 from failwell.journal.errors import sqlite_fault
 from failwell.journal.event import Event, Fact, from_json, to_json
-from failwell.journal.faults import Locked, RunExists, UnknownRun
 from failwell.journal.folder import JOURNAL, check_run_id, run_folder
+from failwell.journal.journal_faults import Locked, RunExists, UnknownRun
 from failwell.journal.lock import Holder, holder_of, run_lock
 from failwell.journal.sqlite.database import (
     BUSY_SECONDS,

@@ -7,7 +7,7 @@ from typing import Any
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.journal.folder import run_folder
-from failwell.journal.sqlite.runs import SqliteStore
+from failwell.journal.sqlite.run_store import SqliteStore
 from failwell.journal.store import Run
 
 

@@ -7,8 +7,8 @@ from failwell.fault.classes import Validation
 from failwell.workflow.machine.closing import end_run
 from failwell.workflow.machine.context import ScopeNames, look_up
 from failwell.workflow.machine.ending import complete, fail
-from failwell.workflow.machine.protocol import Answered, Ask, SetTimer
-from failwell.workflow.machine.state import Task
+from failwell.workflow.machine.messages import Answered, Ask, SetTimer
+from failwell.workflow.machine.run_state import Task
 from failwell.workflow.machine.turn import Turn
 from failwell.workflow.plan import GateSpec, Node, Question, QuestionsSpec
 from failwell.workflow.template.render import render, render_value

@@ -10,8 +10,8 @@ from threading import Condition
 from typing import Any
 
 from failwell.journal.event import Event, Fact, from_json, to_json
-from failwell.journal.faults import RunExists, UnknownRun
 from failwell.journal.folder import check_run_id
+from failwell.journal.journal_faults import RunExists, UnknownRun
 from failwell.journal.lock import Holder, run_locked
 from failwell.journal.status import StatusFields, fold_status, mark_interrupted, prune_statuses
 from failwell.journal.store import PruneResult, Run, Snapshot, Subject
