@@ -1,4 +1,4 @@
-"""Keeps what a process prints: a bounded part in memory, all of it in a file if it is more.
+"""Captures the output of a process: a bounded part in memory, and all of it in a file if there is more.
 
 Values that are known to be secret are taken out on the way, before anything is kept or written.
 """
@@ -10,12 +10,12 @@ from pathlib import Path
 from failwell.report.redact import MARK
 
 LIMIT = 1_048_576
-"""Bytes of one stream that are kept when nobody says otherwise."""
+"""The default number of bytes of one stream that are kept in memory."""
 _HEAD = 0.7
 
 
 class Capture:
-    """One stream. Its beginning and its end are kept, with a mark between them where there was more."""
+    """One stream. Its beginning and its end are kept; a mark between them says how much was cut."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class Capture:
 
     @property
     def file(self) -> str | None:
-        """Where all of it lies, if not all of it was kept."""
+        """The file with the complete output, if it was cut in memory."""
         return self._spill if self._has_file else None
 
     @property
     def was_cut(self) -> bool:
-        """Whether there was more than is kept."""
+        """Whether the output in memory was cut."""
         return self.size > self._limit
 
     def take(self, chunk: bytes) -> None:
-        """Take in what was read."""
+        """Add a chunk of output."""
         if not self._secrets:
             self._keep(chunk)
             return
@@ -58,7 +58,7 @@ class Capture:
         self._keep(data[:end])
 
     def close(self) -> None:
-        """There is no more to come."""
+        """Flush what is buffered and close the file. Call it once the stream has ended."""
         rest, self._carried = self._carried, b""
         self._keep(rest)
         if self._file is not None:
@@ -66,7 +66,7 @@ class Capture:
             self._file = None
 
     def text(self) -> str:
-        """What was kept, bytes that are no UTF-8 replaced."""
+        """The captured text. Bytes that are not UTF-8 are replaced."""
         if self.size <= self._limit:
             return self._head.decode("utf-8", "replace")
         room = self._limit - self._head_room
@@ -126,7 +126,7 @@ class Capture:
                 self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        # A full disk must not end a script that only talks too much; the text says what happened.
+        # A full disk must not fail a script that only prints a lot; the text says what happened.
         self._trouble = (
             f"{self._spill} does not hold all of it: {(error.strerror or 'no reason given').lower()}"
         )
@@ -142,7 +142,7 @@ def _masked(data: bytes, secrets: tuple[bytes, ...]) -> bytes:
 
 
 def forms(value: str) -> list[bytes]:
-    """A secret as it may be printed: as it is, in JSON, in a URL. Too short a one cannot be told from a word."""
+    """The forms in which a secret may be printed: plain, in JSON, in a URL. Forms under six characters are left out."""
     from json import dumps
     from urllib.parse import quote, quote_plus
 

@@ -157,7 +157,7 @@ _SCRATCH = "scratch-"
 
 
 class RunProcesses:
-    """The processes of one run. Made with its first script, closed when the run is over.
+    """The processes of one run. Created with its first script, closed when the run ends.
 
     What a script leaves running in the background may be used by the next one; all of it ends
     with the run.
@@ -176,17 +176,17 @@ class RunProcesses:
         self._unfinished_output: list[ScriptProcess] = []
 
     def next_name(self) -> str:
-        """A name and mark for the next script, used by no other."""
+        """A unique name and mark for the next script."""
         self._guardian.check()
         self._count += 1
         return f"{self._mark}.{self._count}"
 
     def watch(self, process: ScriptProcess) -> None:
-        """From now on the process dies with its host."""
+        """Let the guardian end the process if the host dies."""
         self._guardian.watch(process.pid)
 
     def ended(self, process: ScriptProcess, name: str) -> int:
-        """The process is over by itself: its exit code. Whatever it left behind is remembered."""
+        """Record the end of a process. Returns its exit code; what it left running is ended with the run."""
         code = process.reap()
         try:
             os.killpg(process.pid, 0)
@@ -201,19 +201,19 @@ class RunProcesses:
         return code
 
     def stopped(self, process: ScriptProcess) -> None:
-        """The process and its tree were ended."""
+        """Record that a process and its tree were stopped."""
         self._guardian.forget(process.pid)
         process.reap()
 
     async def close(self, grace: float) -> set[int]:
-        """End what is left of the run and remove its files; processes that would not end come back."""
+        """Stop what is left of the run and remove its files. Returns the processes that did not end."""
         try:
             return await tree.stop(f"{self._mark}.", roots=[*self._leftovers.items()], grace=grace)
         finally:
             self._clean()
 
     def clean(self, name: str) -> None:
-        """Remove the files of one script, unfinished ones too."""
+        """Remove the files of one script."""
         for entry in os.scandir(self.scratch):
             if entry.name.startswith(f"{name}."):
                 Path(entry.path).unlink(missing_ok=True)
@@ -259,13 +259,13 @@ def _remove(folder: Path) -> None:
             file.unlink()
         folder.rmdir()
     except OSError:
-        # A script made more than files in it. The module is slow to load, and hardly ever needed.
+        # A script created folders in it. The module is slow to import and rarely needed.
         from shutil import rmtree
 
         rmtree(folder, ignore_errors=True)
 
 
 def _host(pid: int) -> str:
-    """A name for a process that no later one with the same number has."""
+    """A name for a process that no later process with the same number has."""
     process = tree.look(pid)
     return f"{pid}-{0 if process is None else process.started}"

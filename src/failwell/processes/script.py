@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 _CHUNK = 65_536
 _MOST_AT_ONCE = 32
-"""Chunks that are read before others get their turn; no pipe holds more."""
+"""Chunks that are read before control returns to the event loop; no pipe holds more."""
 _FIRST_WORDS = 0.01
-"""Seconds after which output is listened to. What ends sooner is read once, at its end: that is faster."""
+"""Seconds after which output is read as it comes. Reading it once, at the end of a shorter script, is faster."""
 LINGER = 0.2
-"""Seconds that an ended script's output is still waited for, if somebody holds the other end open."""
+"""Seconds to wait for the output of a script that has ended while another process holds the pipe open."""
 _T = TypeVar("_T")
 
 
 class ScriptProcess:
-    """One running command, the leader of a group of its own; of a session too where there is a terminal.
+    """One running command. It leads its own process group, and its own session if there is a terminal.
 
     Raises:
         OSError: it could not be started.
@@ -65,11 +65,11 @@ class ScriptProcess:
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody still holds an end of its output."""
+        """Whether another process still holds its output open."""
         return bool(self._streams)
 
     async def ended(self, within: float | None) -> bool:
-        """Wait for its end, and for its output; whether it came `within` so many seconds."""
+        """Wait for its end and its output, for `within` seconds at most. Returns whether it ended."""
         import asyncio
 
         if not self._has_ended:
@@ -81,15 +81,15 @@ class ScriptProcess:
             self._listen()
             self._is_lingering = True
             await self._wake_up(LINGER, lambda: not self._streams)
-        # A cancellation that came together with the end still counts.
+        # A cancellation that arrived together with the end still counts.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
         return True
 
     async def stop(self, grace: float) -> set[int]:
-        """End it and all that it started: first asked, then made to. What would not end comes back."""
-        # Where processes cannot be looked at, an ended leader would pass for a living group.
+        """Stop it and everything that it started: SIGTERM, then SIGKILL. Returns the processes that did not end."""
+        # Without /proc, a leader that has ended and is not reaped looks like a living group.
         reap = None if tree.has_proc() else self._popen.poll
         survivors = await tree.stop(self._mark, groups=[self.pid], grace=grace, reap=reap)
         if self.pid not in survivors and not self._has_ended:
@@ -99,19 +99,19 @@ class ScriptProcess:
         return survivors
 
     def reap(self) -> int:
-        """Its exit code; minus the signal's number where one ended it."""
+        """Reap it. Returns its exit code, or the negative number of the signal that ended it."""
         self._unwatch()
         code = self._popen.poll()
         return -signal.SIGKILL if code is None else code
 
     def leave(self) -> None:
-        """Go on without what it left running: later output is read, so that nobody blocks, and dropped."""
+        """Read and drop further output, so that what it left running does not block on a full pipe."""
         self._listen()
         for stream in self._streams:
             self._loop.add_reader(stream, self._drop, stream)
 
     def release(self) -> None:
-        """Let go of its output."""
+        """Close its output."""
         for stream in list(self._streams):
             self._close(stream)
 
@@ -127,7 +127,7 @@ class ScriptProcess:
         self._wake()
 
     async def _wake_up(self, seconds: float | None, done: Callable[[], bool]) -> None:
-        """Return when `done` or when the time is up."""
+        """Return once `done` is true or the time is up."""
         ends = None if seconds is None else self._loop.time() + seconds
         while not done():
             waiter = self._waiter = self._loop.create_future()
@@ -146,7 +146,7 @@ class ScriptProcess:
             _set(self._waiter)
 
     def _read(self, stream: int) -> bool:
-        """Read once; whether there may be more."""
+        """Read once. Returns whether there may be more."""
         try:
             chunk = os.read(stream, _CHUNK)
         except BlockingIOError:
@@ -183,7 +183,7 @@ class ScriptProcess:
 
 
 async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
-    """Do `work` to its end even if the task is cancelled meanwhile; the cancellation comes after it."""
+    """Run `work` to its end even if the task is cancelled meanwhile; the cancellation is raised after it."""
     import asyncio
 
     task = asyncio.ensure_future(work)
@@ -202,7 +202,7 @@ async def unbroken(work: Coroutine[Any, Any, _T]) -> _T:
 def _start(
     call: Sequence[str], env: Mapping[bytes, bytes], cwd: str | None, stdin: str | None
 ) -> tuple[Popen[bytes], int, int]:
-    """Start a command; the ends of its stdout and stderr that are read come with it."""
+    """Start a command. Returns the process and the read ends of its stdout and stderr."""
     handles: list[int] = []
     streams: tuple[int, ...] = ()
     try:
@@ -233,7 +233,7 @@ def _start(
 
 @cache
 def has_terminal() -> bool:
-    """Whether this process has a terminal that a script must be kept from.
+    """Whether this process has a terminal that scripts must not use.
 
     Without one a group is enough, and on a busy machine much cheaper: some systems schedule each session
     by itself, and a new one waits at the end of the queue while we wait for it.
@@ -246,7 +246,7 @@ def has_terminal() -> bool:
 
 
 def _file_of(text: str) -> int:
-    """A file that holds `text` and has no name: nobody has to feed it while it is read."""
+    """An unnamed file that holds `text`, so that nothing has to be written while the script reads."""
     data = text.encode("utf-8", "replace")
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("stdin")

@@ -1,6 +1,6 @@
-"""Finds every process that a script or a worker started, however far it has run away, and ends it.
+"""Finds every process that a script or a worker started, and ends it.
 
-Three nets, because each has a hole: the process group (left with `setsid`), the chain of parents
+Three ways to find them, because each can fail: the process group (left with `setsid`), the chain of parents
 (broken when a parent ends) and a mark in the environment (which a program may drop). A process
 gets away only by passing all three: a session of its own, no parent left, and an environment wiped.
 A guardian that is the subreaper of its descendants keeps the chain of parents whole.
@@ -20,16 +20,16 @@ MARKER = "FAILWELL_TREE"
 _PROC = "/proc"
 _DEAD = frozenset("ZXx")
 PAUSE = 0.002
-"""Seconds between two looks at a tree that is ending."""
+"""Seconds between two scans of a tree that is ending."""
 _LONGEST_PAUSE = 0.05
 CONFIRM = 5.0
-"""Seconds within which killed processes must be gone; only a broken device keeps one longer."""
+"""Seconds within which killed processes must be gone; only a process in a hung system call takes longer."""
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-class Seen(NamedTuple):
-    """One living process. `started` tells it from a later one with the same number."""
+class LivingProcess(NamedTuple):
+    """One living process. `started` distinguishes it from a later process with the same number."""
 
     pid: int
     parent: int
@@ -43,9 +43,9 @@ def has_proc() -> bool:
     return os.path.exists(f"{_PROC}/self/environ")
 
 
-def living() -> dict[int, Seen]:
-    """Every process that is alive; one that has ended but was not waited for is not."""
-    processes: dict[int, Seen] = {}
+def living() -> dict[int, LivingProcess]:
+    """Every living process; a zombie is not one."""
+    processes: dict[int, LivingProcess] = {}
     try:
         names = os.listdir(_PROC)
     except OSError:
@@ -56,18 +56,18 @@ def living() -> dict[int, Seen]:
     return processes
 
 
-def look(pid: int) -> Seen | None:
+def look(pid: int) -> LivingProcess | None:
     """One process, if it is alive."""
     text = _read(f"{_PROC}/{pid}/stat")
     # The name stands in brackets and may hold anything, brackets too.
     fields = text[text.rfind(b")") + 1 :].split()
     if len(fields) < 20 or fields[0].decode() in _DEAD:
         return None
-    return Seen(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    return LivingProcess(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
 def descendants(root: int) -> list[int]:
-    """Every living process below `root`; empty where the system does not tell."""
+    """Every living process below `root`; empty without /proc."""
     return sorted(_below(living(), {root}) - {root})
 
 
@@ -102,7 +102,7 @@ def tree(
 
 
 def send(number: int, pids: Iterable[int], groups: Iterable[int] = ()) -> None:
-    """Send a signal to each; one that is gone or not ours to signal is passed over.
+    """Send a signal to each process and group; those that are gone or belong to another user are skipped.
 
     Groups are signalled as such, because a process that has a child and ends, again and again, is never
     where it was seen; the system catches it all the same.
@@ -157,7 +157,7 @@ async def stop(
         pause = min(2 * pause, _LONGEST_PAUSE)
         left = look()
     end, pause = clock() + CONFIRM, PAUSE
-    # Also if nothing was seen: one look may miss a process that has a child and ends meanwhile.
+    # Also if nothing was found: one scan may miss a process that forks and ends meanwhile.
     while (left := kill(mark, groups=groups, roots=roots, reap=reap)) and clock() <= end:
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -171,7 +171,7 @@ def kill(
     roots: Collection[tuple[int, int | None]] = (),
     reap: Callable[[], object] | None = None,
 ) -> set[int]:
-    """Send SIGKILL to every process of a tree once. Returns those that were seen: repeat until there are none.
+    """Send SIGKILL to every process of a tree once. Returns those that were found; repeat until there are none.
 
     `reap` is called afterwards, by a process whose own children are among them.
     """
@@ -190,7 +190,7 @@ def resident_mb(pid: int | str) -> float:
         return 0.0
 
 
-def _below(alive: dict[int, Seen], roots: set[int]) -> set[int]:
+def _below(alive: dict[int, LivingProcess], roots: set[int]) -> set[int]:
     """`roots` with all their descendants."""
     children: dict[int, list[int]] = {}
     for process in alive.values():
@@ -217,7 +217,7 @@ def _groups_left(groups: Iterable[int]) -> set[int]:
     return left
 
 
-def _leads(group: int, alive: dict[int, Seen], marked: set[int]) -> bool:
+def _leads(group: int, alive: dict[int, LivingProcess], marked: set[int]) -> bool:
     """Whether a group belongs to marked processes: its leader is marked, or has ended."""
     return group in marked or group not in alive
 

@@ -8,21 +8,21 @@ from collections import deque
 from typing import Any, cast
 
 PROTOCOL = 1
-"""Both sides must speak the same; the host refuses another number when it is greeted."""
+"""The version of the protocol; the host refuses a worker that greets it with another one."""
 LARGEST = 64 * 1024 * 1024
 """Bytes in one frame. Larger results belong in a file."""
 HEADER = 4
 _AT_ONCE = 1 << 16
 
 _HEAD = re.compile(rb'\{"type":"(result|item)","job":("(?:[^"\\]|\\.)*"),')
-"""How an answer begins; the worker writes these two first."""
+"""The beginning of an answer; the worker writes these two fields first."""
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
 _decode = json.JSONDecoder().decode
 
 
 class TooLarge(ValueError):
-    """A frame would be larger than the other side takes."""
+    """A frame would be larger than the limit."""
 
 
 def encoded(frame: dict[str, Any]) -> bytes:
@@ -34,11 +34,11 @@ def encoded(frame: dict[str, Any]) -> bytes:
 
 
 class BrokenFrame(ValueError):
-    """The other side wrote something that is no frame; nothing after it can be trusted."""
+    """The other side wrote something that is not a frame; nothing after it can be trusted."""
 
 
 class Decoder:
-    """Cuts what arrives into frames, however it was split on the way."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._buffered = bytearray()
@@ -79,7 +79,7 @@ def _parsed(body: bytearray) -> dict[str, Any]:
 
 
 def _too_deep(body: bytearray) -> dict[str, Any]:
-    """What is known of a frame that is nested too deep to be read: which call it is about, and why it has no value.
+    """What is known of a frame that is nested too deep to decode: its call, and why it has no value.
 
     Raises:
         BrokenFrame: it is about no call.
@@ -97,23 +97,19 @@ class Line:
         self._sock = sock
         self._lock = threading.RLock()
         self._waiting: deque[tuple[memoryview, list[int]]] = deque()
-        """Frames that are not written yet, each with how many bytes of it were."""
+        """Frames that are not completely written, each with the sizes of its parts that were."""
         self._is_writing = False
         self._buffered = bytearray()
-        # Kept, because one made for each read may be asked of the system and given back every time.
+        # Reused, because a new buffer for each read may be allocated from the system every time.
         self._buffer = memoryview(bytearray(_AT_ONCE))
         self._is_abandoned = False
-
-    def fileno(self) -> int:
-        """The descriptor, for `poll`."""
-        return self._sock.fileno()
 
     def send(self, frame: dict[str, Any]) -> None:
         """Write one frame whole."""
         self.write(encoded(frame))
 
     def write(self, piece: bytes) -> None:
-        """Write what `encoded` made, whole and in turn. What a forked process says is not for the host.
+        """Write an encoded frame whole and in order. In a forked process it is dropped.
 
         A signal handler runs in the middle of anything, also in the middle of this, on the thread that holds
         the lock. Its frame is then written by the write that it interrupted; and where it raises, the rest of
@@ -135,7 +131,7 @@ class Line:
                     if not sizes or sizes[0] != size:
                         self._waiting.appendleft(entry)
                     self._is_writing = False
-            # Looked at again after the writing: a handler may have added to it at the very end.
+            # Checked again after writing: a handler may have added a frame at the very end.
             while self._waiting and not self._is_writing:
                 self._is_writing = True
                 try:
@@ -154,15 +150,9 @@ class Line:
                 sizes.extend(map(send, (piece[done:],)))
 
     def abandon(self) -> None:
-        """Let go of the line, in a process that was forked while any thread may have held it."""
+        """Close the connection, in a process that was forked while any thread may have used it."""
         self._is_abandoned = True
         self._sock.close()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a whole frame came together with the last one. `poll` says nothing of it."""
-        buffer = self._buffered
-        return len(buffer) >= HEADER and len(buffer) >= HEADER + int.from_bytes(buffer[:HEADER], "little")
 
     def receive(self) -> dict[str, Any] | None:
         """The next frame; `None` when the other side is gone."""

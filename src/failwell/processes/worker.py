@@ -1,4 +1,4 @@
-"""One worker process with its guardian: started, spoken to, ended and reaped. Knows no capability.
+"""One worker process with its guardian, from its start to its end. Knows nothing of capabilities.
 
 The guardian is our child and the worker its child. The guardian tells how the worker ended, so the
 exit code is known for certain before anybody is told of a lost connection.
@@ -23,18 +23,18 @@ from failwell.processes.wire import BrokenFrame, Decoder, encoded
 
 @frozen
 class Ending:
-    """What is known of a process that is gone."""
+    """How a process ended."""
 
     code: int | None
-    """Negative for a signal; `None` where nobody could tell."""
+    """The exit code; negative for a signal, `None` where it is unknown."""
     stderr: tuple[str, ...] = ()
     oom_kills: int | None = None
-    """How often the kernel killed for memory in the worker's control group while it ran. The group may hold
+    """How often the kernel killed a process for memory in the worker's control group while it ran. The group may hold
     other processes, so it backs up what a SIGKILL suggests and is no evidence by itself."""
 
 
 def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
-    """The files that count the kernel's killings for memory in the control group of `pid`."""
+    """The files that count out-of-memory kills in the control group of `pid`."""
     try:
         with open(f"/proc/{pid}/cgroup", encoding="ascii", errors="replace") as file:
             rows = [row.rstrip("\n").split(":", 2) for row in file]
@@ -56,7 +56,7 @@ def oom_kill_counter(pid: int | str) -> tuple[str, ...]:
 
 
 def oom_kills(counters: Sequence[str]) -> int | None:
-    """The highest count that these files tell; `None` where none tells."""
+    """The highest count in these files; `None` if none can be read."""
     counts: list[int] = []
     for path in counters:
         try:
@@ -69,11 +69,11 @@ def oom_kills(counters: Sequence[str]) -> int | None:
 
 _log = logging.getLogger("failwell.jobs")
 _AT_ONCE = 1 << 18
-"""Bytes that are read at once, at most. What is never filled takes no memory."""
+"""The most bytes that are read at once. A part that is never filled takes no memory."""
 
 
 class Channel(asyncio.BufferedProtocol):
-    """Hands over each frame as it arrives, and says once when no more will.
+    """Calls `on_frame` for each frame, and `on_lost` once when the connection has ended.
 
     What arrives is read into one buffer that is kept. One made for each read is large enough that the system
     may be asked for it, and given it back, every time; that can cost a third of a call.
@@ -99,7 +99,7 @@ class Channel(asyncio.BufferedProtocol):
             for frame in self._feed(self._buffer[:nbytes]):
                 self._on_frame(frame)
         except (BrokenFrame, KeyError, TypeError, ValueError, AttributeError) as error:
-            # Somebody wrote on the channel who should not have. The other end sees it close, and ends.
+            # Something else wrote on the channel. The worker sees it close, and ends.
             _log.warning(
                 "a worker wrote what is no frame of ours (%s: %s); it is ended", type(error).__name__, error
             )
@@ -111,11 +111,11 @@ class Channel(asyncio.BufferedProtocol):
             self._on_lost()
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Send a frame now; what the other end does not take yet is buffered."""
+        """Send a frame now; what cannot be written yet is buffered."""
         self.write(encoded(frame), flush=True)
 
     def write(self, piece: bytes, *, flush: bool = False) -> None:
-        """Write an encoded frame. Where the other end is gone, it is dropped; `on_lost` was called.
+        """Write an encoded frame. After the end of the connection it is dropped.
 
         Without `flush`, everything written in one turn of the loop is sent together: it wakes the other end once.
         """
@@ -128,7 +128,7 @@ class Channel(asyncio.BufferedProtocol):
             self.flush()
 
     def flush(self) -> None:
-        """Let go what was written in this turn, now rather than at its end."""
+        """Send what was written in this turn of the loop now."""
         pieces, self._pieces = self._pieces, []
         if pieces and self._transport is not None and not self.is_lost:
             self._transport.write(b"".join(pieces))
@@ -140,7 +140,7 @@ class Channel(asyncio.BufferedProtocol):
 
 
 class Lines(asyncio.Protocol):
-    """Cuts what a process writes to a descriptor into lines; of a redrawn line, its last state."""
+    """Splits output into lines. Of a line that was redrawn with carriage returns, the last state counts."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
@@ -156,7 +156,7 @@ class Lines(asyncio.Protocol):
         self._finish()
 
     def read_rest(self, pipe: IO[bytes]) -> None:
-        """Take what is in the pipe now, to its last unfinished line; its writer is gone.
+        """Read what is left in the pipe of a process that has ended, with an unfinished last line.
 
         Somebody else may hold the pipe open and go on writing, so there is an end to it.
         """
@@ -204,17 +204,17 @@ _MOST_AT_THE_END = 1 << 20
 
 _KEPT_LINES = 40
 _LAST_DATA = 0.25
-"""Seconds that data in the pipe may still take after the worker is known to be gone."""
+"""Seconds to wait for data in the pipe after the worker has ended."""
 _GUARDIAN_GRACE = 10.0
-"""Seconds after which a guardian that does not obey is ended itself."""
+"""Seconds after which a guardian that does not carry out an order is killed."""
 _LAST_SWEEP = 0.1
-"""Seconds within which what is left below a guardian that was killed has to be gone."""
+"""Seconds within which the processes below a killed guardian have to be gone."""
 
 Output = Callable[[Literal["stdout", "stderr"], str], None]
 
 
 class WorkerProcess:
-    """A worker process from its start to the moment nothing of it is left."""
+    """A worker process, with everything that it started."""
 
     def __init__(self, on_frame: Callable[[dict[str, Any]], None], on_output: Output) -> None:
         loop = asyncio.get_running_loop()
@@ -223,11 +223,11 @@ class WorkerProcess:
         self._on_output = on_output
         self.pid: int | None = None
         self.doomed: str | None = None
-        """Why we ended it ourselves, if we did."""
+        """Why the host ended it, if it did."""
         self.ended: asyncio.Future[Ending] = loop.create_future()
-        """Done when the worker is gone and everything it said has been handed over."""
+        """Done when the worker has ended and all of its frames and output were delivered."""
         self.cleared: asyncio.Future[None] = loop.create_future()
-        """Done when its guardian is gone as well, and reaped: nothing is left of either."""
+        """Done when its guardian has ended as well and was reaped."""
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
         self._code: int | None = None
         self._is_code_known = False
@@ -278,7 +278,7 @@ class WorkerProcess:
             # From here on they belong to the transports.
             near_ends.pop_all()
         if self.doomed is not None:
-            # Whoever ended it meanwhile could not reach it yet.
+            # `kill` was called before there was a connection.
             self._leash.send("kill")
 
     async def _connect(
@@ -306,13 +306,13 @@ class WorkerProcess:
 
     @property
     def is_started(self) -> bool:
-        """Whether there is, or was, a process."""
+        """Whether a process was started."""
         return self._guardian is not None
 
-    # -------------------------------------------------------------- speaking
+    # -------------------------------------------------------------- sending
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Say something to the worker."""
+        """Send a frame to the worker."""
         self._line.send(frame)
 
     def write(self, piece: bytes, *, flush: bool = False) -> None:
@@ -320,11 +320,11 @@ class WorkerProcess:
         self._line.write(piece, flush=flush)
 
     def flush(self) -> None:
-        """Let go what was said in this turn of the loop."""
+        """Send what was written in this turn of the loop now."""
         self._line.flush()
 
     def watch(self, stopped: float) -> None:
-        """End it as `frozen` once a signal has stopped it for so many seconds."""
+        """Kill it as `frozen` once a signal has stopped it for this many seconds."""
         self._leash.send(f"stopped {stopped}")
 
     def signal(self, number: int) -> None:
@@ -332,7 +332,7 @@ class WorkerProcess:
         self._leash.send(f"signal {int(number)}")
 
     def kill(self, why: str) -> None:
-        """End the worker and all its descendants now; `ended` and `cleared` tell when it is done."""
+        """Kill the worker and all its descendants. `ended` and `cleared` are done afterwards."""
         if self.doomed is None:
             self.doomed = why
         self._leash.send("kill")
@@ -340,7 +340,7 @@ class WorkerProcess:
             self._last_resort = self._loop.call_later(_GUARDIAN_GRACE, self._kill_guardian)
 
     def _kill_guardian(self) -> None:
-        """It does not obey: stopped, or stuck. Its end is ours to see, and the rest is done by hand."""
+        """Kill a guardian that is stopped or stuck; `_reaped` then ends the worker."""
         if self._guardian is not None and not self.cleared.done():
             self._guardian.kill()
 
@@ -371,7 +371,7 @@ class WorkerProcess:
         self._unwatch()
         code = guardian.wait()
         if not self._is_code_known:
-            # It went before it had a worker, or was killed itself; the worker then dies with it.
+            # It ended before it had forked the worker, or was killed; the worker then dies with it.
             self._code = code if self.pid is None else None
             self._is_code_known = True
             if self.pid is not None:
@@ -384,15 +384,15 @@ class WorkerProcess:
         self._check()
 
     def _end_by_hand(self, pid: int) -> None:
-        """End what the guardian would have: the worker, and whatever it started, wherever that has gone since."""
+        """End the worker and everything that it started in place of its guardian."""
         tree.sweep(self._mark, groups=[pid], roots=[(pid, None)], patience=_LAST_SWEEP)
 
     def _check(self) -> None:
-        """Say that it ended, once the code is known and the pipe has run dry."""
+        """Set `ended` once the exit code is known and the connection has ended."""
         if self.ended.done() or not self._is_code_known or not self._line.is_lost:
             return
         for pipe, lines in self._outputs:
-            # What it wrote last is in the pipe by now, and may say why it ended.
+            # Its last output is in the pipe by now, and may say why it ended.
             lines.read_rest(pipe)
         kills = oom_kills(self._counters)
         new_kills = None if kills is None or self._kills_before is None else kills - self._kills_before
@@ -408,7 +408,7 @@ class WorkerProcess:
         self._transports.clear()
 
     async def gone(self) -> Ending:
-        """Wait until nothing is left, and say how it ended."""
+        """Wait until nothing is left. Returns how it ended."""
         ending = await asyncio.shield(self.ended)
         done, _ = await asyncio.wait([self.cleared], timeout=_GUARDIAN_GRACE)
         if not done:

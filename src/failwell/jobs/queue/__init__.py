@@ -1,1 +1,1 @@
-"""The queue: who is next, what starts, what follows from a failure, and the record of it."""
+"""The queue: the order of jobs, what starts, what follows from a failure, and the record of it."""

@@ -23,7 +23,7 @@ from failwell.report.revive import revive
 
 
 class Intake:
-    """Takes jobs in from this process."""
+    """Accepts jobs that this process submits."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Intake:
         self._cancel = cancel
         self._over = over
         self.is_closed = False
-        """Whether nothing more is taken in."""
+        """Whether no more jobs are accepted."""
 
     async def enter(self, request: JobRequest, job: str, items: Items | None = None) -> Entry:
-        """Take a job in; it is on record when this returns.
+        """Accept a job; it is recorded when this returns.
 
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
@@ -52,14 +52,14 @@ class Intake:
             return await self._accepted(entry)
         except asyncio.CancelledError:
             if items is not None:
-                # Nobody is left who could take them.
+                # Nothing is left that could read the items.
                 self._cancel(entry.id)
             raise
 
     async def call(self, request: JobRequest, job: str) -> Entry:
-        """`enter`, and the entry once it is over.
+        """`enter`, then wait. Returns the entry once the job has ended.
 
-        Whoever is cancelled while he waits takes his job along, unless somebody else wants it too.
+        A caller that is cancelled while it waits cancels the job, unless another caller submitted it too.
         """
         entry = self._open(request, job)
         try:
@@ -72,10 +72,10 @@ class Intake:
             raise
 
     async def _accepted(self, entry: Entry) -> Entry:
-        """The entry once it is on record: itself, or one that was there before it under the same key."""
+        """The entry once it is recorded: itself, or an earlier one under the same key."""
         if entry.accepted is None:
             return entry
-        # Others may wait for the same; one who goes must not take it from them.
+        # Others may wait for the same future; a caller that is cancelled must not cancel it for them.
         accepted = await asyncio.shield(entry.accepted)
         if accepted is not entry:
             accepted.wanted += 1
@@ -114,7 +114,7 @@ class Intake:
         return entry
 
     def _before(self, request: JobRequest, key: str) -> Entry | None:
-        """The job that was submitted under this key before."""
+        """The job that was submitted earlier under this key."""
         before = self._state.once.get(key)
         if before is not None:
             check_same(before.id, before.request, request)
@@ -124,7 +124,7 @@ class Intake:
 
 
 class Admission:
-    """Takes jobs out of the line when there is room for them."""
+    """Takes jobs out of the line when they may start."""
 
     def __init__(self, state: QueueState, record: Record, ends: Ends) -> None:
         self._state = state
@@ -133,10 +133,10 @@ class Admission:
         self._rescan: asyncio.TimerHandle | None = None
         self._evicted_for: dict[str, float] = {}
         self._evicting: set[str] = set()
-        """The pools in which somebody makes room right now."""
+        """The pools in which memory is being freed."""
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking at the machine."""
         if self._rescan is not None:
             self._rescan.cancel()
 
@@ -161,7 +161,7 @@ class Admission:
         return starting
 
     def _safely(self, entry: Entry, blocked: set[str]) -> str:
-        """`_consider`; whatever nobody foresaw about one job ends that job, and not the queue."""
+        """`_consider`; an unexpected error fails this job and not the queue."""
         try:
             return self._consider(entry, blocked)
         except Exception as error:  # noqa: BLE001  (a turn that raises is repeated for ever, and nobody gets on)
@@ -200,12 +200,12 @@ class Admission:
         self._ends.fail(entry, self._state.described(entry, error))
 
     def _may_start(self, entry: Entry, instance: Instance, blocked: set[str]) -> str:
-        """`start`, `wait`, or `stop`: nobody behind this one may start either."""
+        """`start`, `wait`, or `stop`: no job behind this one may start either."""
         if self._state.book.profile(instance) is None:
             if self._state.running == 0:
                 if self._state.book.is_fresh:
                     return "start"
-                # What it takes is seen only against what there was before.
+                # What it uses is measured against what was in use before.
                 self.look()
                 return "stop"
             self.block(
@@ -213,7 +213,7 @@ class Admission:
                 "alone",
                 "its needs are not known yet, so it is measured alone: waits for the others to end",
             )
-            # Those behind it wait as well, else it might never be alone.
+            # Jobs behind it wait as well; otherwise it might never be alone.
             return "stop"
         fit = self._state.book.may_start(instance, self._state.instances.values())
         if isinstance(fit, ledger.Fits):
@@ -251,13 +251,13 @@ class Admission:
         self._record.say(entry, "started", {"attempt": entry.attempt} if entry.attempt > 1 else None)
 
     def block(self, entry: Entry, why: str, reason: str) -> None:
-        """Say why a job does not start; once, until it is something else. Numbers that move are no news."""
+        """Record why a job does not start; again only when the reason changes. Changed numbers are no new reason."""
         if entry.block != why:
             entry.block, entry.reason = why, reason
             self._record.say(entry, "blocked", {"reason": reason})
 
     def never(self, entry: Entry, shortage: ledger.Never, cause: ErrorReport | None = None) -> ErrorReport:
-        """The report of a job that the whole machine is too small for; `cause` is the failure that told so."""
+        """The report of a job that needs more than the whole machine has; `cause` is the failure that says so."""
         fault = NeverFits(
             instance=entry.request.instance,
             resource=ledger.words_for(shortage.pool),
@@ -273,7 +273,7 @@ class Admission:
         return self._state.described(entry, fault)
 
     def look(self) -> None:
-        """Look at the machine, then have a turn."""
+        """Look at the machine, then run a turn."""
         if not self._state.book.is_looking:
             self._state.spawn(self._looking())
 
@@ -282,7 +282,7 @@ class Admission:
         self._state.wake()
 
     def _look_again(self) -> None:
-        """Somebody outside may free what is short; nobody tells us, so we look."""
+        """Look again later: other programs may free what is short without telling us."""
         if self._rescan is None and not self._state.is_stopping:
             self._rescan = self._state.loop.call_later(self._state.rules.rescan, self._rescanned)
 
@@ -303,7 +303,7 @@ class Admission:
         self._state.spawn(self.evict(shortage.pool, target, instance.id, spare_wanted=not is_starving))
 
     async def evict(self, pool: str, target: float | None, instance: str, *, spare_wanted: bool) -> None:
-        """Free something for the sake of instance `own`; with `spare_wanted` not from those that have work."""
+        """Free memory for `instance`; with `spare_wanted` not that of instances that have jobs waiting."""
 
         def excluded() -> set[str]:
             busy = (

@@ -1,4 +1,4 @@
-"""One attempt at a job: handed to its worker, answered, and brought to what follows from the answer."""
+"""One attempt at a job: sent to its worker, answered, and what follows from the answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -27,11 +27,11 @@ from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
 
 FREEING = "freeing"
-"""What keeps a job from its next attempt while room is made for it."""
+"""Why a job waits while memory is freed for its next attempt."""
 
 
 class AttemptEnd:
-    """Acts on what the policy decides."""
+    """Carries out what `decide` says about a failed attempt."""
 
     def __init__(self, state: QueueState, record: Record, ends: Ends, admission: Admission) -> None:
         self._state = state
@@ -40,7 +40,7 @@ class AttemptEnd:
         self._admission = admission
 
     def failure(self, entry: Entry, instance: Instance, report: ErrorReport) -> None:
-        """An attempt failed: another one, or the end."""
+        """Repeat a failed attempt, or end the job."""
         if self._state.is_stopping and entry.cancelled is None:
             self._ends.put_back(entry, "the queue was stopped while it ran")
             return
@@ -99,7 +99,7 @@ class AttemptEnd:
         try:
             await self._make_room(entry, instance, report)
         except Exception as error:  # noqa: BLE001  (whatever it was, the job must not be left waiting for it)
-            # The next attempt tells what is wrong, and is told to whoever waits.
+            # The next attempt reports what is wrong.
             self._record.tell_of_worker(
                 "worker:not_freed", {"instance": instance.id, "kind": describe(error).kind}
             )
@@ -114,7 +114,7 @@ class AttemptEnd:
         short = report.resource_shortfall
         pool = self._pool(report, instance)
         if self._state.book.budget(pool) is None:
-            # It failed before anybody looked at the machine.
+            # It failed before the machine was first looked at.
             await self._state.book.look()
             never = self._never(entry, instance, report)
             if never is not None and entry.state is JobState.WAITING:
@@ -131,7 +131,7 @@ class AttemptEnd:
             await _clean(instance)
 
     def _never(self, entry: Entry, instance: Instance, report: ErrorReport) -> ErrorReport | None:
-        """The report of a job that told to need more than there is for all jobs together."""
+        """The report of a job that needs more than there is for all jobs together."""
         short = report.resource_shortfall
         if short is None:
             return None
@@ -150,7 +150,7 @@ class AttemptEnd:
 
 
 async def _clean(instance: Instance) -> None:
-    """Give the worker that failed its memory back. Nothing is started in it meanwhile: it may be ended."""
+    """Free the memory of the worker that failed. Nothing is started in it meanwhile, because it may be restarted."""
     instance.is_being_freed = True
     try:
         if not await released(instance):
@@ -190,11 +190,11 @@ def attempt_facts(entry: Entry, instance: Instance, report: ErrorReport, now: fl
 
 
 HOOK_SECONDS = 10.0
-"""What a capability has to take note of being switched on or off. A worker that takes longer is ended."""
+"""Seconds that the enable and disable hooks of a capability may take. A worker that takes longer is ended."""
 
 
 class Attempts:
-    """Runs jobs."""
+    """Runs the attempts of jobs on their workers."""
 
     def __init__(self, state: QueueState, record: Record, ends: Ends, after: AttemptEnd) -> None:
         self._state = state
@@ -203,7 +203,7 @@ class Attempts:
         self._after = after
 
     def launch(self, entry: Entry, instance: Instance) -> None:
-        """Hand a job to its worker: at once if that is ready, else by a task that waits until it is."""
+        """Send a job to its worker: at once if that is ready, else from a task that waits until it is."""
         began = self._state.loop.time()
         request = entry.request
         limit: float | None = None
@@ -249,7 +249,7 @@ class Attempts:
         self._answered(entry, instance, began, value, error)
 
     async def _start_in_time(self, entry: Entry, instance: Instance) -> None:
-        """Wait for the worker no longer than the job may. Its start goes on for whoever comes next."""
+        """Wait for the worker until the deadline of the job. The start of the worker goes on for the next job."""
         while instance.worker.state is not WorkerState.READY:
             bound = asyncio.timeout(self._left(entry))
             try:
@@ -261,7 +261,7 @@ class Attempts:
                 raise passed(entry) from None
 
     async def _call(self, entry: Entry, instance: Instance) -> Any:
-        """Have the work done; what comes back is its result, or the number of items of a stream."""
+        """Call the worker. Returns the result, or the number of items of a stream."""
         request = entry.request
         limit = self._limit(entry)
         try:
@@ -274,14 +274,14 @@ class Attempts:
             raise _named(entry, error, limit) from None
 
     def _tell_phases(self, entry: Entry) -> None:
-        """It was cancelled before its worker knew of it, so nobody else tells how far that has got."""
+        """Record the phases of a cancellation that never reached the worker."""
         if entry.phase is None:
             for phase in (CancelPhase.COOPERATIVE, CancelPhase.COMPLETED):
                 entry.phase = phase
                 self._record.say(entry, "cancel_phase", {"phase": phase.value})
 
     def _put_back(self, entry: Entry, instance: Instance, began: float) -> None:
-        """The loop comes to its end, and its tasks with it. Nobody wanted this job stopped, so it waits again."""
+        """Let a job wait again whose task was cancelled with the event loop and not by a request."""
         entry.is_called = False
         entry.task = None
         self._ended(entry, instance, began, well=False)
@@ -292,7 +292,7 @@ class Attempts:
     def _answered(
         self, entry: Entry, instance: Instance, began: float, value: Any, error: BaseException | None
     ) -> None:
-        """A call came back."""
+        """Act on the answer of a worker."""
         if (
             self._state.is_stopping
             and not entry.is_sent
@@ -311,7 +311,7 @@ class Attempts:
                 error = fault
         if result is not None:
             if self._state.book.profile(instance) is None and not self._state.is_stopping:
-                # What a short call took of a card or of the disk is seen only if somebody looks before
+                # What a short call used of a GPU or of the disk is measured only before
                 # anything else starts.
                 self._state.spawn(self._end_after_a_look(entry, instance, began, value, result))
             else:
@@ -331,7 +331,7 @@ class Attempts:
         try:
             await self._state.book.look()
         finally:
-            # Also when the queue stops meanwhile: the job has ended well all the same.
+            # Also when the queue stops meanwhile: the job has completed.
             if entry.cancelled is None:
                 self._end_well(entry, instance, began, result)
             else:
@@ -349,7 +349,7 @@ class Attempts:
         self._after.failure(entry, instance, report)
 
     def _limit(self, entry: Entry) -> float | None:
-        """The seconds that a call may take which is sent now."""
+        """Seconds that a call may take if it is sent now."""
         limit = entry.request.timeout
         if entry.deadline is None:
             return limit
@@ -369,7 +369,7 @@ class Attempts:
         return remaining
 
     async def _hand_over(self, entry: Entry, taker: Items, instance: Instance, limit: float | None) -> int:
-        """Pass the items of a stream on as they come. Its time runs while nobody takes them, too."""
+        """Pass on the items of a stream as they come. Its time limit also runs while they are not read."""
         action = "execute_stream" if entry.request.action == "execute" else entry.request.action
         end = None if limit is None else self._state.loop.time() + limit
         count, is_taken = 0, True
@@ -386,7 +386,7 @@ class Attempts:
         return count
 
     def _ended(self, entry: Entry, instance: Instance, began: float, *, well: bool) -> None:
-        """An attempt is over, one way or the other."""
+        """Release what an attempt used."""
         self._state.leave(entry, instance)
         self._state.book.finish(instance, well=well, seconds=self._state.loop.time() - began)
         if instance.hook_is_due and not instance.entries:
@@ -394,7 +394,7 @@ class Attempts:
             self._state.spawn(self.fire_hook(instance, on=False))
 
     async def fire_hook(self, instance: Instance, *, on: bool) -> None:
-        """Tell the capability that it was switched on or off. Its hook failing changes nothing about that."""
+        """Call the enable or disable hook of the capability. A hook that fails changes nothing."""
         try:
             async with asyncio.timeout(HOOK_SECONDS):
                 await instance.worker.enabled(on=on)
@@ -402,7 +402,7 @@ class Attempts:
             self._hook_failed(instance, str(fault.kind))
         except TimeoutError:
             self._hook_failed(instance, "worker.timeout")
-            # It keeps one of the worker's lanes for as long as the process lives.
+            # The hook occupies one of the worker's lanes as long as the process lives.
             await self._end_hung(instance)
 
     def _hook_failed(self, instance: Instance, kind: str) -> None:
@@ -424,7 +424,7 @@ def _stopped(entry: Entry) -> Fault:
 
 
 async def _taken(taker: Items, item: Any, end: float | None) -> bool:
-    """Hand an item over; whether there was room for it in time."""
+    """Pass on an item. Returns whether there was room for it in time."""
     try:
         async with asyncio.timeout_at(end):
             await taker.put(item)
@@ -434,7 +434,7 @@ async def _taken(taker: Items, item: Any, end: float | None) -> bool:
 
 
 def _named(entry: Entry, error: BaseException, limit: float | None) -> BaseException:
-    """The error of a call; where the limit that ran out was its deadline's, that it came too late."""
+    """The error of a call; `DeadlinePassed` if the time limit that it exceeded was the deadline of the job."""
     if (
         isinstance(error, CapabilityTimeoutError)
         and error.timeout_seconds == limit

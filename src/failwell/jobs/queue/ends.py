@@ -1,4 +1,4 @@
-"""How jobs end, and what time does to them: deadlines, and waits that are over."""
+"""How jobs end, and the timers of deadlines and waits."""
 
 import asyncio
 from heapq import heapify, heappop, heappush
@@ -16,7 +16,7 @@ _EARLY = 0.001
 
 
 class Ends:
-    """Brings jobs to their ends."""
+    """Ends jobs, and keeps their timers."""
 
     def __init__(self, state: QueueState, record: Record) -> None:
         self._state = state
@@ -25,17 +25,17 @@ class Ends:
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Let no more time pass."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
     def fail(self, entry: Entry, report: ErrorReport) -> None:
-        """It failed for good."""
+        """End a job as failed."""
         entry.error = report
         self.end(entry, JobState.FAILED)
 
     def end(self, entry: Entry, state: JobState) -> None:
-        """It is over."""
+        """End a job."""
         entry.end(state, self._state.now())
         data: dict[str, Any] | None = None
         if state is JobState.COMPLETED:
@@ -48,7 +48,7 @@ class Ends:
         self._state.wake()
 
     def put_back(self, entry: Entry, reason: str) -> None:
-        """It did not come to its end, through no fault of its own, and waits again."""
+        """Let a job wait again whose attempt was lost through no fault of its own."""
         entry.state = JobState.PENDING
         entry.charged -= 1
         entry.started = None
@@ -56,22 +56,22 @@ class Ends:
         self._state.wake()
 
     def late(self, entry: Entry) -> ErrorReport:
-        """The report of a job whose time is over."""
+        """The report of a job whose deadline has passed."""
         return self._state.described(entry, passed(entry))
 
     def is_late(self, entry: Entry) -> bool:
-        """Whether its time is over."""
+        """Whether its deadline has passed."""
         return entry.deadline is not None and self._state.now() >= entry.deadline
 
     def expect(self, entry: Entry) -> None:
-        """Let it fail at its deadline."""
+        """Set the timer of its deadline."""
         if entry.deadline is not None:
             self.at(entry.deadline, "deadline", entry)
 
     def at(self, when: float, what: str, entry: Entry) -> None:
-        """Do something about it at a time of the wall clock: `due`, or `deadline`.
+        """Set a timer by the wall clock: `due`, or `deadline`.
 
-        A wait is as long as it was meant, whoever sets that clock meanwhile; a deadline is when it says.
+        A wait keeps its length if the clock is set meanwhile; a deadline keeps its time.
         """
         if len(self._timers) > 2 * len(self._state.live) + _FEW:
             self._timers = [timer for timer in self._timers if not timer[3].is_over]
@@ -92,7 +92,7 @@ class Ends:
     def _rang(self) -> None:
         self._timer = None
         again: list[Entry] = []
-        # A timer may ring a little before its time.
+        # A timer may fire a little early.
         now = self._state.loop.time() + _EARLY
         while self._timers and self._timers[0][0] <= now:
             _, _, what, entry = heappop(self._timers)
@@ -102,7 +102,7 @@ class Ends:
                 entry.due = None
                 self._state.line.add(entry)
             elif what == "deadline" and not self.is_late(entry):
-                # The clock was set back, and there is more time than there was.
+                # The clock was set back, so there is more time.
                 again.append(entry)
             elif what == "deadline" and entry.state in (JobState.PENDING, JobState.WAITING):
                 self._state.line.leave(entry)
@@ -114,7 +114,7 @@ class Ends:
 
 
 def passed(entry: Entry) -> DeadlinePassed:
-    """The fault of a job whose time is over."""
+    """The fault of a job whose deadline has passed."""
     deadline = entry.request.deadline
     text = "" if deadline is None else deadline.isoformat(timespec="seconds")
     return DeadlinePassed(job=entry.id, deadline=text)

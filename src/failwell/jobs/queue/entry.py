@@ -1,4 +1,4 @@
-"""One job that has not ended, as the queue holds it: the only thing about a job that changes in place."""
+"""One job that has not ended, as the queue holds it. Everything else about a job is immutable."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,9 +59,9 @@ class Entry:
         self.request_text = request_to_json(request)
         self.submitted = submitted
         self.since = submitted
-        """The same by a clock that nobody sets; who waits longer goes by it."""
+        """The same by the monotonic clock; the order of waiting jobs follows it."""
         self.sequence = sequence
-        """Rises with every job of this host; the order among equals."""
+        """Rises with every job of this host; decides between jobs of equal rank."""
         self.key: int | None = None
         self.was: str | None = None
         self.state = JobState.PENDING
@@ -74,7 +74,7 @@ class Entry:
         self.deadline = None if request.deadline is None else request.deadline.timestamp()
         self.reason: str | None = None
         self.block: str | None = None
-        """What the reason is about."""
+        """A short key for the reason; a new event is recorded only when it changes."""
         self.cancelled: float | None = None
         self.phase: CancelPhase | None = None
         self.progress = 0.0
@@ -91,7 +91,7 @@ class Entry:
         self.accepted: Future[Entry] | None = None
         self.waiters: set[Future[Entry]] = set()
         self.wanted = 0
-        """How many there are who submitted it and have not taken that back."""
+        """The number of callers that submitted it and have not cancelled."""
         self.task: Task[None] | None = None
         self.canceller: Task[Any] | None = None
         self.items: Items | None = None
@@ -159,28 +159,28 @@ class Entry:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can happen to it any more."""
+        """Whether it has ended."""
         return self.state.is_final
 
     def begin(self, now: float) -> None:
-        """An attempt starts."""
+        """Begin an attempt."""
         self.state = JobState.RUNNING
         self.started = now
         self.attempt += 1
         self.charged += 1
         self.due = self.reason = self.block = None
-        # A new attempt shows nothing of the one before it.
+        # A new attempt shows no progress of the one before it.
         self.progress, self.message = 0.0, ""
 
     def never_began(self) -> None:
-        """Take `begin` back: the attempt could not be recorded, so it was not made."""
+        """Undo `begin`: the attempt could not be recorded, so it is not made."""
         self.state = JobState.PENDING if self.attempt == 1 else JobState.WAITING
         self.started = None
         self.attempt -= 1
         self.charged -= 1
 
     def end(self, state: JobState, now: float) -> None:
-        """It is over."""
+        """End it."""
         self.state = state
         self.ended = now
         self.due = self.reason = None

@@ -1,4 +1,4 @@
-"""What the queue tells: every subscriber has a buffer of its own, and whoever is slow loses only there.
+"""Events of the queue: every subscriber has its own buffer, so a slow one loses only its own events.
 
 What has a number was written down first and can be read again from the store. Progress and worker
 output have none (0): they are for those who watch.
@@ -14,11 +14,11 @@ from failwell.jobs.store.rows import delete_files
 from failwell.journal.event import JOB_TERMINAL, Event
 
 ROOM = 16
-"""Items that may wait to be taken; the worker waits with further ones."""
+"""Items that are buffered; the worker waits with further ones."""
 
 
 class Items:
-    """An async iterator that somebody else fills."""
+    """A bounded async iterator over the items of a stream."""
 
     def __init__(self) -> None:
         self._items: deque[Any] = deque()
@@ -26,7 +26,7 @@ class Items:
         self._is_closed = False
 
     async def put(self, item: Any) -> None:
-        """Hand over an item, once there is room for it. After the end it is dropped."""
+        """Add an item once there is room for it. After `close` it is dropped."""
         while len(self._items) >= ROOM and not self._is_closed:
             await self._wait()
         if self._is_closed:
@@ -36,12 +36,12 @@ class Items:
         self._moved.set()
 
     def close(self) -> None:
-        """No more will come, or nobody takes them any more. What is there can still be taken."""
+        """End the stream. Buffered items can still be read."""
         self._is_closed = True
         self._moved.set()
 
     def leave(self) -> None:
-        """Nobody takes any more; what is there goes."""
+        """End the stream and drop the buffered items."""
         self.close()
         delete_files(list(self._items))
         self._items.clear()
@@ -66,7 +66,7 @@ BUFFER = 100
 _PAGE = 256
 
 Read = Callable[[int, str | None, int], list[Event]]
-"""What happened after a number: (after, job, limit)."""
+"""Reads the events after a number: (after, job, limit)."""
 
 
 class Subscription:
@@ -84,18 +84,18 @@ class Subscription:
         self._is_closed = False
         self._is_over = is_over
         self.cursor = hub.last if after is None else after
-        """The number of the last event that was handed over; read on from here after a loss."""
+        """The number of the last event that was delivered; continue from here after a loss."""
         self.dropped = 0
-        """Events that found the buffer full."""
+        """Events that were dropped because the buffer was full."""
         self._replay = after is not None
         self._pages: deque[Event] = deque()
 
     def offer(self, event: Event) -> None:
-        """Something happened."""
+        """Add an event to the buffer."""
         if (self._job is not None and event.job != self._job) or (event.seq == 0 and not self._live):
             return
         if self._replay and event.seq:
-            # It is in the store, and comes from there.
+            # It is in the store, and is read from there.
             return
         if len(self._waiting) >= self._room:
             self.dropped += 1
@@ -135,12 +135,12 @@ class Subscription:
         return event
 
     def end(self) -> None:
-        """Nothing more will come; what waits is still handed over."""
+        """End the subscription; buffered events are still delivered."""
         self._is_closed = True
         self._wake.set()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Unsubscribe."""
         self._is_closed = True
         self._hub.leave(self)
         self._wake.set()
@@ -153,34 +153,34 @@ class Subscription:
 
 
 class Hub:
-    """Hands events to those who listen."""
+    """Delivers events to subscribers."""
 
     def __init__(self, read: Read, last: int) -> None:
         self.read = read
         self.last = last
         """The number of the latest event."""
         self._listening: WeakSet[Subscription] = WeakSet()
-        """Whoever leaves a loop over events drops his iterator, and need not say so."""
+        """Weak references: a subscriber that leaves its loop need not unsubscribe."""
 
     def subscribe(
         self, job: str | None, after: int | None, buffer: int, *, live: bool, is_over: bool = False
     ) -> Subscription:
-        """Listen from now on; with `after`, first read what happened since that number."""
+        """Subscribe from now on; with `after`, first read the events since that number."""
         subscription = Subscription(self, job, after, buffer, live=live, is_over=is_over)
         self._listening.add(subscription)
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
-        """Forget a subscriber."""
+        """Remove a subscription."""
         self._listening.discard(subscription)
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there are subscribers."""
         return bool(self._listening)
 
     def publish(self, events: list[Event]) -> None:
-        """Tell everybody."""
+        """Deliver events to every subscriber."""
         for subscription in list(self._listening):
             for event in events:
                 subscription.offer(event)
@@ -188,6 +188,6 @@ class Hub:
             self.last = max(self.last, event.seq)
 
     def end(self) -> None:
-        """The queue is over."""
+        """End all subscriptions."""
         for subscription in list(self._listening):
             subscription.end()

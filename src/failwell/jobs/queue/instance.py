@@ -12,7 +12,7 @@ from failwell.jobs.worker.protocol import Worker
 
 
 class Instance:
-    """Where the jobs of one instance are done."""
+    """An instance of a capability, with its worker and its jobs."""
 
     def __init__(
         self,
@@ -23,33 +23,33 @@ class Instance:
         is_enabled: bool = True,
         host: Mapping[str, str] = os.environ,
     ) -> None:
-        """Make it; `host` is the environment of which its worker sees a part."""
+        """Create it; `host` is the environment of which its worker sees a part."""
         self.manifest = manifest
         self.worker = worker
         self.is_enabled = is_enabled
         self.configure(config)
         self.entries: dict[str, Entry] = {}
-        """The jobs that it has now."""
+        """Its running jobs."""
         self.hook_is_due = False
         """Whether the disable hook waits for the last of them to end."""
         self.is_being_freed = False
-        """Whether somebody takes its memory right now; nothing is started meanwhile."""
+        """Whether its memory is being freed; nothing is started meanwhile."""
         self.is_draining = False
-        """Whether its process is to be another before it begins the next job; what it has it finishes."""
+        """Whether its process is replaced before the next job; running jobs finish first."""
         self.is_leaving = False
-        """Whether it is being unloaded; nothing is started in it any more, and nothing taken in for it."""
+        """Whether it is being unloaded; no jobs are accepted or started for it."""
         self._emptied: asyncio.Event | None = None
         self.card = _card(manifest, host)
         """The first GPU that its worker may see, as its environment names it."""
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """It has another configuration, and has to be measured anew."""
+        """Set another configuration; the instance is measured again."""
         self.requested_config: Mapping[str, Any] = config
-        # As it was asked for: what a worker adds by itself is known only once it has started.
+        # As requested: what a worker adds is known only once it has started.
         self.config = config_hash({**(self.manifest.defaults or {}), **config})
 
     def leave(self, entry: Entry) -> None:
-        """It has this job no more."""
+        """Remove a job."""
         self.entries.pop(entry.id, None)
         if self._emptied is not None and not self.entries:
             self._emptied.set()
@@ -86,7 +86,7 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
-    """By the worker's own environment: what its manifest says goes before what the host has."""
+    """The GPU in the worker's environment; its manifest takes precedence over the host."""
     variables = {
         variable.name: variable.value
         for variable in manifest.env
@@ -95,5 +95,5 @@ def _card(manifest: Manifest, host: Mapping[str, str]) -> str:
     visible = variables.get(_VISIBLE, host.get(_VISIBLE))
     if visible is None:
         return "0"
-    # An empty list, or one that begins with no card, lets it see none.
+    # An empty list, or one that begins with no GPU, hides all of them.
     return visible.partition(",")[0].strip() or "-1"

@@ -1,4 +1,4 @@
-"""The waiting line: who is next, in which order, of each instance. Pure arithmetic over the entries.
+"""The waiting line: the order of the jobs of each instance. Pure arithmetic over the entries.
 
 Priority weighs against waiting: so many seconds of waiting outweigh one step of priority. Both grow at
 the same pace for everybody, so the order of two jobs never changes by itself and a heap can keep it.
@@ -11,11 +11,11 @@ from heapq import heapify, heappop, heappush, nsmallest
 from failwell.jobs.queue.entry import Entry
 
 ROOM = 8 * 1024 * 1024
-"""Characters of requests and results that are held, all jobs together."""
+"""Characters of requests and results that are kept for all jobs together."""
 
 
 class Recent(Mapping[str, Entry]):
-    """No more than `most` jobs, and no more of them than `room` takes: the oldest go first."""
+    """The latest ended jobs: at most `most` of them and `room` characters."""
 
     def __init__(self, most: int, room: int = ROOM) -> None:
         self._most = most
@@ -24,7 +24,7 @@ class Recent(Mapping[str, Entry]):
         self._weight = 0
 
     def add(self, entry: Entry) -> None:
-        """It is over."""
+        """Add a job that has ended."""
         before = self._entries.pop(entry.id, None)
         if before is not None:
             self._weight -= _weight(before)
@@ -52,17 +52,17 @@ _FEW = 64
 
 
 class Line:
-    """The jobs that could run if there were room."""
+    """The jobs that are ready to run."""
 
     def __init__(self, age: float) -> None:
         self._age = age
         """Seconds of waiting that outweigh one step of priority."""
         self._of: dict[str, list[Ticket]] = {}
         self._most: dict[str, int] = {}
-        """Instance → how many tickets it may have before the void ones are thrown away."""
+        """Instance → number of tickets at which the void ones are removed."""
 
     def add(self, entry: Entry) -> None:
-        """Let it stand in line; a place that it had before is void."""
+        """Add a job; an earlier ticket of it becomes void."""
         entry.place += 1
         ticket = (self.rank(entry), entry.sequence, entry.place, entry)
         instance = entry.request.instance
@@ -74,7 +74,7 @@ class Line:
         heappush(line, ticket)
 
     def leave(self, entry: Entry) -> None:
-        """It waits no more."""
+        """Remove a job."""
         entry.place += 1
 
     def rank(self, entry: Entry) -> float:
@@ -82,7 +82,7 @@ class Line:
         return entry.since - entry.request.priority * self._age
 
     def first(self, instance: str) -> Entry | None:
-        """Who is next of one instance."""
+        """The next job of one instance."""
         line = self._of.get(instance)
         while line:
             entry = line[0][3]
@@ -95,12 +95,12 @@ class Line:
         return None
 
     def take(self, instance: str) -> None:
-        """Let the next one of an instance go."""
+        """Remove the next job of an instance."""
         entry = heappop(self._of[instance])[3]
         entry.place += 1
 
     def firsts(self) -> list[Entry]:
-        """The next one of each instance, best first."""
+        """The next job of each instance, best first."""
         entries = [entry for instance in list(self._of) if (entry := self.first(instance)) is not None]
         if len(entries) > 1:
             entries.sort(key=lambda entry: (self.rank(entry), entry.sequence))
@@ -111,7 +111,7 @@ class Line:
         return self.first(instance) is not None
 
     def best(self, most: int | None = None) -> list[Entry]:
-        """Those who stand in line, best first; no more than `most`."""
+        """The jobs in line, best first; no more than `most`."""
         tickets = [ticket for line in self._of.values() for ticket in line if ticket[2] == ticket[3].place]
         if most is None:
             return [ticket[3] for ticket in sorted(tickets, key=_order)]

@@ -28,11 +28,11 @@ class OutsideJobs:
         self._ends = ends
         self._cancel = cancel
         self.is_closed = False
-        """Whether nothing is resumed any more."""
+        """Whether no more jobs are resumed."""
 
     def recover(self) -> None:
-        """Resume what an earlier host left: what waits goes on waiting, what was running is begun anew."""
-        # Whatever is older and has not ended is read here, and need not be looked for again.
+        """Resume the jobs of an earlier host: waiting ones wait, running ones are started again."""
+        # Older jobs that have not ended are read here and need not be searched again.
         self._state.newest = self._state.store.last_key()
         for job in self._state.store.unfinished():
             self._state.newest = max(self._state.newest, job.key or 0)
@@ -45,7 +45,7 @@ class OutsideJobs:
         if entry.request.key is not None:
             self._state.once[entry.request.key] = entry
         if entry.cancelled is not None:
-            # Somebody wanted it stopped, and it has: with the host.
+            # It was to be cancelled, and ended with the host.
             self._ends.end(entry, JobState.CANCELLED)
             return
         if entry.request.stream:
@@ -53,7 +53,7 @@ class OutsideJobs:
             return
         if began:
             entry.losses += 1
-            # It stays on record as an attempt, and does not count against those that the job may fail.
+            # The attempt stays recorded and does not count against the attempts of the job.
             entry.charged = max(0, entry.charged - 1)
             report = self._state.described(
                 entry, HostDied(job=entry.id, losses=entry.losses, retryable=False)
@@ -76,17 +76,17 @@ class OutsideJobs:
             self._state.line.add(entry)
 
     def look(self) -> None:
-        """Somebody else may have submitted jobs, or wants some cancelled."""
+        """Read the jobs and the cancellations that other processes submitted."""
         if self.is_closed:
             return
         try:
-            # In this order: a job is on record before anybody can want it cancelled.
+            # In this order: a job is recorded before it can be cancelled.
             requests, jobs = (
                 self._state.store.control_requests(),
                 self._state.store.unfinished(self._state.newest),
             )
         except Fault:
-            # The store is away for a moment. The next look, a second later at the most, finds the same.
+            # The store is unavailable for a moment. The next look, at most a second later, reads the same.
             return
         for job in jobs:
             self._state.newest = max(self._state.newest, job.key or 0)
@@ -95,6 +95,6 @@ class OutsideJobs:
         for control in requests:
             if control.action == "cancel":
                 self._cancel(control.job)
-            # It is forgotten with the record of what came of it, and not before.
+            # It is deleted together with the record of its result, and not before.
             self._record.granted.add(control.key)
         self._state.wake()

@@ -1,4 +1,4 @@
-"""The queue: takes jobs in, starts them when there is room, and sees each to exactly one end.
+"""The queue: accepts jobs, starts them when there is room, and ends each exactly once.
 
 Everything happens in turns of the event loop. What came up since the last turn is decided and written
 in one transaction, and only then acted upon and told: no job runs, and nobody hears of an end, that is
@@ -103,7 +103,7 @@ class WorkerListener:
 
 
 _PAUSE = 0.02
-"""Seconds between two looks for a job that cannot be resumed yet."""
+"""Seconds between two attempts to resume a job."""
 
 
 class Queue:
@@ -120,7 +120,7 @@ class Queue:
         now: Callable[[], float] = time,
         jitter: Callable[[], float] = random_jitter,
     ) -> None:
-        """Make it; `finder` loads an instance that was not used before."""
+        """Create it; `finder` loads an instance that was not used before."""
         self.state = QueueState(store, book, rules, instances, finder, now, jitter, self._turn)
         self.hub = Hub(
             lambda after, job, limit: store.events(after, job=job, limit=limit), store.last_event()
@@ -151,21 +151,21 @@ class Queue:
         if self._empty is not None and not state.live and not self._empty.done():
             self._empty.set_result(None)
 
-    # -------------------------------------------------------------- taking in
+    # -------------------------------------------------------------- submitting
 
     def look_outside(self) -> None:
-        """Somebody else may have submitted jobs, or wants some cancelled."""
+        """Read the jobs and the cancellations that other processes submitted."""
         self.outside.look()
 
     async def submit(self, request: JobRequest, job: str, items: Items | None = None) -> Job:
-        """Take a job in; it is on record when this returns.
+        """Accept a job; it is recorded when this returns.
 
         Raises:
             Fault: it is refused, and the fault says why. Nothing was kept.
         """
         return (await self.intake.enter(request, job, items)).job()
 
-    # -------------------------------------------------------------- waiting, cancelling, seeing
+    # -------------------------------------------------------------- waiting, cancelling, listing
 
     async def wait(self, job: str) -> Job:
         """The job once it is over.
@@ -189,12 +189,12 @@ class Queue:
             self.look_outside()
             if job in self.state.live:
                 return self.state.live[job]
-            # The store is away for a moment, or somebody has just ended the job there.
+            # The store is unavailable for a moment, or another process has just ended the job.
             await asyncio.sleep(_PAUSE)
         return None
 
     async def over(self, entry: Entry) -> Entry:
-        """The entry once it is over and that is on record."""
+        """The entry once its end is recorded."""
         if entry.id not in self.state.live:
             return entry
         if self._is_over:
@@ -204,11 +204,11 @@ class Queue:
         try:
             return await done
         finally:
-            # Who waits no more leaves nothing behind, however long the job lives.
+            # A caller that stops waiting leaves nothing behind, however long the job lives.
             entry.waiters.discard(done)
 
     def job(self, job: str) -> Job:
-        """How a job stands.
+        """The current state of a job.
 
         Raises:
             UnknownJob: there is none.
@@ -233,7 +233,7 @@ class Queue:
         elif entry.cancelled is None:
             entry.cancelled = self.state.now()
             if entry.items is not None:
-                # Whoever does not take its items must not keep it from ending.
+                # A reader that does not take its items must not keep it from ending.
                 entry.items.close()
             self._record.say(entry, "cancelling")
             entry.canceller = self.state.spawn(self._stop_call(entry, grace))
@@ -248,7 +248,7 @@ class Queue:
             entry.task.cancel()
 
     def reorder(self, job: str, priority: int) -> bool:
-        """Give a job that waits another priority; `False` where it does not wait."""
+        """Change the priority of a waiting job; `False` if it does not wait."""
         entry = self.state.live.get(job)
         if entry is None or entry.state not in (JobState.PENDING, JobState.WAITING):
             return False
@@ -262,21 +262,21 @@ class Queue:
         return True
 
     def pause(self, *, on: bool) -> None:
-        """Start nothing more, or go on."""
+        """Pause the start of jobs, or resume it."""
         self.state.is_paused = on
         self.state.wake()
 
     def subscribe(
         self, job: str | None = None, *, after: int | None = None, buffer: int = BUFFER, live: bool = True
     ) -> Subscription:
-        """Listen; see `failwell.jobs.queue.events`."""
+        """Subscribe to events; see `failwell.jobs.queue.events`."""
         is_over = False
         if job is not None:
             is_over = self.job(job).state.is_final and job not in self._record.dirty
         return self.hub.subscribe(job, after, buffer, live=live, is_over=is_over)
 
     def waiting(self, most: int | None = None) -> list[Job]:
-        """The jobs that wait, best first, then those whose time has not come."""
+        """The waiting jobs, best first, then those that are not due yet."""
         standing = self.state.line.best(most)
         ids = {entry.id for entry in standing}
         later = (
@@ -303,13 +303,13 @@ class Queue:
 
     @property
     def trouble(self) -> Fault | None:
-        """Why the store does not take anything, if so."""
+        """Why the store refuses writes, if it does."""
         return self._record.trouble
 
     # -------------------------------------------------------------- stopping
 
     async def stop(self, drain: float) -> None:
-        """Take nothing more in, let what runs end within `drain` seconds, and leave nobody waiting.
+        """Accept no more jobs, let running ones end within `drain` seconds, and release every waiter.
 
         What has not ended by then is put back, and stays on record as pending. Being cancelled means to wait
         no longer, not to leave anything undone.
@@ -327,7 +327,7 @@ class Queue:
             cancellation = await _outlast(asyncio.wait(tasks)) or cancellation
             tasks = [task for task in tasks if not task.done()]
         for entry in [entry for entry in self.state.live.values() if entry.is_sent]:
-            # Its worker is about to be stopped; what it may still answer comes too late.
+            # Its worker is about to be stopped; a later answer is ignored.
             entry.is_sent = False
             self.state.leave(entry, self.state.instances[entry.request.instance])
             self._ends.put_back(entry, "the queue was stopped while it ran")
@@ -354,13 +354,13 @@ class Queue:
         self.hub.end()
 
     def hurry(self) -> None:
-        """Wait for nothing that runs, now or when it is stopped."""
+        """Do not wait for running jobs when stopping."""
         self._is_hurried = True
         if self.state.idle is not None and not self.state.idle.done():
             self.state.idle.set_result(None)
 
     async def _drain(self, seconds: float) -> None:
-        """Wait until nothing runs, for so long at most."""
+        """Wait until nothing runs, for this many seconds at most."""
         if not self.state.running or self._is_hurried:
             return
         self.state.idle = self.state.loop.create_future()
@@ -368,7 +368,7 @@ class Queue:
 
 
 async def _outlast(waiting: Awaitable[object]) -> asyncio.CancelledError | None:
-    """Wait; a cancellation ends the wait and comes back."""
+    """Wait. Returns the cancellation that ended the wait, if one did."""
     try:
         await waiting
     except asyncio.CancelledError as error:

@@ -1,4 +1,4 @@
-"""Putting on record what a turn brought, and what follows when the store does not take it.
+"""Records what a turn changed, and handles a store that refuses writes.
 
 Nothing is told to anybody before it is written, with one exception: while the store is away, the ends of
 jobs that were running are told, and written once it is back.
@@ -40,9 +40,9 @@ class Record:
         self.dirty: dict[str, Entry] = {}
         self._events: list[Event] = []
         self.trouble: Fault | None = None
-        """Why the store does not take anything, if so."""
+        """Why the store refuses writes, if it does."""
         self.is_wedged = False
-        """Whether it has not for so long that nothing more is taken in."""
+        """Whether it has refused them for so long that no more jobs are accepted."""
         self.granted: set[int] = set()
         """The requests of other processes that this turn applies."""
         self._decision: Decision | None = None
@@ -54,11 +54,11 @@ class Record:
 
     @property
     def is_resting(self) -> bool:
-        """Whether the store was away a moment ago, and is tried again by itself in another."""
+        """Whether a refused write is going to be repeated."""
         return self._retry is not None
 
     def close(self) -> None:
-        """Try nothing again by itself any more."""
+        """Repeat no more writes."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -74,7 +74,7 @@ class Record:
             decision = self._decision
 
     def write(self, starting: list[Entry]) -> bool:
-        """Put everything on record; whether that went well."""
+        """Write all changes. Returns whether the store took them."""
         rows, events, learned = (
             list(self.dirty.values()),
             self._events,
@@ -82,7 +82,7 @@ class Record:
         )
         granted = list(self.granted)
         if not rows and not events and not granted:
-            # What was learned can wait for the next thing that happens.
+            # Learned figures are written with the next event.
             self._recovered()
             return True
         try:
@@ -104,7 +104,7 @@ class Record:
             if entry.accepted is not None:
                 if not entry.accepted.done():
                     entry.accepted.set_result(entry)
-                # It holds the entry; held by it in turn, both would stay until somebody looks for such rings.
+                # The future refers to the entry; without this, the cycle would stay until the garbage collector runs.
                 entry.accepted = None
             if entry.is_over:
                 self.settle(entry)
@@ -122,14 +122,14 @@ class Record:
         self._decision, self._refusals = None, 0
 
     def _see(self, keys: Collection[int]) -> None:
-        """These keys are ours. A gap before them is somebody else's, whose waking may come too late to find it."""
+        """Note the keys of new jobs. A gap before them is another process's, which may notify us too late."""
         if min(keys) == self._state.newest + 1:
             self._state.newest = max(keys)
         else:
             self._look_outside()
 
     def _merge(self, entry: Entry, twin: str) -> None:
-        """Another process submitted the same thing a moment before."""
+        """Replace a job by one that another process submitted under the same key a moment earlier."""
         self._state.live.pop(entry.id, None)
         self._state.line.leave(entry)
         entry.state = JobState.CANCELLED
@@ -162,7 +162,7 @@ class Record:
         return entry
 
     def _in_trouble(self, fault: Fault, starting: list[Entry]) -> None:
-        """The store does not take it. What runs goes on; what was to start does not."""
+        """Handle a refused write: running jobs go on, and nothing is started."""
         started = {entry.id for entry in starting}
         for entry in starting:
             instance = self._state.instances[entry.request.instance]
@@ -179,7 +179,7 @@ class Record:
                 self._refuse(entry, fault)
             for entry in self.dirty.values():
                 if entry.is_over:
-                    # It is over whether or not that can be written down now; nobody is kept waiting.
+                    # It has ended whether or not that can be recorded now; its waiters are released.
                     self.settle(entry)
         if self._retry is None and not self._is_closed:
             pause = decision.after if isinstance(decision, Retry) and not self.is_wedged else _PROBE
@@ -206,7 +206,7 @@ class Record:
     def _try_again(self) -> None:
         self._retry = None
         if self.is_wedged and not self.dirty and not self._events:
-            # Nothing is left to write, so the store is asked whether it is well again.
+            # Nothing is left to write, so an empty write checks whether the store is available.
             try:
                 self._state.store.commit()
             except Fault as fault:
@@ -227,7 +227,7 @@ class Record:
             entry.accepted.set_exception(fault)
 
     def settle(self, entry: Entry) -> None:
-        """Tell whoever waits, and keep it among the recent ones."""
+        """Release the waiters of a job that has ended, and keep it among the recent ones."""
         self._state.live.pop(entry.id, None)
         if entry.request.key is not None:
             self._state.once.pop(entry.request.key, None)

@@ -1,4 +1,4 @@
-"""One picture of a running queue: totals, workers, memory, who waits and why. Plain JSON.
+"""A snapshot of a running queue: totals, workers, memory, waiting jobs and why they wait. Plain JSON.
 
 The host leaves it in a file a second, so that other processes can look without asking.
 """
@@ -22,7 +22,7 @@ _MOST_WAITING = 50
 
 
 def picture(store: JobStore, queue: Queue, book: Book, instances: Mapping[str, Instance]) -> dict[str, Any]:
-    """Everything that can be seen now."""
+    """The current state of the queue."""
     waiting = queue.waiting(_MOST_WAITING)
     machine = {} if book.machine is None else book.machine.pools()
     return {
@@ -99,19 +99,19 @@ def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -
 
 
 def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
-    """Put a picture where others find it. That it cannot be put there is no reason to stop working."""
+    """Write a snapshot to a file for other processes. A failure to write it is ignored."""
     try:
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
             out.write(to_json(draw()))
         os.replace(draft, file)
     except (OSError, Fault):
-        # The next picture comes in a second.
+        # The next snapshot follows in a second.
         return
 
 
 def read_picture(folder: Path) -> dict[str, Any] | None:
-    """The last picture that a host left; `None` without one."""
+    """The last snapshot of a host; `None` if there is none."""
     try:
         data: object = loads((folder / "host.json").read_text(encoding="ascii"))
     except (OSError, ValueError):

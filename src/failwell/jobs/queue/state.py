@@ -1,4 +1,4 @@
-"""What the parts of a queue share: the jobs it holds, who runs, and the rules it goes by."""
+"""What the parts of a queue share: its jobs, what runs, and its rules."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -41,25 +41,25 @@ class Rules:
     age: float = 60.0
     """Seconds of waiting that outweigh one step of priority."""
     starving: float = 30.0
-    """Seconds after which nobody may overtake a job that waits for memory."""
+    """Seconds after which no job may overtake one that waits for memory."""
     rescan: float = 1.0
-    """Seconds between two looks at the machine while a job waits for something that others may free."""
+    """Seconds between two looks at the machine while a job waits for memory."""
     calm: float = 15.0
-    """Seconds between two evictions for the sake of the same job."""
+    """Seconds between two evictions for the same job."""
     history: int = 100
     """Ended jobs that are kept in memory; all are in the store."""
     patience: float = 5.0
-    """Seconds that a store may be away before submits are refused."""
+    """Seconds that a store may be unavailable before submits are refused."""
 
 
 _STEP = 1.0
-"""Seconds by which the wall clock was set, not merely corrected."""
+"""A change of the wall clock by more seconds than this was set by hand."""
 _PAUSE = 1.0
 """Seconds between two searches for an instance that is not known."""
 
 
 class QueueState:
-    """Belongs to the event loop's thread, as everything about a queue does."""
+    """The state of one queue. Only the thread of its event loop uses it."""
 
     def __init__(
         self,
@@ -83,17 +83,17 @@ class QueueState:
         self._shift = 0.0
         self.line = Line(rules.age)
         self.live: dict[str, Entry] = {}
-        """Jobs that are not over, or whose end is not on record."""
+        """Jobs that have not ended, or whose end is not recorded."""
         self.recent = Recent(rules.history)
         self.once: dict[str, Entry] = {}
         """Idempotency key → its job, while it lives."""
         self.running = 0
         self.alone: Entry | None = None
-        """The measurement run, while there is one."""
+        """The job that runs alone to be measured, if there is one."""
         self.newest = 0
         """The key of the newest job that this host knows."""
         self.idle: asyncio.Future[None] | None = None
-        """Done when nothing runs any more, for those who wait for that."""
+        """Done when nothing runs any more."""
         self.is_paused = False
         self.is_stopping = False
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -102,10 +102,10 @@ class QueueState:
         self._turn_is_due = False
         self._numbers = 0
         self._missed: dict[str, tuple[float, Fault | None]] = {}
-        """Instance → when it was searched for in vain, and why, if anybody knows."""
+        """Instance → when it was not found, and why, if that is known."""
 
     def steady(self) -> float:
-        """The time by a clock that nobody sets; it went with the wall clock when this host began."""
+        """The time by the monotonic clock, starting with the wall clock at the start of the host."""
         return self._began + self.loop.time()
 
     def since(self, submitted: float) -> float:
@@ -116,23 +116,23 @@ class QueueState:
         return min(submitted + self._shift, self.steady())
 
     def number(self) -> int:
-        """Rises with every call."""
+        """A number that rises with every call."""
         self._numbers += 1
         return self._numbers
 
     def wake(self) -> None:
-        """Have a turn, after whatever else is ready to run: what comes at the same time shares one."""
+        """Schedule a turn after everything that is ready to run; simultaneous changes share one."""
         if not self._turn_is_due:
             self._turn_is_due = True
             self.loop.call_soon(self.turn)
 
     def turn(self) -> None:
-        """Have a turn now."""
+        """Run a turn now."""
         self._turn_is_due = False
         self._turn()
 
     def spawn(self, work: Any) -> "asyncio.Task[Any]":
-        """Do something beside."""
+        """Start a task that is cancelled when the queue stops."""
         task = self.loop.create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -150,7 +150,7 @@ class QueueState:
         return instance
 
     def find_for_job(self, name: str) -> Instance | Fault | None:
-        """The same for a job that waits; the fault where it cannot be used. A miss is remembered for a moment."""
+        """The instance for a waiting job, or the fault if it cannot be used. A miss is remembered for a moment."""
         instance = self.instances.get(name)
         if instance is not None:
             return instance
@@ -168,7 +168,7 @@ class QueueState:
         return instance or why
 
     def leave(self, entry: Entry, instance: Instance) -> None:
-        """A job runs no more."""
+        """Record that a job runs no more."""
         self.running -= 1
         instance.leave(entry)
         if self.alone is entry:
@@ -177,7 +177,7 @@ class QueueState:
             self.idle.set_result(None)
 
     def described(self, entry: Entry, error: BaseException) -> ErrorReport:
-        """The report of what went wrong with a job."""
+        """The report of a failure of a job."""
         instance = self.instances.get(entry.request.instance)
         scene = Scene(
             job=entry.id,
