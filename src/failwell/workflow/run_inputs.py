@@ -59,16 +59,23 @@ def fits(declared: Input, value: Any) -> bool:
     """Whether `value` is of the declared type. An optional input may also be null."""
     if value is None:
         return not declared.required
-    match declared.type:
+    return has_type(value, declared.type)
+
+
+def has_type(value: object, json_type: str) -> bool:
+    """Whether a JSON value has a declared type. Booleans are not numbers."""
+    match json_type:
         case "string":
             return isinstance(value, str)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
         case "boolean":
             return isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
         case "array":
             return isinstance(value, list)
-        case "object":
+        case _:
             return isinstance(value, Mapping)
 
 

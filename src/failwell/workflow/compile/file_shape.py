@@ -24,18 +24,19 @@ from failwell.files.value_types import (
 from failwell.workflow.compile.agent_settings import COST, MCP, RUNTIME
 from failwell.workflow.compile.group_shapes import FOR_EACH, PARALLEL
 from failwell.workflow.compile.kind_shapes import SPELLING
-from failwell.workflow.compile.output_shapes import PAYLOAD, fits, object_schema
+from failwell.workflow.compile.output_shapes import PAYLOAD, object_schema
 from failwell.workflow.compile.route_shapes import VALUES
 from failwell.workflow.compile.step_index import FLOW, INPUTS, KINDS, NAMES
 from failwell.workflow.compile.steps import StepShape
 from failwell.workflow.plan import DeclaredKind, Input, Limits, Notifications, NotificationType
+from failwell.workflow.run_inputs import has_type
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
 
 
 def _input(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     default = values.get("default")
-    if default is not None and not fits(default, values["type"]):
+    if default is not None and not has_type(default, values["type"]):
         default_item = item.value["default"]
         message = f"`default` must be of type {values['type']}, not {type_name(default)}"
         log.add_at(default_item, (path, "default"), message, hint="change it, or change the `type`")

@@ -8,6 +8,7 @@ from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import MistakeLog
 from failwell.files.shapes import Converted, Key, ListOf, MapOf, Ref, Shape
 from failwell.files.value_types import INVALID, AnyJson, Choice, Flag, Number, Text, type_name
+from failwell.workflow.run_inputs import has_type
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object")
 _ONLY = {
@@ -32,23 +33,6 @@ def _pattern(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
     return value
 
 
-def fits(value: object, kind: str) -> bool:
-    """Whether a JSON value has a declared type. Booleans are not numbers."""
-    match kind:
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "array":
-            return isinstance(value, list)
-        case _:
-            return isinstance(value, Mapping)
-
-
 def _field(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> Any:
     kind = values["type"]
     for key, kinds in _ONLY.items():
@@ -68,7 +52,7 @@ def _field(values: dict[str, Any], item: Item, path: Path, log: MistakeLog) -> A
 
 def _enum(values: dict[str, Any], kind: str, item: Item, path: Path, log: MistakeLog) -> None:
     for index, value in enumerate(values.get("enum", ())):
-        if not fits(value, kind):
+        if not has_type(value, kind):
             log.add_at(
                 item.value["enum"].value[index],
                 ((path, "enum"), index),
