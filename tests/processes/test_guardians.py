@@ -14,8 +14,8 @@ import pytest
 
 from failwell.jobs.manifest import Manifest
 from failwell.jobs.worker.supervisor import SupervisedWorker
-from failwell.processes import tree
-from tests.workflow.run.scripting import SRC, Roll, all_end, all_live
+from failwell.processes import run_processes, tree
+from tests.workflow.run.scripting import SRC, Roll, all_end, all_live, sh, worked
 
 pytestmark = pytest.mark.skipif(not tree.has_proc(), reason="needs /proc to look for processes")
 
@@ -190,6 +190,18 @@ def test_a_guardian_of_scripts_that_was_killed_is_replaced_and_told_everything(t
         host.wait()
 
         assert all_end(handles, 5.0)
+
+
+def test_a_frozen_application_runs_scripts_without_a_guardian_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Its `sys.executable` is the application itself, which must not be started again.
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", "/no/interpreter")
+    monkeypatch.setattr(run_processes, "_guardians", {})
+
+    assert worked(tmp_path, sh("echo hi")).output["stdout"] == "hi\n"
+    assert "will not be ended if this process is killed" in caplog.text
 
 
 ESCAPING = """
