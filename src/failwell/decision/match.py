@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.frozen import frozen
+from failwell.fault.registry import check_kind, check_prefix
 from failwell.report.record import ErrorReport
 
 
@@ -25,7 +26,7 @@ class Match:
     predicate: Callable[[ErrorReport], bool] | None = None
 
     def fits(self, report: ErrorReport) -> bool:
-        """Whether `report` is one of these failures."""
+        """Whether `report` is one of these failures. What the predicate raises is raised."""
         metadata = report.provider_metadata
         return (
             self.names(report.kind)
@@ -33,8 +34,19 @@ class Match:
             and (not self.certainties or report.certainty in self.certainties)
             and (not self.blames or report.blame in self.blames)
             and (not self.statuses or (metadata is not None and metadata.status_code in self.statuses))
-            and (self.predicate is None or _holds(self.predicate, report))
+            and (self.predicate is None or bool(self.predicate(report)))
         )
+
+    def check_kinds(self) -> None:
+        """Refuse kinds and prefixes that can only be misspelt.
+
+        Raises:
+            KindError: one is; the message names the nearest.
+        """
+        for kind in self.kinds:
+            check_kind(kind)
+        for prefix in self.prefixes:
+            check_prefix(prefix)
 
     def names(self, kind: str) -> bool:
         """Whether `kinds` or `prefixes` cover `kind`; they do if neither is set."""
@@ -65,8 +77,12 @@ class Match:
         status: int | None = None,
         when: Callable[[ErrorReport], bool] | None = None,
     ) -> "Match":
-        """A match written briefly; a kind that ends in a dot is a prefix."""
-        return cls(
+        """A match written briefly; a kind that ends in a dot is a prefix.
+
+        Raises:
+            KindError: a kind can only be misspelt.
+        """
+        match = cls(
             kinds=frozenset(kind for kind in kinds if not kind.endswith(".")),
             prefixes=tuple(kind for kind in kinds if kind.endswith(".")),
             categories=frozenset() if category is None else frozenset({Category(category)}),
@@ -75,6 +91,8 @@ class Match:
             statuses=frozenset() if status is None else frozenset({status}),
             predicate=when,
         )
+        match.check_kinds()
+        return match
 
     def __str__(self) -> str:
         kinds = [*sorted(self.kinds), *(f"{prefix}*" for prefix in self.prefixes)]
@@ -85,10 +103,3 @@ class Match:
         if self.predicate is not None:
             parts.append("a predicate")
         return " and ".join(parts) if parts else "anything"
-
-
-def _holds(predicate: Callable[[ErrorReport], bool], report: ErrorReport) -> bool:
-    try:
-        return bool(predicate(report))
-    except Exception:  # noqa: BLE001  (a predicate that fails must not hide the failure it was asked about)
-        return False

@@ -30,7 +30,7 @@ from failwell.decision.policy import SCHEDULES, Policy, Rule, Schedule
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.classes import Validation
 from failwell.fault.facts import UserAction
-from failwell.fault.registry import is_kind
+from failwell.fault.registry import KindError, check_kind, check_prefix, is_kind
 from failwell.files.documents import Document, read_document, read_values
 from failwell.files.item_tree import Item, Path
 from failwell.files.mistakes import MistakeLog
@@ -74,12 +74,21 @@ def _policy_or_refusal(document: Document) -> Policy:
 
 def _kind(value: str, item: Item, path: Path, log: MistakeLog) -> Any:
     """A kind, or the beginning of some up to a dot."""
-    if is_kind(value) or is_kind(f"{value}x"):
-        return value
-    log.add_at(
-        item, path, "`kind` must be a kind or the beginning of kinds", hint="lower-case words joined by dots"
-    )
-    return INVALID
+    if not (is_kind(value) or is_kind(f"{value}x")):
+        log.add_at(
+            item,
+            path,
+            "`kind` must be a kind or the beginning of kinds",
+            hint="lower-case words joined by dots",
+        )
+        return INVALID
+    try:
+        (check_prefix if value.endswith(".") else check_kind)(value)
+    except KindError as error:
+        message, _, hint = str(error).partition("; ")
+        log.add_at(item, path, message, hint=hint)
+        return INVALID
+    return value
 
 
 def _axis(axis: type[StrEnum]) -> ListOf:
@@ -184,7 +193,7 @@ BUDGET = Shape(
 
 
 def _policy(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> Policy:
-    scalars = {key: values[key] for key in ("name", "in_process_limit") if key in values}
+    scalars = {key: values[key] for key in ("name", "in_process_limit", "repeat_exhausted") if key in values}
     return Policy(rules=values.get("rule", ()), budget=values.get("budget", NO_BUDGET), **scalars)
 
 
@@ -193,6 +202,7 @@ POLICY = Shape(
     {
         "name": Key(Text(), "how the policy is called"),
         "in_process_limit": Key(Number(0, _LARGEST), "seconds; a longer wait is parked and not slept"),
+        "repeat_exhausted": Key(Flag(), "true repeats what a loop inside has repeated up to its limit"),
         "budget": Key(BUDGET, "what all attempts together may use up"),
         "rule": Key(
             ListOf(RULE, instead="write `[[rule]]`"), "the rules, in order; the first that fits decides"

@@ -209,7 +209,8 @@ class Border:
         report = exchange.report
         assert report is not None
         _quieten_servers()
-        fault = ResponseInterrupted(kind=report.kind, message=f"{_CUT_SHORT}{report.kind} [{report.id}]")
+        fault = ResponseInterrupted(message=f"{_CUT_SHORT}{report.kind} [{report.id}]")
+        fault.set_own_kind(report.kind)
         attach_report(fault, report)
         return fault
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast, dataclas
 from failwell.fault.axes import Blame, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import LEDGER_STAMP, cause_of, send_with
-from failwell.fault.registry import KindError, find_kind, is_kind
+from failwell.fault.registry import KindError, check_kind, find_kind
 
 _DEEPEST = 64
 """How far a chain of causes is followed; real ones are a handful of links long."""
@@ -37,8 +37,8 @@ class _KindField:
         return next((link.own_kind for link in lineage(fault) if link.own_kind is not None), None)
 
     def __set__(self, fault: "Fault", value: str | None) -> None:
-        if value is not None and not is_kind(value):
-            raise KindError(f"{value!r} is not a kind: use lower-case words joined by dots")
+        if value is not None:
+            check_kind(value)
         fault.set_own_kind(value)
 
 
@@ -88,8 +88,10 @@ class Fault(_Fields):
     def __init_subclass__(cls, *, kind: str | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         if kind is not None:
-            if not is_kind(kind):
-                raise KindError(f"{cls.__name__}: {kind!r} is not a kind")
+            try:
+                check_kind(kind)
+            except KindError as mistake:
+                raise KindError(f"{cls.__name__}: {mistake}") from None
             cls.declared_kind = kind
         own = [
             name
@@ -121,7 +123,7 @@ class Fault(_Fields):
         return self.__dict__["_own_kind"] or self.declared_kind
 
     def set_own_kind(self, kind: str | None) -> None:
-        """Declare this one fault's kind; assigning `kind` does the same after checking it."""
+        """Declare this one fault's kind without checking it, which a newer peer may know and we do not."""
         self.__dict__["_own_kind"] = kind
 
     def summary(self) -> str:
@@ -247,7 +249,10 @@ def _rebuild(link: _Link) -> Fault:
     cls, state, args, notes, ledger = link
     fault = cls.__new__(cls)
     for name, value in state.items():
-        setattr(fault, name, value)
+        if name == "kind":
+            fault.set_own_kind(value)
+        else:
+            setattr(fault, name, value)
     fault.args = args
     for note in notes:
         fault.add_note(note)

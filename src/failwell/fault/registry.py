@@ -6,6 +6,7 @@ for a name that is already taken, because a kind is API.
 """
 
 import re
+from functools import lru_cache
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty
 from failwell.fault.catalogue import CATALOGUE
@@ -39,6 +40,10 @@ class KindError(ValueError):
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in CATALOGUE}
 """Every registered kind by its name. Only `register_kind` adds to it."""
+
+
+_RUNTIME_KINDS = tuple(KINDS)
+_OWNED_WORDS = tuple(prefix.rstrip(".") for prefix in OWNED_PREFIXES)
 
 
 def is_kind(name: object) -> bool:
@@ -87,6 +92,67 @@ def near_kinds(name: str, most: int = 3) -> list[str]:
     if not near:
         near = [known for known in sorted(KINDS) if known.split(".")[-1] == name.rsplit(".", maxsplit=1)[-1]]
     return near[:most]
+
+
+def check_kind(name: str) -> None:
+    """Refuse a kind that can only be a mistake: malformed, unknown under a prefix of the runtime, or nearly a known one.
+
+    Kinds of authors may be registered later, so any other name is accepted.
+
+    Raises:
+        KindError: it is such a mistake; the message names the nearest kinds.
+    """
+    if name not in KINDS and (mistake := _mistake(name)) is not None:
+        raise KindError(mistake)
+
+
+def check_prefix(prefix: str) -> None:
+    """`check_kind` for the beginning of kinds, with its dot.
+
+    Raises:
+        KindError: no kind can begin so.
+    """
+    if not is_kind(f"{prefix}x"):
+        raise KindError(
+            f"{prefix!r} is not the beginning of kinds: write lower-case words, each with its dot"
+        )
+    if any(name.startswith(prefix) for name in KINDS):
+        return
+    owned = is_owned(prefix)
+    near = _near_prefixes(prefix) if owned or _is_nearly_owned(prefix) else []
+    if owned or near:
+        raise KindError(f"no kind begins with {prefix!r}{_or_hint(near)}")
+
+
+@lru_cache(maxsize=1024)
+def _mistake(name: str) -> str | None:
+    """What is wrong with a name that is not registered; remembered, because faults are raised often."""
+    if not is_kind(name):
+        whole = [f"{name}."] if is_owned(f"{name}.") else []
+        return f"{name!r} is not a kind: use lower-case words joined by dots{_or_hint(whole)}"
+    if is_owned(name):
+        return _not_registered(name)
+    if not _is_nearly_owned(name):
+        return None
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _RUNTIME_KINDS, n=1, cutoff=0.88)
+    if not near:
+        return None
+    return f"no kind is called {name!r}{_or_hint(near)} If it is your own, register it first with `register_kind`."
+
+
+def _is_nearly_owned(name: str) -> bool:
+    from difflib import get_close_matches
+
+    return bool(get_close_matches(name.split(".", 1)[0], _OWNED_WORDS, n=1, cutoff=0.75))
+
+
+def _near_prefixes(prefix: str) -> list[str]:
+    from difflib import get_close_matches
+
+    known = {name.rsplit(".", 1)[0] + "." for name in _RUNTIME_KINDS} | set(OWNED_PREFIXES)
+    return get_close_matches(prefix, sorted(known), n=2, cutoff=0.75)
 
 
 def register_kind(
@@ -138,10 +204,13 @@ def register_kind(
     if known is not None and known != registered:
         raise KindError(f"`{name}` is already registered with another meaning ({known.category})")
     KINDS[name] = registered
+    _mistake.cache_clear()
     return registered
 
 
 def _not_registered(name: str) -> str:
-    near = near_kinds(name)
-    hint = f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
-    return f"no kind is called {name!r}{hint}"
+    return f"no kind is called {name!r}{_or_hint(near_kinds(name))}"
+
+
+def _or_hint(near: list[str]) -> str:
+    return f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""

@@ -33,7 +33,6 @@ def revive(report: ErrorReport) -> Fault:
     """A fault to raise for `report`; describing it gives the same report again."""
     fault = Recalled(
         recorded=report.to_dict(),
-        kind=report.kind,
         message=report.message,
         caller_facing=report.caller_facing,
         certainty=report.certainty,
@@ -48,6 +47,8 @@ def revive(report: ErrorReport) -> Fault:
         resource_shortfall=report.resource_shortfall,
         details=report.details or None,
     )
+    # A newer peer may know kinds that are not registered here.
+    fault.set_own_kind(report.kind)
     attach_report(fault, report)
     return fault
 
