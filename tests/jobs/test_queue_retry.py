@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from failwell.fault.base import Fault
 from failwell.jobs.job import JobState
 from failwell.jobs.queue.state import DEFAULT, Rules
 from failwell.report.describe import describe
+from failwell.report.record import ErrorReport
 from tests.jobs.queues import a_capability, a_runtime, began, forget_it_began, lines, types
 from tests.jobs.workers import run, until
 
@@ -69,6 +71,53 @@ def test_a_job_may_say_itself_how_often_it_is_tried(tmp_path: Path) -> None:
             )
 
             assert (await jobs.wait(job.id)).attempt == 3
+
+    run(work())
+
+
+def test_what_a_loop_in_the_worker_has_exhausted_is_not_repeated_unless_the_policy_says_so(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        once, twice = tmp_path / "once", tmp_path / "twice"
+        async with a_runtime(tmp_path / "a", a_capability(), rules=Rules(policy=ONE_RETRY)) as jobs:
+            job = await jobs.submit("worker", {"path": str(once)}, action="ask_in_a_loop")
+            ended = await jobs.wait(job.id)
+            assert (ended.attempt, len(lines(once))) == (1, 2)
+            assert ended.error is not None
+            assert [(row.layer, row.exhausted) for row in ended.error.attempts] == [
+                ("ask", None),
+                ("ask", True),
+            ]
+
+        insists = replace(ONE_RETRY, repeat_exhausted=True)
+        async with a_runtime(tmp_path / "b", a_capability(), rules=Rules(policy=insists)) as jobs:
+            job = await jobs.submit("worker", {"path": str(twice)}, action="ask_in_a_loop")
+            ended = await jobs.wait(job.id)
+            assert (ended.attempt, len(lines(twice))) == (2, 4)
+            assert ended.error is not None
+            last = ended.error.attempts[-1]
+            assert (last.layer, last.number, last.exhausted) == ("job", 2, True)
+
+    run(work())
+
+
+def test_a_policy_whose_predicate_raises_is_an_event_and_ends_the_job(tmp_path: Path) -> None:
+    def broken(report: ErrorReport) -> bool:
+        raise KeyError(report.kind)
+
+    policy = Policy(rules=(Rule(match=Match.of(when=broken), name="mine"),))
+
+    async def work() -> None:
+        async with a_runtime(tmp_path, a_capability(), rules=Rules(policy=policy)) as jobs:
+            job = await jobs.submit(
+                "worker", {"times": 1, "path": str(tmp_path / "count")}, action="fail_first"
+            )
+            ended = await jobs.wait(job.id)
+
+            assert (ended.state, ended.attempt) == (JobState.FAILED, 1)
+            (event,) = [event for event in jobs.store.events(job=job.id) if event.type == "policy_failed"]
+            assert "rule `mine` raised KeyError" in event.data["why"]
 
     run(work())
 

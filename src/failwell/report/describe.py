@@ -13,7 +13,7 @@ from failwell.fault.facts import DENYING, NotBefore, UserAction
 from failwell.fault.kind import Kind
 from failwell.fault.links import Link, cause_of, instance_dict, links, stands_alone, traceback_of, type_name
 from failwell.fault.registry import KINDS
-from failwell.report.failure_context import attempts_of, current_scene, merge, stamps_of
+from failwell.report.failure_context import attempts_of, current_scene, ledger_of, merge, stamps_of
 from failwell.report.identity import UNKNOWN, fingerprint, new_id, note, site
 from failwell.report.record import (
     NOWHERE,
@@ -99,6 +99,9 @@ def _describe(
 ) -> ErrorReport:
     earlier = attempts or attempts_of(error)
     tries = checked_attempts(earlier) if earlier else ()
+    if tries and (ledger_of(error) is not None or is_fault(error)):
+        # What the loop was told about the call; what the exception says itself comes first.
+        called = (called[0] or tries[-1].provider, called[1] or tries[-1].model)
     finished = finished_report(error)
     if finished is not None:
         return _completed(finished, called, scene, tries)

@@ -23,17 +23,24 @@ def route_retry(max_retries: int = 3, backoff: Backoff = ROUTE_BACKOFF) -> Polic
     return Policy(rules=(Rule(match=Match(), schedule=schedule, retryable=True, name="route"),), name="route")
 
 
-def node_retry(max_attempts: int, backoff: Backoff, retry_on: Iterable[str] | None = None) -> Policy:
+def node_retry(
+    max_attempts: int,
+    backoff: Backoff,
+    retry_on: Iterable[str] | None = None,
+    *,
+    repeat_exhausted: bool = False,
+) -> Policy:
     """The policy of a node's `retry` block.
 
     Args:
         max_attempts: Calls, the first one included.
         backoff: The waits between them.
         retry_on: Kinds or categories; `None` admits everything that is retryable.
+        repeat_exhausted: Whether to repeat what a job or a loop inside the node has repeated up to its limit.
     """
     schedule = Schedule(max_attempts=max_attempts, backoff=backoff)
     if retry_on is None:
-        return Policy(rules=tuple(_rules(Match(), schedule)), name="node")
+        return Policy(rules=tuple(_rules(Match(), schedule)), name="node", repeat_exhausted=repeat_exhausted)
     entries = frozenset(retry_on)
     categories = entries & _CATEGORIES
     kinds = entries - categories
@@ -42,7 +49,8 @@ def node_retry(max_attempts: int, backoff: Backoff, retry_on: Iterable[str] | No
         rules.append(Rule(match=Match(kinds=kinds), schedule=schedule, retryable=True, name="retry_on"))
     if categories:
         rules += _rules(Match(categories=frozenset(map(Category, categories))), schedule)
-    return Policy(rules=(*rules, Rule(match=Match(), retryable=False, name="not in retry_on")), name="node")
+    rules.append(Rule(match=Match(), retryable=False, name="not in retry_on"))
+    return Policy(rules=tuple(rules), name="node", repeat_exhausted=repeat_exhausted)
 
 
 def _renews(report: ErrorReport) -> bool:

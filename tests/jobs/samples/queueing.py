@@ -71,6 +71,19 @@ class Worker:
             "too little", resource_shortfall=ResourceShortfall("system_ram_mb", 16000, 8000)
         )
 
+    def ask_in_a_loop(self, path):
+        """Make two calls in a loop of its own, both of which fail."""
+        from failwell import Backoff, retry
+        from failwell.capability import CapabilityTransientError
+
+        @retry(attempts=2, backoff=Backoff(first=0.0), name="ask")
+        def ask():
+            with open(path, "a") as file:
+                file.write("x\n")
+            raise CapabilityTransientError("not now")
+
+        ask()
+
     def die(self, path, times, signal=9):
         """Kill its own process so many times, then succeed."""
         with open(path, "a") as file:

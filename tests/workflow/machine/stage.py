@@ -269,8 +269,10 @@ class Stage:
             answer.kind,
             answer.message,
             category=None if category is None else Category(category),
-            **answer.more,
+            **{name: value for name, value in answer.more.items() if name != "attempts"},
         )
+        if "attempts" in answer.more:
+            failed = replace(failed, report=replace(failed.report, attempts=answer.more["attempts"]))
         if answer.output is not None:
             failed = replace(failed, output=answer.output)
         return Failed(at=at, path=path, failure=failed)

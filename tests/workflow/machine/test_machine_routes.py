@@ -3,6 +3,7 @@
 import pytest
 
 from failwell.decision.backoff import Backoff
+from failwell.report.record import Attempt
 from failwell.workflow.plan import Limits
 from failwell.workflow.retry_policy import node_retry, route_retry
 from tests.workflow.machine.stage import Stage, cancel, fails
@@ -206,6 +207,20 @@ def test_a_nodes_own_retries_are_told_one_by_one() -> None:
     assert len(stage.of("node:retrying")) == 2
     assert len(stage.of("node:completed")) == 1
     assert not stage.of("node:failed")
+
+
+def test_a_node_does_not_repeat_what_a_loop_inside_it_has_exhausted_unless_it_says_so() -> None:
+    rows = (Attempt(number=3, kind="internal.io_error", layer="job", exhausted=True),)
+    failed = fails("internal.io_error", attempts=rows)
+    backoff = Backoff(first=1.0)
+
+    once = Stage(a_plan(a_script("a", retry=node_retry(3, backoff))), {"a": [failed]}).begin()
+    twice = Stage(
+        a_plan(a_script("a", retry=node_retry(3, backoff, repeat_exhausted=True))), {"a": [failed]}
+    ).begin()
+    routed = Stage(a_plan(a_script("a", on_error(retry=route_retry()))), {"a": [failed]}).begin()
+
+    assert (once.ran, twice.ran, routed.ran) == (["a"], ["a", "a"], ["a", "a"])
 
 
 @pytest.mark.acceptance("relavium 45")

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, cast
 
 from failwell.decision.budget import Budget, Spent
-from failwell.decision.policy import Lost, Tries, decide
-from failwell.decision.verdict import Evict, GiveUp, Park, Retry
+from failwell.decision.policy import Lost, PredicateFailed, Tries, decide, exhausted_inside
+from failwell.decision.verdict import Decision, Evict, GiveUp, Park, Retry, say
 from failwell.fault.base import Fault
 from failwell.fault.capability import CapabilityTimeoutError
 from failwell.jobs.job import CancelPhase, JobState
@@ -24,7 +25,7 @@ from failwell.jobs.store.rows import delete_files, result_to_json
 from failwell.jobs.worker.protocol import WorkerState
 from failwell.journal.journal_faults import NotRecordable
 from failwell.report.describe import describe
-from failwell.report.record import ErrorReport
+from failwell.report.record import Attempt, ErrorReport
 
 FREEING = "freeing"
 """Why a job waits while memory is freed for its next attempt."""
@@ -52,19 +53,24 @@ class AttemptEnd:
         if never is not None and entry.cancelled is None:
             self._ends.fail(entry, never)
             return
-        decision = decide(
-            self._state.rules.policy,
-            report,
-            attempt_facts(entry, instance, report, now),
-            self._state.jitter(),
-        )
+        try:
+            decision = decide(
+                self._state.rules.policy,
+                report,
+                attempt_facts(entry, instance, report, now),
+                self._state.jitter(),
+            )
+        except PredicateFailed as broken:
+            self._record.say(entry, "policy_failed", {"attempt": entry.attempt, "why": str(broken)})
+            self._ends.fail(entry, report)
+            return
         if isinstance(decision, Retry | Park | Evict):
             self._again(entry, instance, report, decision, now)
         elif isinstance(decision, GiveUp) and decision.cancelled:
             entry.error = report
             self._ends.end(entry, JobState.CANCELLED)
         else:
-            self._ends.fail(entry, report)
+            self._ends.fail(entry, _with_exhaustion(entry, report, decision))
 
     def _again(
         self,
@@ -186,7 +192,22 @@ def attempt_facts(entry: Entry, instance: Instance, report: ErrorReport, now: fl
         max_attempts=control.get("max_attempts"),
         cancelled=entry.cancelled is not None,
         lost=lost,
+        exhausted=exhausted_inside(report),
     )
+
+
+def _with_exhaustion(entry: Entry, report: ErrorReport, decision: Decision) -> ErrorReport:
+    """The report of a job that is over, with a row that says so where a limit ended its attempts.
+
+    A loop around the job, such as the `retry` of a workflow step, then does not begin again by itself.
+    """
+    if not isinstance(decision, GiveUp) or not decision.exhausted or entry.charged < 2:
+        return report
+    row = Attempt(
+        number=entry.attempt, kind=report.kind, certainty=report.certainty, reason=say(decision), layer="job",
+        exhausted=True,
+    )  # fmt: skip
+    return replace(report, attempts=(*report.attempts, row))
 
 
 HOOK_SECONDS = 10.0

@@ -134,6 +134,7 @@ def _retry(values: dict[str, Any], _item: Item, _at: Path, _on: MistakeLog) -> A
             longest=LONGEST_WAIT,
         ),
         retry_on=values.get("retry_on"),
+        repeat_exhausted=values.get("repeat_exhausted", False),
     )
 
 
@@ -147,6 +148,9 @@ _RETRY = {
     "backoff": Key(CURVES, "how the waits grow (default: exponential)"),
     "delay_seconds": Key(Number(0, LONGEST_WAIT), "the first wait (default: 1 second)"),
     "retry_on": Key(RETRY_ON, "kinds or categories (default: whatever can be repeated)"),
+    "repeat_exhausted": Key(
+        Flag(), "repeat what a job or a loop inside has repeated up to its limit (default: false)"
+    ),
 }
 _SHAPE = Shape("`retry`", _RETRY, make=_retry, key_hints=_ELSEWHERE)
 RETRY = Ref("retry", lambda: _SHAPE)

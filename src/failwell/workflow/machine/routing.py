@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from failwell.decision.policy import Policy, Tries, decide
+from failwell.decision.policy import Policy, Tries, decide, exhausted_inside
 from failwell.decision.verdict import Park, Retry
 from failwell.workflow.failure import Failure
 from failwell.workflow.machine.context import ScopeNames
@@ -71,7 +71,11 @@ def repeat_by_node(turn: Turn, task: Task, node: Node, failure: Failure) -> Repe
         return None
     # An author who names the very kind consents to a repeat whose outcome is unknown.
     is_safe = node.idempotent or any(failure.kind in rule.match.kinds for rule in node.retry.rules)
-    tries = Tries(attempts=task.attempt - task.retries - task.parked, idempotent=is_safe or None)
+    tries = Tries(
+        attempts=task.attempt - task.retries - task.parked,
+        idempotent=is_safe or None,
+        exhausted=exhausted_inside(failure.report),
+    )
     return _repeat(turn, task, node.retry, failure, tries, "node")
 
 
