@@ -5,12 +5,23 @@ import pytest
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.match import Match
-from failwell.decision.policy import SCHEDULES, Lost, Policy, Rule, Schedule, Tries, decide, reason
+from failwell.decision.policy import (
+    SCHEDULES,
+    Lost,
+    Policy,
+    PredicateFailed,
+    Rule,
+    Schedule,
+    Tries,
+    decide,
+    exhausted_inside,
+    reason,
+)
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry, say
 from failwell.fault.axes import Blame, Category, Certainty
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.fault.registry import kinds
-from failwell.report.record import ErrorReport
+from failwell.report.record import Attempt, ErrorReport
 from failwell.testing.builders import a_report
 
 
@@ -248,7 +259,6 @@ def test_a_wait_that_is_too_long_still_leaves_another_entry() -> None:
         (Match.of(status=500), False),
         (Match.of("provider.", status=500), False),
         (Match.of(when=lambda report: report.retryable), True),
-        (Match.of(when=lambda report: 1 / 0 > 0), False),
     ],
     ids=str,
 )
@@ -299,3 +309,31 @@ def test_a_back_off_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> 
 )
 def test_a_decision_can_be_said(decision: Decision, said: str) -> None:
     assert say(decision) == said
+
+
+def broken(report: ErrorReport) -> bool:
+    raise KeyError(report.kind)
+
+
+def test_a_predicate_that_raises_is_an_error_and_not_a_mismatch() -> None:
+    policy = Policy(rules=(Rule(match=Match.of("tool.")), Rule(match=Match.of(when=broken), name="mine")))
+
+    for choose in (decide, reason):
+        with pytest.raises(
+            PredicateFailed, match="cannot be applied: the predicate of rule `mine` raised KeyError"
+        ) as failed:
+            choose(policy, a_report(), after())
+        assert isinstance(failed.value.__cause__, KeyError)
+
+
+def test_what_a_loop_inside_has_exhausted_is_repeated_only_if_the_policy_says_so() -> None:
+    row = Attempt(number=3, kind="provider.rate_limited", layer="ask", exhausted=True)
+    report = a_report(attempts=(row,))
+    tries = Tries(1, exhausted=exhausted_inside(report))
+
+    assert decide(Policy(), report, tries) == GiveUp(why="`ask` has already tried it 3 times", exhausted=True)
+    assert decide(Policy(), report, tries._replace(may_fall_back=True)) == Fallback(
+        why="`ask` has already tried it 3 times"
+    )
+    assert isinstance(decide(Policy(repeat_exhausted=True), report, tries), Retry)
+    assert exhausted_inside(a_report(attempts=(Attempt(number=3),))) is None

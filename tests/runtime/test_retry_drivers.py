@@ -11,6 +11,8 @@ import pytest
 import failwell
 from failwell.decision.backoff import Backoff
 from failwell.decision.budget import Budget
+from failwell.decision.match import Match
+from failwell.decision.policy import Policy, Rule
 from failwell.fault.base import Fault
 from failwell.runtime.loop import AttemptEvent, NestedRetries, OperationEnded, watch
 from failwell.runtime.retry import retry, retrying
@@ -287,3 +289,56 @@ def test_an_exception_that_can_hold_nothing_is_still_raised_as_it_is() -> None:
     original = Sealed()
 
     assert caught(retry(clock=FakeClock())(Scripted(original))) is original
+
+
+def test_a_predicate_that_raises_is_an_event_and_an_error() -> None:
+    def broken(report: failwell.ErrorReport) -> bool:
+        raise KeyError(report.kind)
+
+    policy = Policy(rules=(Rule(match=Match.of(when=broken), name="mine"),))
+
+    async def fails() -> None:
+        raise overloaded()
+
+    for run in (
+        retry(policy=policy, name="ask")(Scripted(overloaded())),
+        lambda: asyncio.run(retry(policy=policy, name="ask")(fails)()),
+        retry(on=Match.of(when=broken), name="ask")(Scripted(overloaded())),
+    ):
+        seen: list[AttemptEvent] = []
+        with watch(seen.append):
+            error = caught(run)
+
+        report = failwell.describe(error)
+        assert (report.kind, report.retryable) == ("validation.config_invalid", False)
+        assert "raised KeyError" in report.message
+        assert [cause.type for cause in report.causes] == ["KeyError", "Fault"]
+        assert [event.type for event in seen] == ["tried", "ended"]
+        assert [row.kind for row in report.attempts] == ["provider.overloaded"]
+        assert "raised KeyError" in (report.attempts[0].reason or "")
+
+
+def test_the_provider_and_the_model_reach_the_report() -> None:
+    refused = ConnectionRefusedError(111, "refused")
+    looped = retry(provider="acme", model="large", clock=FakeClock())
+
+    report = failwell.describe(caught(looped(Scripted(refused))))
+    own = failwell.describe(caught(looped(Scripted(overloaded(provider="globex")))))
+    foreign = failwell.describe(
+        caught(lambda: raise_from(RuntimeError("mine"), caught(looped(Scripted(ValueError("x"))))))
+    )
+
+    assert (report.provider, report.model) == ("acme", "large")
+    assert own.provider == "globex"
+    assert foreign.provider is None
+
+
+def raise_from(error: Exception, cause: Exception) -> None:
+    raise error from cause
+
+
+def test_a_budget_that_is_spent_names_the_provider() -> None:
+    with SharedBudget(Budget(attempts=0)):
+        error = caught(retry(provider="acme")(Scripted("answer")))
+
+    assert failwell.describe(error).provider == "acme"

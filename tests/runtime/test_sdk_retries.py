@@ -6,9 +6,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from failwell.runtime.sdk_retries import RetriesNotSwitchable, without_sdk_retries
+import failwell
+from failwell.decision.backoff import Backoff
+from failwell.report.failure_context import Layer
+from failwell.runtime.loop import NestedRetries
+from failwell.runtime.retry import retry
+from failwell.runtime.sdk_retries import RetriesNotSwitchable, sdk_calls, without_sdk_retries
 from failwell.testing.laboratory import Lab, lab
-from tests.runtime.acting import caught
+from tests.runtime.acting import caught, ledger
 
 ASKED: dict[str, Any] = {"model": "lab", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -189,3 +194,53 @@ def test_a_client_that_nobody_knows_is_not_trusted_to_be_quiet() -> None:
 
     with pytest.raises(RetriesNotSwitchable, match=r"Nobody.*switch them off where the client is made"):
         without_sdk_retries(Nobody())
+
+
+def test_the_calls_that_an_sdk_makes_by_itself_are_shown_and_warned_about(
+    fake: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sdk: Any = pytest.importorskip("openai")
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
+    fake.reset()
+
+    with sdk.OpenAI(api_key="lab", base_url=fake.url("openai", "server_error"), max_retries=2) as client:
+        looped = retry(attempts=2, backoff=Backoff(first=0.0), name="ask")(lambda: chat(client))
+        with pytest.warns(NestedRetries, match=r"2 × 3 = up to 6 calls.*without_sdk_retries"):
+            error = caught(looped)
+
+    assert fake.calls() == 6
+    assert ledger(error).nested == ("`ask` × `openai client`: 2 × 3 = up to 6 calls",)
+    reasons = [row.reason or "" for row in failwell.describe(error).attempts]
+    assert all("the openai client made 3 calls by itself" in reason for reason in reasons)
+
+
+def test_clients_tell_how_often_they_repeated_a_call_in_their_own_ways(fake: Lab) -> None:
+    requests: Any = pytest.importorskip("requests")
+    adapters: Any = import_module("requests.adapters")
+    urllib3: Any = import_module("urllib3.util")
+    fake.reset()
+
+    def post() -> None:
+        with requests.Session() as session:
+            policy = urllib3.Retry(
+                2, status_forcelist=[500, 502, 503], allowed_methods=None, raise_on_status=False
+            )
+            session.mount("http://", adapters.HTTPAdapter(max_retries=policy))
+            session.post(
+                f"{fake.url('openai', 'server_error')}/chat/completions", json=ASKED
+            ).raise_for_status()
+
+    assert sdk_calls(caught(post)) == Layer("requests client", 3, is_sdk=True)
+    assert fake.calls() == 3
+
+
+def test_a_failure_of_aws_tells_how_often_it_was_repeated() -> None:
+    botocore: Any = pytest.importorskip("botocore.exceptions")
+
+    def failure(retries: int) -> Any:
+        reply = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"RetryAttempts": retries}}
+        return botocore.ClientError(reply, "Converse")
+
+    assert sdk_calls(failure(4)) == Layer("botocore client", 5, is_sdk=True)
+    assert sdk_calls(failure(0)) is None
+    assert sdk_calls(ValueError("x")) is None

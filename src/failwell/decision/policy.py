@@ -14,6 +14,7 @@ from failwell.decision.budget import NO_BUDGET, Budget, Spent, over
 from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
 from failwell.fault.axes import Category, Certainty
+from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
@@ -62,8 +63,22 @@ class Rule:
     """`False` never repeats these; `True` repeats them although their category would not."""
     name: str = ""
 
+    def __post_init__(self) -> None:
+        self.match.check_kinds()
+
     def __str__(self) -> str:
         return self.name or str(self.match)
+
+
+class PredicateFailed(Fault, kind="validation.config_invalid"):
+    """The predicate of a rule raised, so nobody knows whether the rule applies. Nothing is repeated."""
+
+    rule: str
+    raised: str
+    """The type of what it raised."""
+
+    def summary(self) -> str:
+        return f"the policy cannot be applied: the predicate of rule `{self.rule}` raised {self.raised}"
 
 
 @frozen
@@ -154,13 +169,30 @@ class Reasoned(NamedTuple):
 
 
 def decide(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Decision:
-    """What to do about `report`; `jitter` in [0, 1) is drawn by the caller."""
+    """What to do about `report`; `jitter` in [0, 1) is drawn by the caller.
+
+    Raises:
+        PredicateFailed: the predicate of a rule raised.
+    """
     return decide_by(policy, first_rule(policy, report), report, tries, jitter)
 
 
 def first_rule(policy: Policy, report: ErrorReport) -> Rule | None:
-    """The rule that applies to `report`; `None` where the kind's own schedule does."""
-    return next((rule for rule in policy.rules if rule.match.fits(report)), None)
+    """The rule that applies to `report`; `None` where the kind's own schedule does.
+
+    Raises:
+        PredicateFailed: the predicate of a rule raised.
+    """
+    return next((rule for rule in policy.rules if _fits(rule, report)), None)
+
+
+def _fits(rule: Rule, report: ErrorReport) -> bool:
+    try:
+        return rule.match.fits(report)
+    except PredicateFailed:
+        raise
+    except Exception as error:
+        raise PredicateFailed(rule=str(rule), raised=type(error).__name__) from error
 
 
 def schedule_of(rule: Rule | None, report: ErrorReport, max_attempts: int | None = None) -> Schedule:
@@ -181,7 +213,7 @@ def exhausted_inside(report: ErrorReport) -> str | None:
 
 def reason(policy: Policy, report: ErrorReport, tries: Tries, jitter: float = 0.5) -> Reasoned:
     """`decide`, with the rule that spoke and those that would have spoken next."""
-    fitting = [rule for rule in policy.rules if rule.match.fits(report)]
+    fitting = [rule for rule in policy.rules if _fits(rule, report)]
     names = [*(str(rule) for rule in fitting), f"default `{default_schedule(report)}`"]
     decision = decide_by(policy, fitting[0] if fitting else None, report, tries, jitter)
     return Reasoned(decision, names[0], tuple(names[1:]))

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from warnings import warn
 
 from failwell.decision.budget import Budget, Spent
-from failwell.decision.policy import Policy, Tries, decide_by, first_rule, schedule_of
+from failwell.decision.policy import Policy, PredicateFailed, Tries, decide_by, first_rule, schedule_of
 from failwell.decision.verdict import Decision, GiveUp, say
 from failwell.fault.base import Fault
 from failwell.fault.frozen import frozen
@@ -44,8 +44,8 @@ class Loop:
     """One operation being tried: its policy, how often it was called, and the rows so far."""
 
     __slots__ = (
-        "_merges", "allowed", "attempts", "calls", "inner", "layers", "most", "name", "policy", "rows",
-        "skips", "stopped", "tries",
+        "_merges", "allowed", "attempts", "broken", "calls", "inner", "layers", "most", "name", "policy", "rows",
+        "sdk", "skips", "stopped", "tries",
     )  # fmt: skip
 
     def __init__(self, policy: Policy, *, name: str = "call", allowed: Allowed = PLAIN) -> None:
@@ -67,6 +67,10 @@ class Loop:
         self.layers: tuple[Layer, ...] = ()
         """The largest product of loops inside this one so far."""
         self.stopped = ""
+        self.sdk: Layer | None = None
+        """The vendor's client that repeated the latest call by itself."""
+        self.broken: PredicateFailed | None = None
+        """Set where the policy could not be applied."""
         self._merges = False
         """Whether the latest row of a loop inside stands for the running attempt."""
 
@@ -87,14 +91,19 @@ class Loop:
         """
         self.attempts += 1
         self.tries += 1
-        rule = first_rule(self.policy, report)
+        try:
+            rule = first_rule(self.policy, report)
+        except PredicateFailed as broken:
+            self.broken = broken
+            self._join(inner_ledger(error, since), called)
+            return GiveUp(why=str(broken))
         self.most = max(self.most, schedule_of(rule, report).max_attempts)
         inner = inner_ledger(error, since)
         if inner is not None or self.inner:
             self._join(inner, called)
-        sdk = sdk_calls(error)
-        if sdk is not None:
-            self._nest((sdk,))
+        self.sdk = sdk_calls(error)
+        if self.sdk is not None:
+            self._nest((self.sdk,))
         allowed = self.allowed
         tries = Tries(
             self.attempts,
@@ -137,6 +146,8 @@ class Loop:
         reason = refused or ("it succeeded" if decision is None else say(decision))
         if wait is None:
             self.stopped = reason
+        if self.sdk is not None and report is not None:
+            reason = f"{reason}; the {self.sdk.name} made {self.sdk.calls} calls by itself"
         exhausted = exhausted or (refused is None and isinstance(decision, GiveUp) and decision.exhausted)
         row = Attempt(
             number=self.tries,

@@ -483,6 +483,9 @@ class Operation(KeyHolder):
         self.hand_up(ledger)
         if watched:
             notify(OperationEnded(ledger=ledger, succeeded=False), options.watcher)
+        if loop.broken is not None:
+            attach(loop.broken, ledger)
+            raise _with_failure(loop.broken, error)
         if isinstance(decision, Park) and refusal is None:
             at = options.clock.now() + timedelta(seconds=decision.after)
             parked = Parked(resume_at=at, waits_for=decision.why, caller_facing=True)
@@ -584,6 +587,14 @@ class StreamOperation(Operation):
             self.abandoned()
             return None
         return await super().failed_async(error)
+
+
+def _with_failure(broken: Exception, failure: Exception) -> Exception:
+    """The error of a policy, with the failure it was asked about at the end of its causes."""
+    cause = broken.__cause__
+    if cause is not None and cause is not failure and cause.__context__ is None:
+        cause.__context__ = failure
+    return broken
 
 
 def _wait_of(decision: Decision, answer: Any) -> tuple[float | None, str | None]:

@@ -204,6 +204,8 @@ def merge_options(
     policy = policy or base.policy
     rules = policy.rules
     match = Match.of(on) if isinstance(on, str) else on
+    if match is not None:
+        match.check_kinds()
     if attempts is not None or backoff is not None:
         schedule = Schedule(
             max_attempts=3 if attempts is None else attempts, backoff=backoff or Backoff(jitter=0.2)
