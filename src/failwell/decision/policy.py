@@ -192,6 +192,7 @@ def _fits(rule: Rule, report: ErrorReport) -> bool:
     except PredicateFailed:
         raise
     except Exception as error:
+        # A predicate is foreign code: whatever it raises becomes one error that names the rule.
         raise PredicateFailed(rule=str(rule), raised=type(error).__name__) from error
 
 
