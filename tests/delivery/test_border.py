@@ -7,6 +7,8 @@ import pytest
 
 from failwell import Fault, NotBefore, describe
 from failwell.delivery.border import Border
+from failwell.fault.axes import ActionKind
+from failwell.fault.facts import UserAction
 from failwell.fault.registry import kinds
 from failwell.http import from_problem, report_for_caller
 from failwell.report.record import ErrorReport
@@ -131,14 +133,16 @@ def test_the_operator_gets_the_kind_and_the_advice_under_the_same_id(
     exchange = border.open("/ask")
 
     with caplog.at_level(logging.INFO, logger="failwell.http"):
-        report = border.report(exchange, Fault(kind="provider.quota_exhausted", provider="acme"))
-        border.report(exchange, RuntimeError("again"))
+        fault = Fault(kind="provider.quota_exhausted", provider="acme")
+        report = border.report(exchange, fault)
+        border.report(exchange, ExceptionGroup("a layer in between", [fault]))
 
     (record,) = caplog.records
     assert report.id == border.document(exchange, report)["id"]
     summary = "The account's quota, credit or spending limit is used up."
     assert f"provider.quota_exhausted: {summary} [{report.id}]" in record.getMessage()
     assert "hint: Check the plan and the balance of the account" in record.getMessage()
+    assert (record.__dict__["request_id"], record.__dict__["path"]) == (exchange.request_id, "/ask")
     assert record.failwell["provider"] == "acme"  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
@@ -193,3 +197,57 @@ def test_the_report_for_a_caller_never_raises() -> None:
 
     assert report_for_caller(Strange()).kind == "internal.bug"
     assert describe(Strange()).error_type == "Strange"
+
+
+def test_another_failure_of_the_same_request_is_reported_too() -> None:
+    reports: list[ErrorReport] = []
+    border = Border(on_report=reports.append)
+    exchange = border.open("/ask")
+
+    border.report(exchange, Fault(kind="validation.input_invalid"))
+    border.refuse(exchange, 404)
+    border.report(exchange, KeyError("in a middleware"))
+
+    assert [report.kind for report in reports] == [
+        "validation.input_invalid",
+        "http.not_found",
+        "internal.bug",
+    ]
+    assert border.document(exchange, reports[-1])["status"] == 500
+
+
+def test_what_follows_an_interruption_is_not_reported_again() -> None:
+    reports: list[ErrorReport] = []
+    border = Border(on_report=reports.append)
+    exchange = border.open("/ask")
+
+    first = border.report(exchange, Fault(kind="provider.overloaded"))
+    cut = border.interrupt(exchange)
+
+    assert border.report(exchange, cut) is first
+    assert border.report(exchange, RuntimeError("No response returned.")) is first
+    assert len(reports) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "advice"),
+    [
+        ("resource.gpu_memory", "wait_and_retry", "Try again later."),
+        ("validation.config_invalid", "contact_support", "Report it with its id."),
+        ("internal.unknown", "contact_support", "Report it with its id."),
+        ("worker.start_failed", "contact_support", "Report it with its id."),
+    ],
+)
+def test_advice_for_operators_is_not_given_to_callers(kind: str, action: str, advice: str) -> None:
+    _, _, document = answered(Fault(kind=kind))
+
+    assert document["user_action"] == {"kind": action, "detail": advice}
+    assert document["kind"] == kind
+
+
+def test_advice_that_the_application_gives_is_kept() -> None:
+    action = UserAction(ActionKind.CONTACT_SUPPORT, "Call the desk.")
+
+    _, _, document = answered(Fault(kind="resource.disk", user_action=action))
+
+    assert document["user_action"]["detail"] == "Call the desk."

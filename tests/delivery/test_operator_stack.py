@@ -258,3 +258,13 @@ def test_a_known_failure_takes_one_line_and_keeps_its_stack_in_the_fields() -> N
 
     assert len(reported(error).splitlines()) == 1
     assert "in <genexpr>" in reported_as_json(error)
+
+
+def test_the_line_names_the_applications_own_place_and_not_a_librarys() -> None:
+    def parse() -> None:
+        json.loads("{")
+
+    text = reported(caught(parse))
+
+    assert f" at {__file__}:" in text.splitlines()[0]
+    assert text.splitlines()[-2].endswith(", in raw_decode")

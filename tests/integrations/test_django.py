@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import BadRequest, ImproperlyConfigured, PermissionDenied
 from django.core.wsgi import get_wsgi_application
@@ -180,3 +181,17 @@ def test_the_settings_choose_the_options_and_a_wrong_one_is_named() -> None:
         ),
     ):
         FailwellMiddleware(lambda request: None)
+
+
+def test_a_request_without_a_token_is_a_problem_too(address: str, log: Records) -> None:
+    VIEWS["fine"] = lambda request: "fine"
+    csrf = {
+        "MIDDLEWARE": [*settings.MIDDLEWARE, "django.middleware.csrf.CsrfViewMiddleware"],
+        "CSRF_FAILURE_VIEW": "failwell.integrations.django.csrf_failure",
+    }
+
+    with override_settings(**csrf), wsgi_server(get_wsgi_application()) as url:
+        reply = httpx.post(f"{url}/views/fine")
+
+    assert (reply.status_code, reply.json()["kind"]) == (403, "http.forbidden")
+    assert any(line.startswith("failwell.http WARNING http.forbidden: ") for line in log.take())

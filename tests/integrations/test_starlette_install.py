@@ -255,3 +255,19 @@ def test_the_base_of_the_problem_type_can_be_chosen_and_must_be_an_address() -> 
 def test_an_option_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="use 'neutral' or 'transparent'"):
         install(FastAPI(), upstream="show")  # pyright: ignore[reportArgumentType]
+
+
+def test_an_answer_of_the_service_that_is_not_valid_is_the_services_bug() -> None:
+    reports: list[ErrorReport] = []
+    app = an_app(RuntimeError(), on_report=reports.append)
+
+    @app.get("/invalid")
+    async def invalid() -> Order:
+        return {"name": "canary"}  # pyright: ignore[reportReturnType]
+
+    reply = call(app, path="/invalid")
+
+    assert (reply.status_code, reply.json()["kind"]) == (500, "internal.bug")
+    assert "errors" not in reply.json()
+    assert [report.error_type for report in reports] == ["ResponseValidationError"]
+    assert "canary" not in reply.text

@@ -292,19 +292,44 @@ def test_a_disconnect_that_hides_an_error_of_the_stream_is_that_error(log: Recor
 
 def test_a_background_task_that_fails_leaves_its_answer_whole(log: Records) -> None:
     def fail() -> None:
-        raise KeyError(WORDS)
+        raise ConnectionRefusedError(111, WORDS)
 
-    async def route(request: Any) -> Any:
+    async def one(request: Any) -> Any:
         return PlainTextResponse("done", background=BackgroundTask(fail))
 
-    app = Starlette(routes=[Route("/", route)])
+    async def streamed(request: Any) -> Any:
+        async def whole() -> AsyncIterator[bytes]:
+            yield b"do"
+            yield b"ne"
+
+        return StreamingResponse(whole(), background=BackgroundTask(fail))
+
+    app = Starlette(routes=[Route("/one", one), Route("/streamed", streamed)])
     starlette.install(app)
     with asgi_server(app) as url:
-        assert httpx.get(url).text == "done"
+        assert httpx.get(f"{url}/one").text == httpx.get(f"{url}/streamed").text == "done"
 
-    (line,) = log.take()
-    assert line.startswith("failwell.http ERROR internal.bug: ")
-    assert WORDS not in line
+    lines = log.take()
+    assert [line.split(":")[0] for line in lines] == ["failwell.http ERROR provider.connection"] * 2
+    assert WORDS not in str(lines)
+
+
+def test_a_middleware_that_fails_on_a_refusal_is_reported_as_well(log: Records) -> None:
+    app = an_app()
+
+    @app.middleware("http")
+    async def broken(request: Any, call_next: Any) -> Any:
+        reply = await call_next(request)
+        raise KeyError(WORDS, reply)
+
+    with asgi_server(app) as url:
+        reply = httpx.get(f"{url}/nowhere")
+
+    assert (reply.status_code, reply.json()["kind"]) == (500, "internal.bug")
+    assert [line.split(":")[0] for line in log.take()] == [
+        "failwell.http WARNING http.not_found",
+        "failwell.http ERROR internal.bug",
+    ]
 
 
 def test_a_failure_of_a_middleware_is_answered_and_recorded_once(log: Records) -> None:

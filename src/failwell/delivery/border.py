@@ -13,7 +13,14 @@ from typing import Any, Literal
 from urllib.parse import quote
 from uuid import uuid4
 
-from failwell.delivery.caller_report import behind, for_caller, refusal_in, refused, report_for_caller
+from failwell.delivery.caller_report import (
+    behind,
+    for_caller,
+    is_upstream,
+    refusal_in,
+    refused,
+    report_for_caller,
+)
 from failwell.delivery.logs import log_report
 from failwell.delivery.problem_details import (
     KINDS_URI,
@@ -72,12 +79,16 @@ class Exchange:
     request_id: str
     instance: str
     report: ErrorReport | None = None
-    """The failure that was reported. There is at most one record per request."""
+    """What was reported last."""
+    failure: BaseException | None = None
+    """The exception behind it. Each is reported once, in however many layers it is seen."""
     status: int | None = None
     """The status of a refusal, which a route chose."""
     is_interrupted: bool = False
     """Whether the response must not be ended as if it were whole."""
     client_left: bool = False
+    send_error: OSError | None = None
+    """What the server raised because nobody reads the response any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,39 +130,44 @@ class Border:
 
     def report(self, exchange: Exchange, error: BaseException) -> ErrorReport:
         """The report of what was raised, delivered once however many layers ask."""
-        if exchange.report is None:
-            failure = behind(error)
-            refusal = refusal_in(failure)
-            if refusal is not None:
-                return self.refuse(exchange, *refusal)
-            self.deliver(exchange, report_for_caller(failure))
-        assert exchange.report is not None
-        return exchange.report
+        failure = behind(error)
+        known = exchange.report
+        # After an interruption, layers in between raise what they like; it all follows from the first failure.
+        follows = (
+            exchange.is_interrupted or failure is exchange.failure or isinstance(failure, ResponseInterrupted)
+        )
+        if known is not None and follows:
+            return known
+        exchange.failure = failure
+        refusal = refusal_in(failure)
+        if refusal is not None:
+            return self.refuse(exchange, *refusal)
+        exchange.status = None
+        return self.deliver(exchange, report_for_caller(failure))
 
     def refuse(self, exchange: Exchange, status: int, detail: object = None) -> ErrorReport:
-        """The report of an answer whose status was chosen without an exception, delivered once."""
-        if exchange.report is None:
-            exchange.status = status
-            self.deliver(exchange, refused(status, detail, is_open=self.disclosure == "verbose"))
-        assert exchange.report is not None
-        return exchange.report
+        """The report of an answer whose status the application or its framework chose, delivered."""
+        exchange.status = status
+        return self.deliver(exchange, refused(status, detail, is_open=self.disclosure == "verbose"))
 
-    def deliver(self, exchange: Exchange, report: ErrorReport) -> None:
-        """Hand `report` to the observer, or write it to the log; it is the one of this exchange."""
+    def deliver(self, exchange: Exchange, report: ErrorReport) -> ErrorReport:
+        """Hand `report` to the observer, or write it to the log."""
         exchange.report = report
         if self.on_report is None:
-            self._log(report)
-            return
+            self._log(exchange, report)
+            return report
         try:
             self.on_report(report)
         except Exception as error:  # noqa: BLE001  (an observer's mistake must not cost the caller the answer)
-            self._log(report)
-            log_report(_log, describe(error))
+            self._log(exchange, report)
+            self._log(exchange, describe(error))
+        return report
 
-    def _log(self, report: ErrorReport) -> None:
+    def _log(self, exchange: Exchange, report: ErrorReport) -> None:
         # A provider's 400 is bad input, but not the caller's: the service made that call.
-        ours = self.upstream == "neutral" and for_caller(report)[1] is not None
-        log_report(_log, report, level=logging.ERROR if ours else None)
+        ours = self.upstream == "neutral" and is_upstream(report) and for_caller(report)[1] is not None
+        request = {"request_id": exchange.request_id, "path": exchange.instance}
+        log_report(_log, report, level=logging.ERROR if ours else None, extra=request)
 
     def reply(
         self,

@@ -40,6 +40,15 @@ _UPSTREAM = {
 }  # fmt: skip
 _CALLERS_CONTENT = frozenset({"provider.content_refused", "provider.context_too_long"})
 """What a provider refuses for its content, which is the caller's."""
+_LATER = UserAction(ActionKind.WAIT_AND_RETRY, "Try again later.")
+_TELL_US = UserAction(ActionKind.CONTACT_SUPPORT, "Report it with its id.")
+_NEUTRAL = {
+    Category.RESOURCE: _LATER,
+    Category.CONFIGURATION: _TELL_US,
+    Category.FATAL: _TELL_US,
+    Category.UNKNOWN: _TELL_US,
+}
+"""Whose advice is for the operator, and what a caller can do."""
 _TOO_LONG = UserAction(ActionKind.CHANGE_INPUT, "Shorten the request.")
 
 
@@ -67,11 +76,14 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
     """What the caller may know of `report`, and the status if it is not the kind's own.
 
     A failed call of this service is not the caller's business: its kind, its advice and whose account is empty stay
-    with the operator. Refused content and a text that is too long are the caller's all the same.
+    with the operator. Refused content and a text that is too long are the caller's all the same. Advice to free memory or to
+    correct a configuration is for the operator, too.
     """
-    if not is_upstream(report):
-        return report, None
     known = find_kind(report.kind)
+    if not is_upstream(report):
+        advised = known is not None and report.user_action.detail == known.advice
+        neutral = _NEUTRAL.get(report.category) if advised else None
+        return (report if neutral is None else replace(report, user_action=neutral)), None
     if report.kind in _CALLERS_CONTENT:
         too_long = report.kind == "provider.context_too_long"
         return (replace(report, user_action=_TOO_LONG) if too_long else report), None
@@ -79,13 +91,14 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
     kind, title, sentence = _UPSTREAM[status]
     # A fault without a message says what its kind says, and that is for the operator.
     is_worded = report.caller_facing and (known is None or report.message != known.summary)
+    wait = report.not_before if report.retryable else None
     if report.retryable:
-        category, action = Category.TRANSIENT, UserAction(ActionKind.WAIT_AND_RETRY, "Try again later.")
+        category, action = Category.TRANSIENT, _LATER
     elif report.category is Category.AMBIGUOUS:
         category = Category.AMBIGUOUS
         action = UserAction(ActionKind.CHECK_OUTCOME, "Check whether it was done before you repeat it.")
     else:
-        category, action = Category.UNKNOWN, UserAction(ActionKind.CONTACT_SUPPORT, "Report it with its id.")
+        category, action = Category.UNKNOWN, _TELL_US
     cause = Cause(type=report.error_type, kind=report.kind)
     shown = replace(
         report,
@@ -95,7 +108,8 @@ def for_caller(report: ErrorReport) -> tuple[ErrorReport, int | None]:
         message=report.message if is_worded else sentence,
         caller_facing=True,
         user_action=action,
-        not_before=report.not_before if report.retryable else None,
+        # Which header of the provider's named the delay is not for the caller.
+        not_before=None if wait is None else replace(wait, source="declared"),
         fields_invalid=None,
         resource_shortfall=None,
         causes=(cause, *(replace(below, level=below.level + 1) for below in report.causes)),

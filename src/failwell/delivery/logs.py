@@ -27,8 +27,14 @@ MESSAGE_CAP = 16_000
 """Characters of a log message; the texts inside a report have their own, smaller cap."""
 
 
-def log_report(logger: logging.Logger, report: ErrorReport, *, level: int | None = None) -> None:
-    """Write one record about `report`, with the operator's view as `record.failwell`.
+def log_report(
+    logger: logging.Logger,
+    report: ErrorReport,
+    *,
+    level: int | None = None,
+    extra: Mapping[str, object] | None = None,
+) -> None:
+    """Write one record about `report`, with the operator's view as `record.failwell` and `extra` as for `logger.log`.
 
     The caller's mistakes are warnings; everything else is an error. A bug or a failure that nothing classified
     also prints its traceback, with any formatter.
@@ -37,9 +43,9 @@ def log_report(logger: logging.Logger, report: ErrorReport, *, level: int | None
     if not logger.isEnabledFor(chosen):
         return
     path, line, function, _ = logger.findCaller(stacklevel=2)
-    extra = {"failwell": report.view("operator")}
+    fields = {**(extra or {}), "failwell": report.view("operator")}
     record = logger.makeRecord(
-        logger.name, chosen, path, line, "%s", (log_line(report),), None, function, extra
+        logger.name, chosen, path, line, "%s", (log_line(report),), None, function, fields
     )
     # A formatter prints this text below the line, as it does for a record with an exception.
     record.exc_text = traceback_of(report) if needs_traceback(report) else None

@@ -93,8 +93,8 @@ class FailwellMiddleware:
             return
         try:
             await self._end(exchange, report, response)
-        except OSError:
-            if not exchange.client_left:
+        except OSError as error:
+            if error is not exchange.send_error:
                 raise
 
     async def _end(self, exchange: Exchange, report: ErrorReport, response: "_Response") -> None:
@@ -139,8 +139,8 @@ class _Response:
                 self.tail = (self.tail + bytes(message.get("body", b"")))[-4:]
         try:
             await self._send(message)
-        except OSError:
-            self._exchange.client_left = True
+        except OSError as error:
+            self._exchange.send_error = error
             raise
 
     def _started(self, message: Message) -> Message:
@@ -168,12 +168,8 @@ def exchange_of(scope: MutableMapping[str, Any], border: Border) -> Exchange:
 
 def _client_left(error: BaseException, exchange: Exchange) -> bool:
     """Whether `error` says nothing but that the client closed the connection."""
-    if exchange.report is not None:
-        return False
     failure = behind(error)
-    if is_client_disconnect(failure):
+    if failure is exchange.send_error or is_client_disconnect(failure):
         return True
-    if not exchange.client_left:
-        return False
-    # The server refuses to send, or a layer waited for a response that was cancelled.
-    return issubclass(type(failure), OSError) or innermost(failure) == "starlette.middleware.base"
+    # A layer waited for a response of an application that was cancelled.
+    return exchange.client_left and innermost(failure) == "starlette.middleware.base"

@@ -3,6 +3,7 @@
 In the settings, as the first entry, so that it sees every answer:
 
     MIDDLEWARE = ["failwell.integrations.django.FailwellMiddleware", ...]
+    CSRF_FAILURE_VIEW = "failwell.integrations.django.csrf_failure"
     FAILWELL = {"type_base": "https://errors.example.com/"}
 
 In the root URL configuration, for addresses that no view serves and for failures in other middleware:
@@ -27,7 +28,7 @@ from failwell.adapters.safe_getattr import safe_getattr
 from failwell.delivery.border import Border, Exchange, Reply, ends_with_event
 from failwell.report.record import ErrorReport
 
-__all__ = ["FailwellMiddleware", "handler400", "handler403", "handler404", "handler500"]
+__all__ = ["FailwellMiddleware", "csrf_failure", "handler400", "handler403", "handler404", "handler500"]
 
 _EXCHANGE = "failwell_exchange"
 _HAS_BEEN_LOGGED = "_has_been_logged"
@@ -136,6 +137,12 @@ def handler500(request: Request) -> Response:
     """The problem document for a failure outside of the views."""
     # Django calls this while it handles the exception, and does not hand it over.
     return _handled(request, cast("Exception | None", sys.exc_info()[1]), 500)
+
+
+def csrf_failure(request: Request, reason: str = "") -> Response:
+    """The problem document for a request without a valid CSRF token, as `CSRF_FAILURE_VIEW`."""
+    del reason
+    return _handled(request, None, 403)
 
 
 def _handled(request: Request, error: Exception | None, status: int) -> Response:

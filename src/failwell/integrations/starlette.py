@@ -92,7 +92,7 @@ def install(
 
     # Two layers. The innermost sees a failure first, so that its answer passes through every other middleware, as the answers of
     # routes do. The outermost sees what middleware raises, and that a response which was cut off is not ended as if it were whole.
-    app.user_middleware.append(Middleware(cast("Any", FailwellMiddleware.around), border))
+    app.user_middleware.append(Middleware(cast("Any", FailwellMiddleware.around), border=border))
     build = app.build_middleware_stack
 
     def build_with_border() -> App:

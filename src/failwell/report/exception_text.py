@@ -28,6 +28,7 @@ from failwell.fault.links import (
     traceback_of,
     type_name,
 )
+from failwell.report.identity import is_own_file
 from failwell.report.redact import MARK, TEXT_CAP, cut, masked, redact_text, redact_words
 
 TRACEBACK_CAP = 12_000
@@ -129,11 +130,11 @@ def stack_text(error: BaseException) -> str | None:
 
 
 def place_in(traceback: str) -> str | None:
-    """Where the reported exception was raised, as `file:line in function`, read from a traceback of ours."""
-    own = traceback.partition("\n  | ")[0]
-    at = own.rfind('  File "')
-    found = None if at < 0 else _PLACE.match(own, at)
-    return None if found is None else f"{found[1]}:{found[2]} in {found[3]}"
+    """Where a traceback of ours passed through the application last, as `file:line in function`."""
+    own = traceback.partition("\n  | ")[0].rpartition("\n\n")[2]
+    places = [(found[1], f"{found[1]}:{found[2]} in {found[3]}") for found in _PLACE.finditer(own)]
+    ours = [place for file, place in places if is_own_file(file)]
+    return next(reversed(ours or [place for _, place in places]), None)
 
 
 _Block = Callable[[BaseException, int], str]

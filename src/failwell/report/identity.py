@@ -78,12 +78,13 @@ def _file(path: str) -> tuple[bool, str]:
         if len(_files) >= _MOST_FILES:
             _files.clear()
         stem = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
-        known = (_is_own(path), stem)
+        known = (is_own_file(path), stem)
         _files[path] = known
     return known
 
 
-def _is_own(path: str) -> bool:
+def is_own_file(path: str) -> bool:
+    """Whether `path` is a file of the application, and not of Python, of an installed library or of failwell."""
     if "site-packages" in path or "dist-packages" in path or path.startswith("<frozen"):
         return False
     return not path.startswith((_LIBRARY + os.sep, _OURSELVES + os.sep, sys.prefix + os.sep + "lib" + os.sep))
