@@ -82,7 +82,7 @@ def client_report(reply: httpx.Response) -> ErrorReport | None:
     """The report behind a reply, or `None` when it did not fail."""
     if reply.is_success:
         return None
-    return from_problem(reply.content, status=reply.status_code, headers=reply.headers)
+    return from_problem(reply.content, status=reply.status_code, headers=reply.headers, trusted=True)
 
 
 def _route(fail: Callable[[], Exception]) -> Callable[[], object]:

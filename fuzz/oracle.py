@@ -19,11 +19,13 @@ from failwell.delivery.logs import log_line
 from failwell.delivery.problem_details import from_problem, problem, problem_json, retry_after_header
 from failwell.delivery.webhook import failure_payload
 from failwell.fault.base import Fault
+from failwell.fault.facts import DENYING
 from failwell.integrations.mcp import from_tool_result, tool_result
 from failwell.otel import attributes
 from failwell.report.describe import describe
 from failwell.report.record import SCHEMA, ErrorReport, TracebackPolicy
 from failwell.report.revive import revive, translate
+from failwell.report.saved_failures.peer import claimed_kind
 
 TEXT_CAP = 2_000
 TRACEBACK_CAP = 12_000
@@ -103,13 +105,19 @@ def _deliver(report: ErrorReport, *, ours: bool) -> None:
     for disclosure in ("strict", "verbose"):
         document = problem(report, disclosure=disclosure, instance="/x", request_id="r")
         bounded(document, ours=ours)
-        back = from_problem(problem_json(document))
-        assert back.kind == report.kind
+        sent = problem_json(document)
+        for trusted in (False, True):
+            back = from_problem(sent, trusted=trusted)
+            assert claimed_kind(back.kind, trusted=True) == back.kind
+            assert back.retryable <= report.retryable
+        if claimed_kind(report.kind, trusted=True) is not None and document["status"] not in DENYING:
+            assert from_problem(sent, trusted=True).kind == report.kind
     plain(agent_markdown(report))
     bounded(agent_json(report), ours=ours)
     result = tool_result(report)
     json.dumps(result, allow_nan=False).encode()
     assert from_tool_result(result) is not None
+    assert from_tool_result(result, trusted=True) is not None
     assert all(isinstance(value, str | bool | int | float) for value in attributes(report).values())
     plain(log_line(report))
     retry_after_header(report)

@@ -15,6 +15,7 @@ from failwell.fault.axes import Category
 from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall
 from failwell.fault.registry import kinds
 from failwell.report.record import ErrorReport, Scene
+from failwell.report.saved_failures.peer import SPEAKABLE
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
 
 INSIDERS = {"provider", "model", "provider_metadata", "causes", "error_type"}
@@ -152,7 +153,8 @@ SECONDS = st.floats(0, 1e7)
 
 
 @given(
-    name=st.sampled_from([kind.name for kind in kinds()]) | st.just("external.git.drift"),
+    name=st.sampled_from([kind.name for kind in kinds() if kind.name.startswith(SPEAKABLE)])
+    | st.just("external.git.drift"),
     message=st.none() | WORDS,
     caller_facing=st.none() | st.booleans(),
     wait=st.none() | SECONDS,
@@ -161,7 +163,7 @@ SECONDS = st.floats(0, 1e7)
     run=st.none() | WORDS,
     disclosure=st.sampled_from(["strict", "verbose"]),
 )
-def test_a_problem_gives_back_a_report_with_the_same_user_view(
+def test_a_problem_of_ones_own_service_gives_back_the_same_user_view(
     name: str,
     message: str | None,
     caller_facing: bool | None,
@@ -184,17 +186,89 @@ def test_a_problem_gives_back_a_report_with_the_same_user_view(
     )
 
     sent = problem_json(problem(report, instance="/x", request_id="q", disclosure=disclosure))
-    received = from_problem(sent)
+    received = from_problem(sent, trusted=True)
 
-    assert received.view("user") == report.view("user")
+    view = report.view("user")
+    place = view.pop("scene", None)
+    assert received.view("user") == view
+    assert received.details == ({} if place is None else {"peer": {"source": "ProblemReply", "scene": place}})
     assert received.http_status == report.http_status
     assert retry_after_header(received) == retry_after_header(report)
+
+
+def test_a_kind_that_speaks_of_the_peers_own_run_is_never_taken_over() -> None:
+    for kind in kinds():
+        for trusted in (False, True):
+            received = from_problem(problem(a_report(kind.name)), trusted=trusted)
+
+            assert received.kind.startswith(SPEAKABLE), kind
+            assert (received.kind == kind.name) is kind.name.startswith(SPEAKABLE), kind
+            if not kind.category.retryable:
+                assert not received.retryable, kind
+            if received.kind != kind.name:
+                assert received.details["peer"]["kind"] == kind.name
+
+
+def test_another_services_words_are_evidence_and_the_report_is_in_ours() -> None:
+    document = {
+        **problem(a_full_report(), disclosure="verbose"),
+        "title": "hostile-title", "detail": "hostile-detail", "scene": {"run": "hostile-run"},
+        "user_action": {"kind": "contact_support", "detail": "hostile-advice"}, "fields_invalid": ["hostile-field"],
+    }  # fmt: skip
+
+    report = from_problem(document)
+
+    assert (report.kind, report.title, report.message) == (
+        "provider.rate_limited",
+        "Rate limited",
+        summary_of("provider.rate_limited"),
+    )
+    for audience in ("user", "model"):
+        assert "hostile" not in json.dumps(report.view(audience))
+    assert report.details["peer"]["detail"] == "hostile-detail"
+    assert report.details["peer"]["scene"] == {"run": "hostile-run"}
+
+
+def test_a_peer_makes_us_more_careful_and_never_bolder() -> None:
+    careful = from_problem(a_document(retryable=False, certainty="unknown"))
+    bold = from_problem(
+        a_document(kind="provider.auth", retryable=True, certainty="not_sent", category="transient")
+    )
+
+    assert (careful.retryable, careful.certainty) == (False, "unknown")
+    assert (bold.retryable, bold.certainty, bold.category) == (False, "rejected", "configuration")
+
+
+def test_of_the_delays_in_header_and_document_the_longer_counts() -> None:
+    document = a_document(not_before={"after": 7.5})
+
+    for sent, expected in (("3", 7.5), ("30", 30.0)):
+        report = from_problem(document, status=429, headers={"Retry-After": sent})
+
+        assert report.not_before is not None
+        assert report.not_before.after == expected
+
+
+def test_a_denial_is_not_repeated_because_a_document_says_so() -> None:
+    for status in (401, 403):
+        report = from_problem(a_document(), status=status)
+
+        assert not report.retryable
+        assert report.kind in ("provider.auth", "provider.permission")
+
+
+@pytest.mark.parametrize("after", [1e300, 10**400, -1, math.inf, math.nan, 366 * 86_400 + 1, True, "9"])
+def test_a_delay_that_is_no_delay_is_not_kept(after: Any) -> None:
+    for trusted in (False, True):
+        report = from_problem(a_document(not_before={"after": after}), trusted=trusted)
+
+        assert report.not_before is None
 
 
 def test_a_verbose_problem_gives_back_who_was_called() -> None:
     report = a_full_report()
 
-    received = from_problem(problem(report, disclosure="verbose"))
+    received = from_problem(problem(report, disclosure="verbose"), trusted=True)
 
     assert (received.provider, received.model, received.error_type) == (
         "acme",
@@ -292,15 +366,19 @@ def a_document(**members: Any) -> Mapping[str, Any]:
     ],
 )
 def test_a_damaged_or_newer_document_still_gives_a_report(members: dict[str, Any]) -> None:
-    report = from_problem(a_document(**members))
+    for trusted in (False, True):
+        report = from_problem(a_document(**members), trusted=trusted)
 
-    assert isinstance(report, ErrorReport)
-    assert report.kind == members.get("kind", "provider.rate_limited")
-    report.to_json()
+        assert isinstance(report, ErrorReport)
+        named = members.get("kind", "provider.rate_limited")
+        assert report.kind == (named if trusted else "provider.rate_limited")
+        report.to_json()
 
 
 def test_a_document_cannot_make_an_unknown_kind_retryable() -> None:
-    report = from_problem(a_document(kind="newer.peer.kind", category="brand_new", retryable=True))
+    unknown = a_document(kind="newer.peer.kind", category="brand_new", retryable=True)
+
+    report = from_problem(unknown, trusted=True)
 
     assert report.category is Category.UNKNOWN
     assert not report.retryable
@@ -309,7 +387,9 @@ def test_a_document_cannot_make_an_unknown_kind_retryable() -> None:
 def test_what_a_document_says_is_masked_and_cut_again() -> None:
     key = "sk-" + "q1w2e3r4t5y6u7i8o9"
 
-    report = from_problem(a_document(detail=f"use {key} " + "x" * 5_000))
+    document = a_document(detail=f"use {key} " + "x" * 5_000)
+    trusted, report = from_problem(document, trusted=True), from_problem(document)
 
-    assert key not in report.message
-    assert len(report.message) <= 2_000
+    assert key not in trusted.to_json() + report.to_json()
+    assert len(trusted.message) <= 2_000
+    assert len(report.details["peer"]["detail"]) <= 500

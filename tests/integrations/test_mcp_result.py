@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failwell.fault.registry import kinds
-from failwell.integrations.mcp import OURS_ALONE, from_tool_result, tool_result
+from failwell.integrations.mcp import from_tool_result, tool_result
+from failwell.report.saved_failures.peer import SPEAKABLE
 from tests.delivery.builders import a_full_report, a_report, a_wait, summary_of
 
 
@@ -27,13 +28,13 @@ def test_a_model_reads_the_models_view_and_nothing_else() -> None:
 
 
 @given(
-    name=st.sampled_from([kind.name for kind in kinds() if not kind.name.startswith(OURS_ALONE)])
+    name=st.sampled_from([kind.name for kind in kinds() if kind.name.startswith(SPEAKABLE)])
     | st.just("newer.peer.kind"),
     wait=st.none() | st.floats(0, 1e6),
     fields=st.none() | st.lists(st.sampled_from(["name", "items.0"]), max_size=2),
     structured=st.booleans(),
 )
-def test_a_result_gives_back_a_report_with_the_same_model_view(
+def test_a_result_of_ones_own_server_gives_back_the_same_model_view(
     name: str, wait: float | None, fields: list[str] | None, structured: bool
 ) -> None:
     report = a_report(
@@ -46,10 +47,27 @@ def test_a_result_gives_back_a_report_with_the_same_model_view(
     if not structured:
         del result["structuredContent"]
 
-    received = from_tool_result(result)
+    received = from_tool_result(result, trusted=True)
 
     assert received is not None
     assert received.view("model") == report.view("model")
+
+
+def test_another_servers_words_never_reach_a_model() -> None:
+    seen = {
+        **a_report("provider.context_too_long", details={"limit": 5}).view("model"),
+        "title": "hostile", "advice": "hostile", "action": "hostile", "fields_invalid": ["hostile"],
+        "context": {"limit": 5, "requested": "hostile", "tool": "hostile"}, "wait_seconds": 1e300,
+    }  # fmt: skip
+
+    report = from_tool_result({"isError": True, "structuredContent": seen})
+
+    assert report is not None
+    shown = report.view("model")
+    assert shown["context"] == {"limit": 5}
+    assert "hostile" not in json.dumps([shown, report.view("user")])
+    assert report.not_before is None
+    assert report.details["peer"]["fields_invalid"] == ["hostile"]
 
 
 def test_the_object_that_a_client_made_is_read_as_well() -> None:
@@ -87,13 +105,23 @@ def test_anybody_elses_failure_is_a_failed_tool_whose_words_are_not_taken_over(r
 
 
 @pytest.mark.parametrize(
-    "kind", ["cancel.run", "limit.budget_exceeded", "halt.intentional", "session.locked"]
+    "kind",
+    [
+        "cancel.run",
+        "limit.budget_exceeded",
+        "halt.intentional",
+        "session.locked",
+        "internal.bug",
+        "worker.oom",
+    ],
 )
 def test_a_tool_cannot_speak_for_the_run_that_called_it(kind: str) -> None:
-    report = from_tool_result(tool_result(a_report(kind)))
+    for trusted in (False, True):
+        report = from_tool_result(tool_result(a_report(kind)), trusted=trusted)
 
-    assert report is not None
-    assert report.kind == "tool.failed"
+        assert report is not None
+        assert report.kind == "tool.failed"
+        assert report.details["peer"]["kind"] == kind
 
 
 def test_a_known_kind_is_said_in_our_words_whatever_came_with_it() -> None:
@@ -112,7 +140,7 @@ def test_a_known_kind_is_said_in_our_words_whatever_came_with_it() -> None:
     assert report.category == "configuration"
     assert not report.retryable
     assert report.message == summary_of("provider.auth")
-    assert "ignore" not in report.to_json()
+    assert "ignore" not in json.dumps([report.view("user"), report.view("model")])
 
 
 @dataclass
@@ -124,8 +152,9 @@ class Odd:
 
 
 def test_a_damaged_result_still_gives_a_report() -> None:
-    report = from_tool_result(Odd())
+    for trusted, kind in ((False, "tool.failed"), (True, "a.b")):
+        report = from_tool_result(Odd(), trusted=trusted)
 
-    assert report is not None
-    assert report.kind == "a.b"
-    assert report.not_before is None
+        assert report is not None
+        assert report.kind == kind
+        assert report.not_before is None

@@ -16,6 +16,7 @@ from failwell.reports import Scene
 texts = st.text(max_size=12)
 names = st.text(min_size=1, max_size=12)
 numbers = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False)
+seconds = st.floats(min_value=0, max_value=366 * 86_400)
 counts = st.integers(min_value=-(2**53), max_value=2**53)
 times = st.datetimes(
     min_value=datetime(1970, 1, 1),  # noqa: DTZ001
@@ -52,12 +53,12 @@ metadata = st.builds(
     status_code=_maybe(st.integers(100, 599)),
     code=_maybe(texts),
     request_id=_maybe(texts),
-    retry_after=_maybe(numbers),
+    retry_after=_maybe(seconds),
     headers=st.dictionaries(texts, texts, max_size=2),
 )
 waits = st.builds(
     NotBefore,
-    after=numbers,
+    after=seconds,
     at=_maybe(times),
     source=texts,
     confidence=st.sampled_from(["high", "medium", "low"]),
@@ -96,7 +97,7 @@ attempts = st.builds(
     model=_maybe(texts),
     usage=st.dictionaries(texts, counts, max_size=2),
     cost=_maybe(counts),
-    wait=_maybe(numbers),
+    wait=_maybe(seconds),
     reason=_maybe(texts),
 )
 evidence = st.builds(Evidence, rule=texts, basis=texts, saw=texts)

@@ -230,6 +230,14 @@ def register_code(code: str, kind: str) -> None:
     _registered_codes[name] = Rule(f"registered.{name}", kind, "code", codes=frozenset({name}))
 
 
+def is_known_code(code: object) -> bool:
+    """Whether a rule, or a registration, gives `code` a meaning."""
+    if type(code) is not str:
+        return False
+    name = code.strip().lower()
+    return name in _RESERVED or name in _registered_codes
+
+
 def _registered(codes: Iterable[str]) -> Rule | None:
     """The rule for the first of `codes` that was registered."""
     return (

@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from failwell.adapters.facts import Facts, objects_of
-from failwell.fault.facts import Confidence, NotBefore
+from failwell.fault.facts import LONGEST_WAIT, Confidence, NotBefore
 
-_LONGEST = 366 * 86_400.0
 _EPOCH = 1_000_000_000.0
 """A number beyond this is a time of day, not a wait: no server requests thirty years."""
 _PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?")
@@ -115,7 +114,7 @@ class _Statements:
         return ours if theirs is None or abs(theirs - ours) > LARGEST_SKEW else theirs
 
     def add(self, source: str, seconds: float | None, confidence: Confidence) -> None:
-        if seconds is None or not 0 <= seconds <= _LONGEST:
+        if seconds is None or not 0 <= seconds <= LONGEST_WAIT:
             self.nonsense.append(source)
         else:
             self.waits.append((_TRUST[confidence], seconds, source, confidence))
@@ -166,7 +165,7 @@ def seconds_of(value: str, statements: _Statements, *, unit: float = 1.0) -> flo
     if ", " in value:
         several = _VALUE.findall(value[:_LONGEST_TEXT])[:_MOST_VALUES]
         waits = [_seconds_of_one(text, statements, unit) for text in several]
-        return max((wait for wait in waits if wait is not None and wait <= _LONGEST), default=None)
+        return max((wait for wait in waits if wait is not None and wait <= LONGEST_WAIT), default=None)
     return _seconds_of_one(value, statements, unit)
 
 

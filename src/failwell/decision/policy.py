@@ -15,6 +15,7 @@ from failwell.decision.match import Match
 from failwell.decision.verdict import Ask, Decision, Evict, Fallback, GiveUp, Park, Retry
 from failwell.fault.axes import Category, Certainty
 from failwell.fault.base import Fault
+from failwell.fault.facts import LONGEST_WAIT, NotBefore
 from failwell.fault.frozen import frozen
 from failwell.fault.registry import KINDS
 from failwell.report.record import ErrorReport
@@ -283,7 +284,7 @@ def decide_by(
 
 def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
     requested = report.not_before
-    wait = 0.0 if requested is None else max(0.0, requested.after - tries.elapsed)
+    wait = 0.0 if requested is None else _left(requested, tries)
     late = _over(tries, wait)
     return (
         Retry(after=wait, why=lost.why, charged=False) if late is None else GiveUp(why=late, exhausted=True)
@@ -292,7 +293,7 @@ def _uncharged(tries: Tries, report: ErrorReport, lost: Lost) -> Decision:
 
 def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule, jitter: float) -> Decision:
     requested = report.not_before
-    delay = None if requested is None else max(0.0, requested.after - tries.elapsed)
+    delay = None if requested is None else _left(requested, tries)
     why = "after a back-off" if requested is None else f"as {requested.source} says"
     if delay is not None and delay > policy.in_process_limit and schedule.max_attempts > 1:
         # A call that was turned away until later has not been tried; it spends no attempt.
@@ -309,8 +310,13 @@ def _again(policy: Policy, tries: Tries, report: ErrorReport, schedule: Schedule
 def _until_renewed(tries: Tries, report: ErrorReport) -> Decision:
     if report.not_before is None:
         return _elsewhere(tries, report, _why_not(report))
-    delay = max(0.0, report.not_before.after - tries.elapsed)
+    delay = _left(report.not_before, tries)
     return _park(tries, report, delay, "the quota renews then")
+
+
+def _left(requested: NotBefore, tries: Tries) -> float:
+    """Seconds that are left of a requested delay; never more than anybody can compute a time from."""
+    return min(max(0.0, requested.after - tries.elapsed), LONGEST_WAIT)
 
 
 def _park(tries: Tries, report: ErrorReport, after: float, why: str) -> Decision:

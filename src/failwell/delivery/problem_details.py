@@ -4,16 +4,28 @@
 they answered, for callers who run the service themselves. Neither holds foreign text.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from json import loads
 from math import ceil, isfinite
 from typing import Any, Literal, cast
 
+from failwell.adapters.headers import lower_headers
+from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.plain_text import finite, json_text, text_or
-from failwell.fault.registry import find_kind, http_status_of, is_kind
+from failwell.fault.facts import DENYING
+from failwell.fault.registry import find_kind, http_status_of
 from failwell.report.identity import fingerprint
-from failwell.report.record import ErrorReport
-from failwell.report.redact import redact_text
+from failwell.report.record import SCHEMA, ErrorReport, default_policy
+from failwell.report.redact import redact_text, redact_value
+from failwell.report.saved_failures.peer import (
+    as_evidence,
+    claimed_kind,
+    longer,
+    peer_claims,
+    report_of_claim,
+)
 from failwell.report.saved_failures.saved_reply import SavedReply, describe_reply
 
 Disclosure = Literal["strict", "verbose"]
@@ -25,13 +37,14 @@ _REPLY = ("status_code", "code", "request_id", "retry_after")
 _CAUSE = ("type", "kind", "via", "level")
 
 _OURS = (
-    "schema", "id", "kind", "category", "certainty", "retryable", "user_action", "not_before", "fields_invalid",
-    "resource_shortfall", "scene", "occurred_at", "error_type", "provider", "model", "provider_metadata", "causes",
+    "id", "category", "certainty", "retryable", "user_action", "not_before", "fields_invalid",
+    "resource_shortfall", "occurred_at", "error_type", "provider", "model", "provider_metadata", "causes",
 )  # fmt: skip
-"""What a document of ours may say about the failure, beside its title and detail."""
+"""What a document of one's own service says about the failure, beside its kind and detail."""
 _CODES = ("code", "error", "reason")
-"""Where other services put an error code; it counts only if it is spelled like one."""
+"""Where other services put an error code."""
 _ERROR_TYPE = "ProblemReply"
+_ID = re.compile(r"err_[0-9a-f]{8,64}")
 
 
 def problem(
@@ -83,16 +96,35 @@ def from_problem(
     *,
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
+    trusted: bool = False,
 ) -> ErrorReport:
-    """The report behind a problem document. Never raises.
+    """The report behind a problem document of another service. Never raises.
 
-    A document of ours gives back a report with the same user's view. Anybody else's is classified
-    by its status; its title and detail are not used, because they are not trusted.
+    A kind that the document names counts if it is registered here and speaks of a provider, a tool or the input;
+    otherwise the status decides. Its texts are evidence: they are masked, cut and kept in `details["peer"]`.
+
+    Args:
+        document: The document, or the body of the reply.
+        status: The status of the reply; by default the one that the document names.
+        headers: The headers of the reply.
+        trusted: Whether the service is your own. Then its message, its advice, its fields and kinds that are not
+            registered here are taken over, masked and cut. Kinds about its own run never are.
     """
     fields = _parsed(document)
-    if text_or(fields.get("schema"), "").startswith("failwell.error/") and is_kind(fields.get("kind")):
-        return _ours(fields)
-    return _theirs(fields, status, headers)
+    named = fields.get("status") if status is None else status
+    code = named if type(named) is int else 0
+    kind = _kind_of(fields, code, trusted=trusted)
+    reply = _reply_of(fields, code, headers)
+    if kind is None:
+        # Prose of somebody else's service is recorded where the policy keeps foreign text.
+        is_recorded = _is_schema(fields) or default_policy().keeps_message
+        report = as_evidence(reply, fields, source=_ERROR_TYPE) if is_recorded else reply
+        return replace(report, id=_id_of(fields) or report.id) if trusted else report
+    if trusted:
+        return _ours(kind, fields)
+    report = report_of_claim(kind, fields, error_type=_ERROR_TYPE, rule="problem.kind")
+    delay = longer(report.not_before, reply.not_before)
+    return replace(report, not_before=delay, provider_metadata=reply.provider_metadata)
 
 
 def _for_insiders(report: ErrorReport) -> dict[str, Any]:
@@ -109,35 +141,68 @@ def _for_insiders(report: ErrorReport) -> dict[str, Any]:
     return {key: value for key, value in added.items() if value}
 
 
-def _ours(fields: Mapping[str, Any]) -> ErrorReport:
-    kind = str(fields["kind"])
+def _id_of(fields: Mapping[str, Any]) -> str | None:
+    """The id under which one's own service recorded the failure, so that both sides can find it."""
+    stated = text_or(fields.get("id"), "")
+    return stated if _ID.fullmatch(stated) else None
+
+
+def _is_schema(fields: Mapping[str, Any]) -> bool:
+    return text_or(fields.get("schema"), "").startswith("failwell.error/")
+
+
+def _kind_of(fields: Mapping[str, Any], code: int, *, trusted: bool) -> str | None:
+    """The kind that a document of ours names, if it may name it."""
+    if not _is_schema(fields):
+        return None
+    kind = claimed_kind(fields.get("kind"), trusted=trusted)
+    known = None if kind is None else find_kind(kind)
+    # A 401 or 403 is never repeated, so no document turns it into what is.
+    is_denied = known is not None and known.category.retryable and code in DENYING
+    return None if is_denied else kind
+
+
+def _ours(kind: str, fields: Mapping[str, Any]) -> ErrorReport:
+    """What a service of one's own says, masked and cut, except where it happened: that is its place, not ours."""
     known = find_kind(kind)
     record: dict[str, Any] = {
         # What a view leaves out.
+        "schema": SCHEMA,
         "blame": "provider" if known is None else known.blame.value,
         "error_type": _ERROR_TYPE,
         "fingerprint": fingerprint(kind, _ERROR_TYPE),
     }
-    record |= {key: fields[key] for key in _OURS if key in fields}
+    record |= redact_value({key: fields[key] for key in _OURS if key in fields})
     record |= {
-        "title": redact_text(text_or(fields.get("title"), kind), 200),
+        "kind": kind,
+        "title": kind if known is None else known.title,
         "message": redact_text(text_or(fields.get("detail"), "")),
         "caller_facing": True,
         "evidence": [{"rule": "problem.kind", "basis": "declared", "saw": kind}],
     }
-    return ErrorReport.read(record)
+    report = ErrorReport.read(record)
+    place = {key: fields[key] for key in ("scene",) if fields.get(key)}
+    return replace(report, details={"peer": peer_claims(place, _ERROR_TYPE)}) if place else report
 
 
-def _theirs(fields: Mapping[str, Any], status: int | None, headers: Mapping[str, str] | None) -> ErrorReport:
-    code = fields.get("status") if status is None else status
-    lower = {name.lower(): value for name, value in (headers or {}).items()}
-    body = json_text({key: fields[key] for key in _CODES if isinstance(fields.get(key), str)})
-    return describe_reply(SavedReply(code if type(code) is int else 0, lower, body))
+def _reply_of(fields: Mapping[str, Any], code: int, headers: Mapping[str, str] | None) -> ErrorReport:
+    """The report that the reply itself gives: by its status, its headers and its code."""
+    lower = lower_headers(headers or {})
+    from failwell.adapters.classify import is_known_code
+
+    # A code that no rule knows decides nothing, and would only be quoted.
+    codes = {key: fields[key] for key in _CODES if is_known_code(fields.get(key))}
+    body = json_text(codes)
+    return describe_reply(SavedReply(code, lower, body))
+
+
+def _copied(document: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(document)
 
 
 def _parsed(document: Mapping[str, Any] | str | bytes) -> Mapping[str, Any]:
     if isinstance(document, Mapping):
-        return document
+        return safe_call(_copied, None, document) or {}
     try:
         parsed: object = loads(document)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """One failure as the result of an MCP tool call, and back.
 
-The model sees the model's view and nothing else. On the way back, prose from the other side is
-not taken for a message, and a tool cannot say that *our* run was cancelled, halted or out of budget.
+The model sees the model's view and nothing else. On the way back, what the other side says is evidence: its texts
+are kept apart, and a tool cannot say that *our* run was cancelled, halted or out of budget.
 
 Example:
     >>> from failwell import describe
@@ -17,19 +17,21 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any, cast
 
-from failwell.delivery.plain_text import finite, json_text, text_or
+from failwell.adapters.safe_getattr import safe_getattr
+from failwell.delivery.plain_text import finite, json_text
 from failwell.fault.classes import ToolTerminal
 from failwell.fault.registry import find_kind, is_kind
 from failwell.report.describe import describe, new_id
 from failwell.report.identity import fingerprint
 from failwell.report.record import SCHEMA, ErrorReport, Evidence
-from failwell.report.redact import redact_text, redact_value
+from failwell.report.redact import redact_value
+from failwell.report.saved_failures.peer import claimed_kind, report_of_claim
 
 __all__ = ["from_tool_result", "tool_result"]
 
-OURS_ALONE = ("cancel.", "halt.", "limit.", "retry.", "session.", "subworkflow.")
-"""Kinds about the run that made the call; no answer may claim one."""
 _ERROR_TYPE = "ToolResult"
+_MOST_BLOCKS = 20
+_LONGEST_TEXT = 100_000
 
 
 def tool_result(report: ErrorReport) -> dict[str, Any]:
@@ -42,10 +44,17 @@ def tool_result(report: ErrorReport) -> dict[str, Any]:
     }
 
 
-def from_tool_result(result: object) -> ErrorReport | None:
+def from_tool_result(result: object, *, trusted: bool = False) -> ErrorReport | None:
     """The report behind a tool's result, or `None` when the call did not fail. Never raises.
 
-    `result` may be the JSON or the object that an MCP client made of it.
+    A kind that the result names counts if it is registered here and speaks of a provider, a tool or the input;
+    any other failure is `tool.failed`. Texts of the tool are evidence: they are masked, cut and kept in
+    `details["peer"]`, and never reach a model as ours.
+
+    Args:
+        result: The JSON, or the object that an MCP client made of it.
+        trusted: Whether the server is your own. Then the fields, the context and kinds that are not registered here are
+            taken over, masked and cut. Kinds about its own run never are.
     """
     if _part(result, "isError") is not True:
         return None
@@ -53,17 +62,19 @@ def from_tool_result(result: object) -> ErrorReport | None:
     if seen is None:
         report = describe(ToolTerminal(kind="tool.failed"))
         return replace(
-            report,
-            error_type=_ERROR_TYPE,
-            evidence=(Evidence(rule="mcp.is_error", basis="declared"),),
+            report, error_type=_ERROR_TYPE, evidence=(Evidence(rule="mcp.is_error", basis="declared"),)
         )
-    return _read(seen)
+    kind = claimed_kind(seen.get("kind"), trusted=trusted)
+    if kind is None:
+        return report_of_claim("tool.failed", seen, error_type=_ERROR_TYPE, rule="mcp.structured_content")
+    if trusted:
+        return _ours(kind, seen)
+    return report_of_claim(kind, seen, error_type=_ERROR_TYPE, rule="mcp.structured_content")
 
 
-def _read(seen: Mapping[str, Any]) -> ErrorReport:
-    kind = str(seen["kind"])
+def _ours(kind: str, seen: Mapping[str, Any]) -> ErrorReport:
     known = find_kind(kind)
-    title = known.title if known else redact_text(text_or(seen.get("title"), "") or kind, 200)
+    title = kind if known is None else known.title
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "id": new_id(),
@@ -95,32 +106,29 @@ def _context(context: object, allowed: tuple[str, ...]) -> dict[str, Any]:
 
 def _seen(result: object) -> Mapping[str, Any] | None:
     """The model's view in the result, wherever a client or a proxy left it."""
-    if _is_ours(structured := _part(result, "structuredContent")):
+    if _is_view(structured := _part(result, "structuredContent")):
         return structured
     content = _part(result, "content")
-    for block in cast("list[object]", content) if isinstance(content, list) else []:
+    for block in cast("list[object]", content)[:_MOST_BLOCKS] if isinstance(content, list) else []:
         text = _part(block, "text")
         try:
-            parsed: object = loads(text) if isinstance(text, str) else None
+            parsed: object = loads(text) if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
         except (ValueError, RecursionError):
             # Ordinary prose, as most tools answer.
             continue
-        if _is_ours(parsed):
+        if _is_view(parsed):
             return cast("Mapping[str, Any]", parsed)
     return None
 
 
-def _is_ours(value: Any) -> bool:
+def _is_view(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
     seen = cast("Mapping[str, Any]", value)
-    kind = seen.get("kind")
-    if not isinstance(kind, str) or not is_kind(kind) or kind.startswith(OURS_ALONE):
-        return False
-    return {"category", "retryable"} <= seen.keys()
+    return is_kind(seen.get("kind")) and {"category", "retryable"} <= seen.keys()
 
 
 def _part(of: object, name: str) -> Any:
     if isinstance(of, Mapping):
         return cast("Mapping[str, Any]", of).get(name)
-    return getattr(of, name, None)
+    return safe_getattr(of, name)

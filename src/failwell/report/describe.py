@@ -193,9 +193,11 @@ def _is_slim(details: Mapping[str, Any]) -> bool:
 
 
 def _arrived(written: Mapping[str, Any]) -> ErrorReport | None:
-    """The report that travelled in a foreign exception, unless it is none."""
+    """The report that travelled in a foreign exception, unless it is none: masked, since others wrote it."""
+    from failwell.report.wire import read_masked
+
     try:
-        return ErrorReport.read(written)
+        return read_masked(written)
     except Fault:
         return None
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from failwell.fault.axes import ActionKind, Blame, Category, Certainty, Domain
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.registry import KINDS, is_kind
 from failwell.report.identity import new_id
 from failwell.report.record import (
@@ -25,6 +25,8 @@ from failwell.report.record import (
 _MOST_SHARED = 1024
 _LARGEST = 1e300
 """Beyond it a whole number could not be used as a time or a size any more."""
+_LARGEST_WHOLE = 2**63
+"""No database and no tracer takes a larger whole number."""
 _EMPTY: tuple[Any, ...] = ((), {})
 Decode = Callable[[Any, bool], Any]
 """A value and whether to be strict → the value we keep; raises `Wrong`."""
@@ -124,8 +126,15 @@ def _flag(value: Any, _strict: bool) -> bool:
 
 
 def _whole(value: Any, _strict: bool) -> int:
-    if type(value) is not int:
-        raise Wrong("a whole number")
+    if type(value) is not int or not -_LARGEST_WHOLE < value < _LARGEST_WHOLE:
+        raise Wrong("a whole number of at most 63 bits")
+    return value
+
+
+def _seconds(value: Any, _strict: bool) -> float:
+    # Whoever waits computes a time from it, and no calendar has room for more.
+    if type(value) not in (int, float) or not 0 <= value <= LONGEST_WAIT:
+        raise Wrong("seconds, from 0 to a year")
     return value
 
 
@@ -168,7 +177,7 @@ def _text_map(value: Any, strict: bool) -> dict[str, str]:
 
 def _count_map(value: Any, strict: bool) -> dict[str, int]:
     counts = _object(value, strict)
-    if not all(type(count) is int for count in counts.values()):
+    if not all(type(count) is int and -_LARGEST_WHOLE < count < _LARGEST_WHOLE for count in counts.values()):
         raise Wrong("an object of whole numbers")
     return counts
 
@@ -267,12 +276,12 @@ _METADATA = _part(
     ProviderMetadata,
     {
         "sdk": _text, "exception_type": _text, "status_code": _whole, "code": _text, "request_id": _text,
-        "retry_after": _number, "headers": _text_map,
+        "retry_after": _seconds, "headers": _text_map,
     },
 )  # fmt: skip
 _NOT_BEFORE = _part(
     NotBefore,
-    {"after": _number, "at": _time, "source": _text, "confidence": _choice("high", "medium", "low")},
+    {"after": _seconds, "at": _time, "source": _text, "confidence": _choice("high", "medium", "low")},
 )
 _SHORTFALL = _part(
     ResourceShortfall,
@@ -298,7 +307,7 @@ _ATTEMPT = _part(
     Attempt,
     {
         "number": _whole, "kind": _text, "certainty": _certainty, "provider": _text, "model": _text,
-        "usage": _count_map, "cost": _whole, "wait": _number, "reason": _text, "layer": _text, "exhausted": _flag,
+        "usage": _count_map, "cost": _whole, "wait": _seconds, "reason": _text, "layer": _text, "exhausted": _flag,
     },
     is_list=True,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from failwell.fault.axes import ActionKind, Certainty
-from failwell.fault.facts import NotBefore, ProviderMetadata, ResourceShortfall, UserAction
+from failwell.fault.facts import LONGEST_WAIT, NotBefore, ProviderMetadata, ResourceShortfall, UserAction
 from failwell.fault.links import type_name
 from failwell.report.record import Attempt, Frame, Scene
 from failwell.report.redact import mask_known, masked, masked_headers
@@ -19,8 +19,6 @@ from failwell.report.resolve import is_named, one_of
 
 _M = TypeVar("_M")
 
-_FURTHEST = 366 * 24 * 3600.0
-"""Seconds; a wait beyond a year is nonsense, not advice."""
 _LABEL_CAP = 200
 _REASON_CAP = 400
 _MOST_FIELDS = 50
@@ -81,7 +79,7 @@ def shortfall(short: ResourceShortfall) -> ResourceShortfall | None:
 def wait(requested: NotBefore, when: datetime) -> NotBefore | None:
     """The wait, if it is a credible one, with the time at which it is over."""
     seconds = _number(requested.after)
-    if seconds is None or seconds > _FURTHEST:
+    if seconds is None or seconds > LONGEST_WAIT:
         return None
     after = max(0.0, float(seconds))
     named = isinstance(requested.at, datetime) and requested.at.tzinfo is not None
@@ -183,4 +181,4 @@ def _number(value: object) -> float | None:
 
 def _seconds(value: object) -> float | None:
     number = _number(value)
-    return number if number is not None and abs(number) <= _FURTHEST else None
+    return number if number is not None and abs(number) <= LONGEST_WAIT else None

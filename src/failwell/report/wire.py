@@ -14,10 +14,11 @@ from typing import Any, cast
 from failwell.fault.axes import Category
 from failwell.fault.classes import Validation
 from failwell.fault.facts import DENYING, UserAction
+from failwell.fault.json_values import map_texts
 from failwell.fault.registry import KINDS, is_kind, is_owned
 from failwell.report.parts import READERS, REPORT, Part, Wrong, dump, load
 from failwell.report.record import NOWHERE, SCHEMA, Cause, ErrorReport, Evidence, Internal
-from failwell.report.redact import cut, redact_text, redact_value
+from failwell.report.redact import cut, masked, redact_text, redact_value, refresh
 
 CAP = 65_536
 """Bytes of one report as JSON."""
@@ -25,6 +26,7 @@ _LARGEST_READ = 4 * 1_048_576
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _LABEL = 200
+_TRACEBACK_CAP = 16_000
 
 
 def to_dict(report: ErrorReport) -> dict[str, Any]:
@@ -105,6 +107,21 @@ def read(source: Mapping[str, Any] | str | bytes) -> ErrorReport:
     if not isinstance(schema, str) or not schema.startswith("failwell.error/"):
         raise _refuse("schema", "a text that begins with `failwell.error/`", "this is not an error report")
     return fit(_tolerant(data))
+
+
+def read_masked(source: Mapping[str, Any]) -> ErrorReport:
+    """`read`, for a report that another process wrote: its texts are masked with our secrets, and cut.
+
+    Raises:
+        Validation: it is not a report at all.
+    """
+    refresh()
+    internal = source.get("internal")
+    written = {key: value for key, value in source.items() if key != "internal"}
+    data = map_texts(written, masked)
+    if internal is not None:
+        data["internal"] = map_texts(internal, lambda text: masked(text, _TRACEBACK_CAP))
+    return read(data)
 
 
 def _tolerant(data: Mapping[str, Any]) -> ErrorReport:
@@ -311,4 +328,15 @@ def _no_constant(name: str) -> Any:
 _decoder: Any = json.JSONDecoder(parse_constant=_no_constant)
 
 
-__all__ = ["CAP", "Part", "fit", "from_dict", "from_json", "read", "schema", "to_dict", "to_json"]
+__all__ = [
+    "CAP",
+    "Part",
+    "fit",
+    "from_dict",
+    "from_json",
+    "read",
+    "read_masked",
+    "schema",
+    "to_dict",
+    "to_json",
+]

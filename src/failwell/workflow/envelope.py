@@ -5,11 +5,12 @@ An envelope is a JSON object with `kind`, `message` and optional `details`. A va
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from failwell.fault.facts import NotBefore
+from failwell.fault.facts import Evidence, NotBefore
 from failwell.fault.json_values import map_texts
 from failwell.fault.registry import KIND_PATTERN, LONGEST_KIND, OWNED_PREFIXES
 from failwell.report.record import Scene
@@ -19,6 +20,7 @@ from failwell.workflow.plan import DeclaredKind
 LARGEST = 65_536
 """Bytes of an error file."""
 NO_KINDS: Final[Mapping[str, DeclaredKind]] = MappingProxyType({})
+_SCRIPT = (Evidence(rule="script.envelope", basis="declared"),)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -79,7 +81,7 @@ def failure_of(
         raise Malformed("malformed envelope: `details` is not an object")
     facts = cast("Mapping[str, Any]", details)
     declared = kinds.get(kind)
-    return Failure.of(
+    failure = Failure.of(
         kind,
         message,
         details=facts,
@@ -88,6 +90,8 @@ def failure_of(
         not_before=_wait(facts["retry_after"], now) if "retry_after" in facts else None,
         scene=scene,
     )
+    # Whoever reads the report sees that a script says so, and not the runtime.
+    return replace(failure, report=replace(failure.report, evidence=_SCRIPT))
 
 
 def violation(node: str, source: str, reason: str, **details: Any) -> tuple[str, dict[str, Any]]:

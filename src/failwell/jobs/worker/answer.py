@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from failwell.fault.axes import Category
 from failwell.fault.base import Fault
 from failwell.fault.capability import (
     CapabilityError,
@@ -19,15 +18,16 @@ from failwell.fault.capability import (
     CapabilityResourceError,
     CapabilityTransientError,
 )
-from failwell.fault.json_values import map_texts
+from failwell.fault.registry import KINDS
 from failwell.jobs.child.depth import DEEPEST
 from failwell.jobs.worker.protocol import FileHandle
 from failwell.report.describe import describe
 from failwell.report.failure_context import merge
-from failwell.report.record import ErrorReport, Scene, TracebackPolicy
-from failwell.report.redact import mask_known
+from failwell.report.record import NOWHERE, ErrorReport, Scene, TracebackPolicy
+from failwell.report.wire import read_masked
 
-_TRACEBACK_CAP = 16_000
+_OURS_ALONE = ("cancel.", "halt.", "limit.", "retry.", "session.", "subworkflow.")
+"""Kinds about the run that made the call. A worker cannot raise one."""
 
 
 def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy) -> ErrorReport:
@@ -38,8 +38,15 @@ def read_report(error: Mapping[str, Any], scene: Scene, policy: TracebackPolicy)
     """
     try:
         if "report" in error:
-            report = ErrorReport.read(_masked(error["report"]))
-            return replace(report, scene=merge(scene, report.scene))
+            report = read_masked(error["report"])
+            known = KINDS.get(report.kind)
+            # A worker may say which item or tool it was at. Run, job and session are the host's to name.
+            place = Scene(item=report.scene.item, tool=report.scene.tool)
+            return replace(
+                report,
+                title=report.kind if known is None else known.title,
+                scene=merge(scene, NOWHERE if place == NOWHERE else place),
+            )
         report = describe(_builtin_error(error["exception"]), policy=policy, scene=scene)
         free = cast("Mapping[str, Any]", error.get("memory") or {})
         memory = {name: round(float(megabytes), 1) for name, megabytes in free.items()}
@@ -67,11 +74,6 @@ def _builtin_error(data: Mapping[str, Any]) -> BaseException:
             error.args = (text,)
             return error
     return CapabilityFatalError(text)
-
-
-def _masked(value: Any) -> Any:
-    """A report of the worker with the secrets of the host masked, which the worker may not know."""
-    return map_texts(value, lambda text: mask_known(text, _TRACEBACK_CAP))
 
 
 # ------------------------------------------------------------------ errors to raise
@@ -169,15 +171,15 @@ class Reader:
     def _failure(self, job: str, error: Mapping[str, Any]) -> CapabilityError:
         scene = self._scene if job.startswith("#") else replace(self._scene, job=job)
         report = read_report(error, scene, self._policy)
-        if report.category is Category.CANCELLED:
-            # A cancelled call is answered before this, so this call was not cancelled.
+        if report.kind.startswith(_OURS_ALONE):
+            # A cancelled call is answered before this, so this call was not cancelled. Limits are the host's too.
             report = self._gave_up(report, scene)
         return raisable(report)
 
     def _gave_up(self, report: ErrorReport, scene: Scene) -> ErrorReport:
-        fault = CapabilityFatalError(
-            f"capability {self._name!r} ended the call as cancelled ({report.error_type}), but it was not cancelled"
-        )
+        claim = f"ended the call as `{report.kind}` ({report.error_type})"
+        why = "it was not cancelled" if report.kind.startswith("cancel.") else "only the host can end it so"
+        fault = CapabilityFatalError(f"capability {self._name!r} {claim}, but {why}")
         refused = describe(fault, scene=scene)
         return replace(refused, error_type=report.error_type, internal=report.internal)
 

@@ -17,6 +17,7 @@ from failwell.fault.facts import UserAction
 from failwell.report.record import ErrorReport, TracebackPolicy
 from failwell.report.saved_failures.pasted import describe_pasted
 from failwell.report.saved_failures.saved_reply import describe_reply, parse_reply
+from failwell.report.wire import read_masked
 
 FORMS = ("report", "problem", "reply", "traceback")
 MOST_BYTES = 16 * 1024 * 1024
@@ -74,7 +75,7 @@ def recognise(pasted: PastedInput, form: str | None = None) -> ErrorReport:
         return _reply(pasted)
     if form in ("report", "problem"):
         document = _document(text)
-        return ErrorReport.read(document) if form == "report" else _problem(document)
+        return read_masked(document) if form == "report" else _problem(document)
     if not text.lstrip().startswith(("{", "[")):
         return _traceback(pasted, ["a report: not JSON", "a problem document: not JSON"])
     return _json(pasted)
@@ -91,11 +92,11 @@ def _json(pasted: PastedInput) -> ErrorReport:
             raise not_json from None
     if str(document.get("schema", "")).startswith("failwell.error/"):
         # A problem document of ours names the schema too, and has `detail` where a report has `message`.
-        return _problem(document) if "detail" in document else ErrorReport.read(document)
+        return _problem(document) if "detail" in document else read_masked(document)
     inner: object = document.get("report")
     if isinstance(inner, dict) and str(inner.get("schema", "")).startswith("failwell.error/"):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         # A line of a run's errors.jsonl.
-        return ErrorReport.read(cast("dict[str, Any]", inner))
+        return read_masked(cast("dict[str, Any]", inner))
     if ("status" in document or "status_code" in document) and ("headers" in document or "body" in document):
         return _reply(pasted)
     if _PROBLEM_KEYS & document.keys() or str(document.get("type", "")).startswith(("http", "about:")):
