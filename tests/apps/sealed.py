@@ -13,8 +13,8 @@ from tests.apps.running import Done, environment
 
 _SEAL = "mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && exec {command}"
 _FILL = (
-    "mount -t tmpfs -o size=1m tmpfs {folder} && cp -a {copy}/. {folder}/"
-    " && {{ cat /dev/zero > {folder}/filler 2>/dev/null; exec {command}; }}"
+    "mount -t tmpfs -o size={size}k tmpfs {folder} && cp -a {copy}/. {folder}/"
+    " && {{ cat /dev/zero > {folder}/filler 2>/dev/null; {command}; }}"
 )
 
 
@@ -38,11 +38,13 @@ def on_sealed(folder: Path, *arguments: str) -> Done:
     return _run(_SEAL.format(folder=shlex.quote(str(folder)), command=_command(arguments)))
 
 
-def on_full(folder: Path, copy: Path, *arguments: str) -> Done:
-    """Run `failwell` while `folder` is a full disk with what `copy` holds."""
+def on_full(folder: Path, copy: Path, *arguments: str, then: tuple[str, ...] = ()) -> Done:
+    """Run `failwell` while `folder` is a full disk with what `copy` holds; and `then` once more if that went well."""
     folder.mkdir(exist_ok=True)
-    quoted = {"folder": shlex.quote(str(folder)), "copy": shlex.quote(str(copy))}
-    return _run(_FILL.format(**quoted, command=_command(arguments)))
+    size = 64 + sum(-(-file.stat().st_size // 4096) * 4 + 4 for file in copy.rglob("*"))
+    quoted = {"folder": shlex.quote(str(folder)), "copy": shlex.quote(str(copy)), "size": size}
+    command = " && ".join(_command(words) for words in (arguments, then) if words)
+    return _run(_FILL.format(**quoted, command=command))
 
 
 def _command(arguments: tuple[str, ...]) -> str:

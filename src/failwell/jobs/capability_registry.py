@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, cast
 from failwell.fault.axes import ActionKind
 from failwell.fault.capability import CapabilityConfigError, CapabilityInputError, CapabilityNotLoadedError
 from failwell.fault.facts import UserAction
+from failwell.files.private import replace_private
 from failwell.jobs.manifest import Manifest, check_instance, is_temporary
 from failwell.jobs.manifest_file import read_manifest
 from failwell.journal.errors import os_fault
@@ -267,17 +268,7 @@ def _broken(path: Path, why: str) -> CapabilityConfigError:
 
 def _write(path: Path, text: str) -> None:
     make_private(path.parent)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        try:
-            with open(
-                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-            ) as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        replace_private(path, text, sync=True)
     except OSError as error:
         raise os_fault(error, path) from error

@@ -8,7 +8,6 @@ shortened. Secrets of the capability are masked before lines arrive here.
 """
 
 import asyncio
-import os
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
@@ -20,6 +19,7 @@ from typing import Any, cast
 
 from failwell.fault.base import Fault
 from failwell.fault.json_values import map_texts
+from failwell.files.private import append_private, replace_private
 from failwell.jobs.worker.environment import SHORTEST_SECRET
 from failwell.jobs.worker.protocol import OutputLine
 from failwell.journal.event import to_json
@@ -132,22 +132,16 @@ class _Tail:
             if is_whole or self._in_file + len(text) > 2 * MOST_BYTES:
                 text = text if is_whole else _text(self._lines)
                 make_private(self._file.parent)
-                draft = self._file.with_name(f".{self._file.name}")
-                _write(draft, text, os.O_TRUNC)
-                os.replace(draft, self._file)
+                replace_private(self._file, text)
                 self._in_file = len(text)
             else:
                 make_private(self._file.parent)
-                _write(self._file, text, os.O_APPEND)
+                with open(append_private(self._file), "a", encoding="ascii") as file:
+                    file.write(text)
                 self._in_file += len(text)
         except (OSError, Fault):
             # A job must not fail because its output cannot be stored.
             return
-
-
-def _write(file: Path, text: str, how: int) -> None:
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | how, 0o600), "a", encoding="ascii") as out:
-        out.write(text)
 
 
 def _text(lines: Iterable[OutputLine]) -> str:

@@ -55,6 +55,18 @@ def os_fault(error: OSError, path: Path) -> StoreUnavailable | StoreFull:
     )
 
 
+def unsafe_fault(folder: Path, reason: str) -> StoreUnavailable:
+    """The fault for a state folder in which others could replace files."""
+    return StoreUnavailable(
+        message=f"the state folder `{folder}` is not safe: {reason}",
+        retryable=False,
+        user_action=UserAction(
+            ActionKind.FIX_CONFIGURATION,
+            f"run `chmod go-w {folder}`, or use a folder inside it: `--store {folder}/failwell`",
+        ),
+    )
+
+
 def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
     """The fault for an error of SQLite's. Nothing of what was being written was stored."""
     code = str(getattr(error, "sqlite_errorname", None) or type(error).__name__)
@@ -70,8 +82,8 @@ def sqlite_fault(error: "sqlite3.Error", path: Path) -> Fault:
             certainty=Certainty.NOT_SENT,
             user_action=UserAction(
                 ActionKind.FREE_RESOURCES,
-                f"free disk space, for instance with `failwell runs prune{store_option(path.parent)}`,"
-                " or use another folder with `--store DIR`",
+                f"free disk space, for instance with `failwell runs prune{store_option(path.parent)}`"
+                " or `failwell jobs prune`, or use another folder with `--store DIR`",
             ),
         )
     if primary in _UNSUITABLE:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from failwell.journal.errors import os_fault
+from failwell.files.private import append_private, others_can_write
+from failwell.journal.errors import os_fault, unsafe_fault
 from failwell.journal.event import to_json
 from failwell.journal.journal_faults import BadRunId
 
@@ -55,7 +56,7 @@ def make_private(folder: Path) -> Path:
     """Create `folder` and its missing parents; only their owner can enter them.
 
     Raises:
-        StoreUnavailable: the system refuses.
+        StoreUnavailable: the system refuses, or others can write to the folder.
         StoreFull: there is no space left.
     """
     missing_folders: list[Path] = []
@@ -66,8 +67,11 @@ def make_private(folder: Path) -> Path:
             parent = parent.parent
         for path in reversed(missing_folders):
             path.mkdir(mode=0o700, exist_ok=True)
+        reason = others_can_write(folder)
     except OSError as error:
         raise os_fault(error, folder) from error
+    if reason is not None:
+        raise unsafe_fault(folder, reason)
     return folder
 
 
@@ -145,9 +149,8 @@ def append_line(path: Path, value: Mapping[str, Any]) -> Path:
     """
     line = f"{to_json(value)}\n".encode("ascii")
     make_private(path.parent)
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = append_private(path)
         try:
             _write_whole(descriptor, line)
         finally:

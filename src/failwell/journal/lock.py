@@ -140,25 +140,27 @@ def exclusive(file: Path, clock: Clock = SYSTEM_CLOCK) -> Generator[None]:
         os.close(descriptor)
 
 
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
 def _open(file: Path) -> int:
     make_private(file.parent)
     try:
         # Not inheritable, like every descriptor that Python opens: a script that outlives this process
         # must not hold the lock.
-        return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        return os.open(file, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     except OSError as error:
         raise os_fault(error, file) from error
 
 
 def _open_existing(file: Path) -> int:
-    flags = getattr(os, "O_CLOEXEC", 0)
     try:
-        return os.open(file, os.O_RDWR | flags)
+        return os.open(file, os.O_RDWR | _FLAGS)
     except FileNotFoundError:
         raise
     except OSError:
         # A read-only file can be locked too, where the file system does not ask for more.
-        return os.open(file, os.O_RDONLY | flags)
+        return os.open(file, os.O_RDONLY | _FLAGS)
 
 
 def _is_in_place(file: Path, descriptor: int) -> bool:

@@ -11,6 +11,7 @@ from time import time
 from typing import Any, cast
 
 from failwell.fault.base import Fault
+from failwell.files.private import replace_private
 from failwell.jobs.memory.book import Book
 from failwell.jobs.memory.ledger import resource_of
 from failwell.jobs.queue.instance import Instance
@@ -101,10 +102,7 @@ def _worker(instance: Instance, book: Book, instances: Mapping[str, Instance]) -
 def leave_picture(file: Path, draw: Callable[[], dict[str, Any]]) -> None:
     """Write a snapshot to a file for other processes. A failure to write it is ignored."""
     try:
-        draft = file.with_name(f".{file.name}.{os.getpid()}")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
-            out.write(to_json(draw()))
-        os.replace(draft, file)
+        replace_private(file, to_json(draw()))
     except (OSError, Fault):
         # The next snapshot follows in a second.
         return

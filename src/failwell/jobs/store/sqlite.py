@@ -31,6 +31,7 @@ from failwell.jobs.store.prune import (
 from failwell.jobs.store.rows import read_job
 from failwell.journal.errors import damaged_fault
 from failwell.journal.event import Event, to_json
+from failwell.journal.faults import StoreFull
 from failwell.journal.folder import JOURNAL
 from failwell.journal.lock import Holder, ProcessLock, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
@@ -183,11 +184,23 @@ class SqliteJobs:
             old = old_jobs(connection, before=before, keep=keep, states=states, instance=instance)
         parts = [Forgotten(needed=old.needed)]
         turn = self._database.reading if dry_run else self._database.transaction
-        for start in range(0, len(old.keys), BATCH):
+        start, size = 0, BATCH
+        while start < len(old.keys):
             began = self._clock.monotonic()
-            with turn() as connection:
-                batch = old.keys[start : start + BATCH]
-                parts.append(delete_jobs(connection, batch, self.folder, dry_run=dry_run))
+            batch = old.keys[start : start + size]
+            try:
+                with turn() as connection:
+                    parts.append(delete_jobs(connection, batch, self.folder, dry_run=dry_run))
+            except StoreFull:
+                # On a full disk the log of a deletion must fit into the space that the one before has left.
+                if size == 1:
+                    raise
+                size = max(1, size // 8)
+                self._database.shrink_log()
+                continue
+            start += size
+            if size < BATCH:
+                self._database.shrink_log()
             # Leave the database to others for as long as this batch took.
             self._clock.sleep(self._clock.monotonic() - began)
         if before is not None and not states and instance is None:

@@ -4,6 +4,7 @@ Private to its owner, in write-ahead mode, and of a version that this code knows
 is translated into a fault here.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
@@ -12,9 +13,11 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any, Literal, TypeVar, cast
 
+from failwell.files.private import create_private
 from failwell.journal.errors import newer_fault, os_fault, outdated_fault, sqlite_fault
 from failwell.journal.folder import make_private
 from failwell.journal.lock import exclusive
+from failwell.journal.reserve import is_short, keep_reserve
 from failwell.journal.sqlite.migrate import migrate, migrations, transaction, version_of
 from failwell.runtime.suppress import suppress
 
@@ -87,9 +90,16 @@ class Database:
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("freelist_count", "page_count")
             )
-            if free > _COMPACT_PAGES and free * 4 > pages:
+            if (free > _COMPACT_PAGES or is_short(self.path.parent)) and free * 4 > pages:
+                # Before it too: on a nearly full disk the rewritten file needs the space of the log.
+                self.shrink_log()
                 connection.execute("VACUUM")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self.shrink_log()
+
+    def shrink_log(self) -> None:
+        """Move the write-ahead log into the database and give its space back."""
+        with self.reading() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close the connection."""
@@ -174,8 +184,12 @@ def connect(path: Path, durability: Durability = "normal", busy: float = BUSY_SE
     make_private(path.parent)
     if _is_sealed(path):
         return _connect_sealed(path, busy)
+    is_new = not path.exists()
     _create_file(path)
-    return _open(path, str(path), durability, busy)
+    connection = _open(path, str(path), durability, busy)
+    if is_new:
+        keep_reserve(path.parent)
+    return connection
 
 
 def _is_sealed(path: Path) -> bool:
@@ -217,9 +231,10 @@ def _create_file(path: Path) -> None:
     SQLite (https://www.sqlite.org/howtocorrupt.html, 2.2). It is created elsewhere and moved into place.
     """
     try:
+        _refuse_link(path)
         if not path.exists():
             draft = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
-            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(create_private(draft))
             try:
                 _link(draft, path)
             finally:
@@ -230,6 +245,11 @@ def _create_file(path: Path) -> None:
         raise os_fault(error, path) from error
 
 
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
 def _link(draft: Path, path: Path) -> None:
     try:
         path.hardlink_to(draft)
@@ -238,7 +258,7 @@ def _link(draft: Path, path: Path) -> None:
         return
     except OSError:
         # A file system without links. Nobody can have the file open yet, so it may be created in place.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(create_private(path))
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:

@@ -150,9 +150,10 @@ def add_prune_options(parser: ArgumentParser) -> None:
 def run_prune(args: Namespace) -> int:
     """Delete jobs that have ended."""
     from failwell.jobs.store.job_store import Forgotten
+    from failwell.journal.reserve import reserve_spent
 
     filters = _prune_filters(args)
-    with job_queue(args) as queue:
+    with reserve_spent(state_folder_of(args)), job_queue(args) as queue:
 
         def delete(*, dry_run: bool = False) -> _DeletedJobs:
             return _DeletedJobs(

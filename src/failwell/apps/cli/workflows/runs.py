@@ -209,6 +209,7 @@ def run_prune(args: Namespace) -> int:
     from time import time
 
     from failwell.apps.cli.times import span
+    from failwell.journal.reserve import reserve_spent
     from failwell.journal.store import PruneResult
 
     check_prune_filters(args, "run")
@@ -218,7 +219,7 @@ def run_prune(args: Namespace) -> int:
         "keep": args.keep or 0,
         "statuses": args.status,
     }
-    with journal(args) as store:
+    with reserve_spent(state_folder_of(args)), journal(args) as store:
 
         def delete(*, dry_run: bool = False) -> _DeletedRuns:
             return _DeletedRuns(PruneResult() if store is None else store.prune(**filters, dry_run=dry_run))

@@ -1,0 +1,61 @@
+"""Old records can be deleted on a disk that is full, and the store can be used again afterwards."""
+
+from pathlib import Path
+
+import pytest
+
+from failwell.journal.reserve import RESERVE, SIZE
+from tests.apps.job_place import Place
+from tests.apps.running import failwell
+from tests.apps.sealed import needs_mounts, on_full
+
+LONG = "x" * 20_000
+
+
+def used_queue(folder: Path) -> Path:
+    place = Place(folder, "echo")
+    for _ in range(6):
+        assert place("jobs", "submit", "echo", f"value={LONG}").code == 0
+    assert place("workers", "run", "--until-empty").code == 0
+    return folder / "state"
+
+
+def used_journal(folder: Path) -> Path:
+    workflow = folder / "workflow.yaml"
+    workflow.write_text(
+        "workflow: {name: long, entry_point: one}\n"
+        f"agents: [{{name: one, type: set, values: {{text: {LONG}}}}}]\n"
+        "output: {text: '{{ one.output.text }}'}\n"
+    )
+    for _ in range(6):
+        done = failwell("run", str(workflow), "--store", str(folder / "state"))
+        assert done.code == 0, done.err
+    return folder / "state"
+
+
+@needs_mounts
+@pytest.mark.parametrize(("noun", "fill"), [("jobs", used_queue), ("runs", used_journal)])
+def test_pruning_works_and_makes_room(tmp_path: Path, noun: str, fill: object) -> None:
+    assert callable(fill)
+    state = fill(tmp_path)
+    full = tmp_path / "full"
+    command = (noun, "prune", "--keep", "1", "--yes", "--json", "--store", str(full))
+
+    done = on_full(full, state, *command, then=("jobs", "list", "--json", "--store", str(full)))
+
+    assert done.code == 0, done.err
+    pruned, _, listed = done.out.partition("\n}\n")
+    assert '"deleted": true' in pruned
+    assert listed.startswith("["), "the store can be opened again"
+
+
+def test_a_state_folder_reserves_space_for_deleting(tmp_path: Path) -> None:
+    state = used_journal(tmp_path)
+
+    assert (state / RESERVE).stat().st_size == SIZE
+    assert (state / RESERVE).stat().st_mode & 0o777 == 0o600
+
+    done = failwell("runs", "prune", "--keep", "1", "--yes", "--store", str(state))
+
+    assert done.code == 0
+    assert (state / RESERVE).stat().st_size == SIZE, "the reserve is there for the next time"
