@@ -5,7 +5,6 @@ somebody else has put in its place.
 """
 
 import os
-import stat
 from pathlib import Path
 
 _FLAGS = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -53,13 +52,3 @@ def replace_private(path: str | Path, content: str, *, sync: bool = False) -> No
     except BaseException:
         os.unlink(draft)  # noqa: PTH108  (the path may be a string)
         raise
-
-
-def others_can_write(folder: str | Path) -> str | None:
-    """Why people other than the owner can change what is in `folder`, with the remedy; `None` if they cannot."""
-    if os.name != "posix":
-        return None
-    mode = stat.S_IMODE(os.stat(folder).st_mode)  # noqa: PTH116  (the path may be a string)
-    if not mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return None
-    return f"others can write to it (mode {mode:04o})"

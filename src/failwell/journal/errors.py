@@ -55,10 +55,10 @@ def os_fault(error: OSError, path: Path) -> StoreUnavailable | StoreFull:
     )
 
 
-def unsafe_fault(folder: Path, reason: str) -> StoreUnavailable:
+def unsafe_fault(folder: Path, mode: int) -> StoreUnavailable:
     """The fault for a state folder in which others could replace files."""
     return StoreUnavailable(
-        message=f"the state folder `{folder}` is not safe: {reason}",
+        message=f"the state folder `{folder}` is not safe: others can write to it (mode {mode:04o})",
         retryable=False,
         user_action=UserAction(
             ActionKind.FIX_CONFIGURATION,
@@ -113,6 +113,18 @@ def damaged_fault(path: Path, **details: object) -> StoreCorrupt:
             "move the file away or restore a copy of it; it was left as it is",
         ),
     )
+
+
+def damaged_record_fault(record: str, cause: BaseException) -> StoreCorrupt:
+    """The fault for one record that cannot be read; the others can."""
+    fault = StoreCorrupt(
+        message=f"the record of {record} is damaged; other records are not affected",
+        user_action=UserAction(
+            ActionKind.CONTACT_SUPPORT, "restore a copy of the journal, or delete the record with `prune`"
+        ),
+    )
+    fault.__cause__ = cause
+    return fault
 
 
 def newer_fault(path: Path, version: int, supported: int) -> StoreNewer:

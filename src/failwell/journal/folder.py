@@ -9,9 +9,10 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from stat import S_IMODE, S_IWGRP, S_IWOTH
 from typing import Any
 
-from failwell.files.private import append_private, others_can_write
+from failwell.files.private import append_private
 from failwell.journal.errors import os_fault, unsafe_fault
 from failwell.journal.event import to_json
 from failwell.journal.journal_faults import BadRunId
@@ -67,11 +68,11 @@ def make_private(folder: Path) -> Path:
             parent = parent.parent
         for path in reversed(missing_folders):
             path.mkdir(mode=0o700, exist_ok=True)
-        reason = others_can_write(folder)
+        mode = S_IMODE(folder.stat().st_mode)
     except OSError as error:
         raise os_fault(error, folder) from error
-    if reason is not None:
-        raise unsafe_fault(folder, reason)
+    if mode & (S_IWGRP | S_IWOTH) and os.name == "posix":
+        raise unsafe_fault(folder, mode)
     return folder
 
 

@@ -55,6 +55,13 @@ def print_stderr(text: str, *, end: str = "\n", is_json: bool = False) -> None:
     print(neutral_json(text) if is_json else neutral(text), end=end, file=sys.stderr, flush=True)
 
 
+def print_stderr_lines(lines: Sequence[str]) -> None:
+    """Print texts on stderr, each on one line."""
+    from failwell.delivery.plain_text import one_line_each
+
+    print(one_line_each(lines), file=sys.stderr, flush=True)
+
+
 def terminal(stream: TextIO, *, color: bool | None = None, force_terminal: bool | None = None) -> "Console":
     """What draws panels and live views on `stream`. The drawn text is made safe too.
 

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from failwell.apps.cli.parser import usage_error
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)")
+_LONGEST = 1e11
+"""Seconds, some thousand years: more comes from a damaged row."""
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
@@ -42,19 +44,31 @@ def moment(text: str, option: str, now: float, see: str) -> float:
 
 
 def clock(at: float) -> str:
-    """A moment in UTC, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """A moment in UTC, to the second; `?` for a number that is none."""
+    moment = _utc(at)
+    return "?" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def iso(at: float | None) -> str | None:
-    """A moment as a program reads it."""
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    """A moment as a program reads it; `None` for a number that is none."""
+    moment = None if at is None else _utc(at)
+    return None if moment is None else moment.isoformat(timespec="milliseconds")
+
+
+def _utc(at: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (OverflowError, OSError, ValueError):
+        # A damaged row must not break a listing.
+        return None
 
 
 def lasted(seconds: float | None) -> str:
     """A span in two units at most."""
     if seconds is None:
         return ""
+    if not abs(seconds) < _LONGEST:
+        return "?"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

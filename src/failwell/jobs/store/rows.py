@@ -117,6 +117,23 @@ def read_job(row: Sequence[Any]) -> Job:
     )
 
 
+def damaged_job(row: Sequence[Any], error: ErrorReport) -> Job:
+    """The job of a row that cannot be read: failed, with the reason, so that listings show it beside the others."""
+    key, job, instance, submitted = row[0], row[1], row[2], row[5]
+    try:
+        submitted_at = moment(submitted)
+    except (OverflowError, OSError, ValueError):
+        submitted_at = moment(0.0)
+    return Job(
+        id=JobId(job),
+        request=JobRequest(instance=instance, arguments={}),
+        state=JobState.FAILED,
+        submitted_at=submitted_at,
+        error=error,
+        key=key,
+    )
+
+
 def result_to_json(value: Any) -> str:
     """A result as JSON, with files as handles."""
     if type(value) in _PLAIN:

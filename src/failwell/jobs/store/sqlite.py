@@ -28,15 +28,16 @@ from failwell.jobs.store.prune import (
     delete_worker_events,
     old_jobs,
 )
-from failwell.jobs.store.rows import read_job
-from failwell.journal.errors import damaged_fault
+from failwell.jobs.store.rows import damaged_job, read_job
+from failwell.journal.errors import damaged_record_fault
 from failwell.journal.event import Event, to_json
-from failwell.journal.faults import StoreFull
 from failwell.journal.folder import JOURNAL
+from failwell.journal.journal_faults import StoreFull
 from failwell.journal.lock import Holder, ProcessLock, is_held
 from failwell.journal.sqlite.database import BUSY_SECONDS, Database, Durability, listing_query
 from failwell.journal.sqlite.log import EventLog, follow
 from failwell.journal.watch import Waker, Watch
+from failwell.report.describe import describe
 from failwell.runtime.clock import SYSTEM_CLOCK, Clock
 from failwell.runtime.suppress import suppress
 
@@ -231,7 +232,8 @@ class SqliteJobs:
             f"SELECT {_COLUMNS} FROM jobs WHERE {_OPEN} AND key > ? ORDER BY key DESC LIMIT ({count})",  # noqa: S608  (constants)
             (after,),
         )
-        return [self._job(values) for values in reversed(rows)]
+        # A damaged row is a failed job: nobody can run it.
+        return [job for job in map(self._job, reversed(rows)) if not job.state.is_final]
 
     def last_key(self) -> int:
         return self._database.rows("SELECT coalesce(max(key), 0) FROM jobs")[0][0]
@@ -329,8 +331,8 @@ class SqliteJobs:
     def _job(self, values: Sequence[Any]) -> Job:
         try:
             return read_job(values)
-        except (ValueError, KeyError, TypeError) as error:
-            raise damaged_fault(self.path, job=str(values[1])) from error
+        except (ArithmeticError, Fault, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+            return damaged_job(values, describe(damaged_record_fault(f"job `{values[1]}`", error)))
 
 
 def open_jobs(folder: str | os.PathLike[str] | None = None, durability: Durability = "normal") -> SqliteJobs:

@@ -101,7 +101,7 @@ class EventLog:
         for key, type_, at, data, job in rows:
             try:
                 page.append(Event(key - base, type_, at, from_json(data), job))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise damaged_fault(self._database.path, seq=key - base) from error
         return page
 

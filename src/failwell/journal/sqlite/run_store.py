@@ -31,6 +31,7 @@ from failwell.journal.sqlite.log import ONE_STATEMENT, PAGE, EventLog, follow
 from failwell.journal.status import (
     Status,
     StatusFields,
+    as_mapping,
     fold_status,
     mark_interrupted,
     prune_statuses,
@@ -354,13 +355,22 @@ def _number(stream: _Stream, facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...
     return [(base + seq, type_, at, to_json(data)) for seq, type_, at, data, _ in events], events
 
 
+def _read_metadata(text: str) -> Mapping[str, Any]:
+    try:
+        value: object = from_json(text)
+    except (ValueError, RecursionError):
+        # A damaged row must not hide the others; its events have their own copy.
+        return {}
+    return as_mapping(value)
+
+
 def _read_run(row: Sequence[Any]) -> Run:
     """One row of `_COLUMNS`."""
     *values, metadata, updated, events = row
     fields: dict[str, Any] = dict(zip(_NAMES, values, strict=True))
     return Run(
         **fields,
-        metadata=from_json(metadata),
+        metadata=_read_metadata(metadata),
         updated=fields["started"] if updated is None else updated,
         events=events or 0,
     )

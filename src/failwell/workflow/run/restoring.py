@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from failwell.fault.axes import ActionKind
 from failwell.fault.facts import UserAction
+from failwell.journal.errors import damaged_record_fault
 from failwell.journal.folder import store_option
 from failwell.journal.store import Store
 from failwell.workflow.machine.fold import fold
@@ -15,11 +16,18 @@ from failwell.workflow.run.run_settings import Settings
 
 
 def restore(store: Store, run: str) -> State:
-    """The state of a run: its newest snapshot, and the events since."""
+    """The state of a run: its newest snapshot, and the events since.
+
+    Raises:
+        StoreCorrupt: what is recorded is not what a run records.
+    """
     snapshot = store.latest_snapshot(run)
-    state = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
     events = list(store.read(run, -1 if snapshot is None else snapshot.seq))
-    return fold([(event.type, event.at, dict(event.data)) for event in events], state)
+    try:
+        state = None if snapshot is None else State.from_dict(json.loads(snapshot.state))
+        return fold([(event.type, event.at, dict(event.data)) for event in events], state)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise damaged_record_fault(f"run `{run}`", error) from error
 
 
 def check_nodes_exist(run: str, state: State, plans: Mapping[str, Plan]) -> None:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from failwell.apps.cli.exit_codes import Exit
-from failwell.apps.cli.output import markdown_table, print_json, print_text
+from failwell.apps.cli.output import markdown_table, print_aside, print_json, print_text
 from failwell.apps.cli.parser import usage_error
 from failwell.apps.cli.records import add_name, add_store, command_for
 from failwell.apps.cli.workflows.runs import find_run, journal
@@ -19,6 +19,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 def run_list(args: Namespace) -> int:
     """List the gates of one run, or of all that have not ended."""
+    from failwell.journal.journal_faults import StoreCorrupt
     from failwell.workflows.gate_answers import pending_gates
 
     rows: list[dict[str, Any]] = []
@@ -29,7 +30,13 @@ def run_list(args: Namespace) -> int:
                 if args.run
                 else store.runs(statuses=("waiting", "running", "interrupted", "parked"))
             )
-            rows = [gate.to_dict() for run in runs for gate in pending_gates(store, run.id)]
+            for run in runs:
+                try:
+                    rows += [gate.to_dict() for gate in pending_gates(store, run.id)]
+                except StoreCorrupt as damage:
+                    if args.run:
+                        raise
+                    print_aside(args, f"warning: run {run.id} was left out: {damage}")
     if args.format == "json":
         print_json(rows)
     elif args.format == "markdown":

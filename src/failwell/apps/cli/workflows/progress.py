@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from failwell.apps.cli.output import is_terminal, print_stderr
-from failwell.delivery.plain_text import one_line
+from failwell.apps.cli.output import is_terminal, print_stderr_lines
 from failwell.journal.event import Event
 
 _KEPT = 200
@@ -186,11 +185,10 @@ class PlainProgress:
 
     def show(self, events: Sequence[Event]) -> None:
         """Print the lines of events that have one."""
-        for event in events:
-            row = self._model.apply(event)
-            line = line_of(self._model, event, row)
-            if line:
-                print_stderr(line)
+        lines = [line_of(self._model, event, self._model.apply(event)) for event in events]
+        text = [line for line in lines if line]
+        if text:
+            print_stderr_lines(text)
 
     def pause(self) -> None:
         """Nothing is drawn between two lines."""
@@ -203,7 +201,7 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     """The line for one event, or `None` if it has none."""
     data: Any = event.data
     if event.type == "run:started":
-        return one_line(f"run {model.run} of {model.workflow}")
+        return f"run {model.run} of {model.workflow}"
     if event.type in ("run:completed", "run:failed", "run:cancelled"):
         # The run's own sum: it includes what was spent before a resume.
         usage: dict[str, Any] = data.get("usage") or {}
@@ -215,7 +213,7 @@ def line_of(model: Model, event: Event, row: Row | None) -> str | None:
     if row is None or row.type == "set":
         return None
     phrase = _PHRASES.get(event.type)
-    return None if phrase is None else one_line(f"{row.path}: {phrase(row, data)}")
+    return None if phrase is None else f"{row.path}: {phrase(row, data)}"
 
 
 def _retrying(row: Row, data: Any) -> str:
