@@ -175,7 +175,7 @@ def _ours(kind: str, fields: Mapping[str, Any]) -> ErrorReport:
     record |= redact_value({key: fields[key] for key in _OURS if key in fields})
     record |= {
         "kind": kind,
-        "title": kind if known is None else known.title,
+        "title": redact_text(text_or(fields.get("title"), kind), 200) if known is None else known.title,
         "message": redact_text(text_or(fields.get("detail"), "")),
         "caller_facing": True,
         "evidence": [{"rule": "problem.kind", "basis": "declared", "saw": kind}],
