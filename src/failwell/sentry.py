@@ -15,6 +15,7 @@ Example:
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+from failwell.adapters.printed import arguments_text
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.logs import error_in
 from failwell.fault.base import is_fault
@@ -22,7 +23,6 @@ from failwell.fault.json_values import map_texts
 from failwell.fault.links import links
 from failwell.fault.registry import find_kind
 from failwell.report.describe import describe
-from failwell.report.exception_text import printed
 from failwell.report.record import ErrorReport
 from failwell.report.redact import MARK, redact_text, redact_value
 
@@ -35,7 +35,8 @@ REQUEST_KEYS = frozenset({"method", "url"})
 REQUEST_HEADERS = frozenset(
     {"accept", "content-length", "content-type", "host", "traceparent", "user-agent", "x-request-id"}
 )
-_FREE_FORM = ("extra", "message", "tags", "transaction")
+_FREE_FORM = ("extra", "message", "tags", "transaction", "user", "server_name", "spans")
+_SOURCE_LINES = frozenset({"context_line", "pre_context", "post_context", "filename", "abs_path"})
 _WITHHELD = "withheld"
 _SHORTEST_QUOTE = 8
 
@@ -58,7 +59,7 @@ def before_send(event: Event, hint: dict[str, Any]) -> Event:
 def _prepared(event: Event, hint: dict[str, Any]) -> Event:
     error = error_in(hint.get("exc_info"))
     report = None if error is None else describe(error)
-    quotes = _quotes(error)
+    quotes = _quotes(event, error)
     for key in _FREE_FORM:
         if key in event:
             event[key] = redact_value(_without(event[key], quotes))
@@ -70,8 +71,10 @@ def _prepared(event: Event, hint: dict[str, Any]) -> Event:
     for stack in _stacks(event):
         for frame in stack.get("frames") or ():
             frame.pop("vars", None)
+            for place in _SOURCE_LINES & frame.keys():
+                frame[place] = redact_value(frame[place])
     contexts = event.setdefault("contexts", {})
-    for name in contexts.keys() - {"trace"}:
+    for name in contexts:
         contexts[name] = redact_value(contexts[name])
 
     values = _values(event.get("exception"))
@@ -85,12 +88,14 @@ def _prepared(event: Event, hint: dict[str, Any]) -> Event:
     return event
 
 
-def _quotes(error: BaseException | None) -> list[str]:
+def _quotes(event: Event, error: BaseException | None) -> list[str]:
     """The texts of the exceptions, so that quotes of them elsewhere can be masked."""
+    # As Sentry printed them, and as the built-in class prints their arguments: no `__str__` of theirs is called.
+    texts = {value.get("value") for value in _values(event.get("exception"))}
     chain = [] if error is None else [error, *(link.error for link in links(error)[0])]
-    # A text that cannot be printed, or would be endless, nobody can have quoted.
-    texts = {safe_call(printed, "", link) for link in chain if not is_fault(link)}
-    return sorted((text for text in texts if len(text) >= _SHORTEST_QUOTE), key=len, reverse=True)
+    texts |= {safe_call(arguments_text, "", link) for link in chain if not is_fault(link)}
+    quotes = (text for text in texts if isinstance(text, str) and len(text) >= _SHORTEST_QUOTE)
+    return sorted(quotes, key=len, reverse=True)
 
 
 def _without(value: Any, quotes: list[str]) -> Any:

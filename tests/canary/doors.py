@@ -320,6 +320,7 @@ DOORS: dict[str, Door] = {
 }
 
 PARTS: Mapping[str, str] = {
+    "delivery.log_values": "logging",
     "delivery.plain_text": "text for users",
     "delivery.caller_report": "asgi",
     "delivery.problem_schema": "fastapi",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
+from failwell.adapters.printed import items_of
 from failwell.adapters.safe_getattr import safe_call
 
 SAFE_HEADERS = frozenset(
@@ -77,9 +78,9 @@ def allowed_headers(headers: object) -> dict[str, str]:
     """The allow-listed part of any mapping of headers, with lower-case names and uncut values."""
     allowed: dict[str, str] = {}
     for name, value in islice(_pairs(headers), _MOST_LISTED):
-        key = name if type(name) is str and name in _safe else str(name).lower()
+        key = name if type(name) is str and name in _safe else _text(name).lower()
         if key in _safe or key.startswith(_SAFE_PREFIXES):
-            allowed[key] = str(value)
+            allowed[key] = _text(value)
             if len(allowed) >= _MOST:
                 break
     return allowed
@@ -87,7 +88,7 @@ def allowed_headers(headers: object) -> dict[str, str]:
 
 def _pairs(headers: object) -> Iterable[tuple[object, object]]:
     if isinstance(headers, Mapping):
-        return cast("Mapping[object, object]", headers).items()
+        return items_of(cast("Mapping[object, object]", headers))
     items = cast("Any", getattr(headers, "items", None))
     return [] if items is None else items()
 
@@ -120,7 +121,7 @@ def _lines(headers: object) -> dict[str, str] | None:
 
 def _items(headers: object) -> dict[str, str]:
     headers_read: dict[str, str] = {}
-    for sent, value in list(cast("Any", headers).items())[:_MOST_LINES]:
+    for sent, value in islice(_pairs(headers), _MOST_LINES):
         name = _names.get(sent) if type(sent) is str else None
         if name is None:
             name = _learn(sent, _text(sent))
@@ -137,7 +138,10 @@ def _text(sent: object) -> str:
         return sent.decode("latin-1")
     if type(sent) is list or type(sent) is tuple:
         return ", ".join(_text(value) for value in cast("list[object]", sent)[:_MOST_VALUES])
-    return str(sent)
+    if issubclass(type(sent), str):
+        return str.__str__(cast("str", sent))
+    # A number; anything else is no header, and its text is its own affair.
+    return str(sent) if type(sent) is int or type(sent) is float else ""
 
 
 def _learn(sent: object, text: str) -> str:

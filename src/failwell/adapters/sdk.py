@@ -21,6 +21,7 @@ from failwell.adapters.facts import (
     parse_body,
 )
 from failwell.adapters.headers import lower_headers
+from failwell.adapters.printed import printed
 from failwell.adapters.reading import Reading
 from failwell.adapters.safe_getattr import (
     plain_int,
@@ -181,11 +182,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def text_of(error: BaseException) -> str:
     """The exception's own text, for rules to read; it is never passed on."""
-    return str_attr(error, "message", limit=_LONGEST) or safe_call(_printed, "", error)
-
-
-def _printed(error: BaseException) -> str:
-    return str(error)[:_LONGEST]
+    return str_attr(error, "message", limit=_LONGEST) or safe_call(printed, "", error)[:_LONGEST]
 
 
 def id_in(headers: Mapping[str, str]) -> str | None:
@@ -423,7 +420,7 @@ def provider_of(error: BaseException, otherwise: str) -> str | None:
     if url is None:
         return otherwise
     host = safe_getattr(url, "host")
-    return _provider_at(host if type(host) is str and host else str(url)[:200])
+    return _provider_at(host if type(host) is str and host else safe_call(str, "", url)[:200])
 
 
 @lru_cache(maxsize=_MOST_HOSTS)

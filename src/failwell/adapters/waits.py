@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from failwell.adapters.facts import Facts, objects_of
+from failwell.adapters.headers import lower_headers
 from failwell.fault.facts import LONGEST_WAIT, Confidence, NotBefore
 
 _EPOCH = 1_000_000_000.0
@@ -231,9 +232,7 @@ def _fields(holder: Mapping[str, Any], statements: _Statements) -> None:
             statements.add(f"body {source}", seconds, confidence)
     inner = holder.get("headers")
     if isinstance(inner, dict):
-        headers = cast("dict[Any, Any]", inner)
-        lower = {str(k).lower(): str(v)[:_LONGEST_TEXT] for k, v in list(headers.items())[:100]}
-        _headers(lower, statements, "body header")
+        _headers(lower_headers(cast("dict[Any, Any]", inner)), statements, "body header")
 
 
 def _prose(message: str, statements: _Statements) -> None:

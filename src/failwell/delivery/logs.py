@@ -9,11 +9,14 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeGuard, cast
+from itertools import islice
+from typing import Any, cast
 
+from failwell.adapters.printed import items_of, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.delivery.failure_text import render_text
-from failwell.delivery.plain_text import bounded_str, is_large, json_text, neutral, one_line
+from failwell.delivery.log_values import MESSAGE_CAP, is_exception, is_scalar, printable, safe_member
+from failwell.delivery.plain_text import json_text, neutral, one_line
 from failwell.fault.axes import Category, Domain
 from failwell.report.describe import describe
 from failwell.report.exception_text import place_in
@@ -23,8 +26,7 @@ from failwell.report.redact import TEXT_CAP, redact_text, redact_value
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "failwell"}
 """What every record has; anything else was put there by `extra=`."""
 
-MESSAGE_CAP = 16_000
-"""Characters of a log message; the texts inside a report have their own, smaller cap."""
+_MOST_ARGUMENTS = 200
 
 
 def log_report(
@@ -90,12 +92,24 @@ class ReportFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         report = report_of(record)
         message = message_of(record)
-        if _must_be_replaced(record, message):
+        if not _is_as_shown(record, message):
+            # What was checked is what is printed: an object may print another text the second time.
             record.msg, record.args = message, ()
+        if "message" in vars(record):
+            # An earlier formatter left its text here.
+            record.message = message
         record.exc_info = None
         if report is not None:
             record.failwell = report.view("operator")
             record.exc_text = render_text(report, "operator")
+        elif record.exc_text:
+            # Printed elsewhere, for example before the record went through a queue.
+            record.exc_text = redact_text(record.exc_text, MESSAGE_CAP)
+        if record.stack_info:
+            record.stack_info = redact_text(record.stack_info, MESSAGE_CAP)
+        for name, value in list(vars(record).items()):
+            if name not in _ORDINARY:
+                setattr(record, name, safe_member(name, value))
         return True
 
 
@@ -122,8 +136,9 @@ class JsonFormatter(logging.Formatter):
 def report_of(record: logging.LogRecord) -> ErrorReport | None:
     """The report of the exception that was logged with `record`, if there is one."""
     error = error_in(record.exc_info)
-    if error is None and is_exception(cast("object", record.msg)):
-        error = cast("BaseException", record.msg)
+    message: object = record.msg
+    if error is None and is_exception(message):
+        error = message
     return None if error is None else describe(error)
 
 
@@ -136,40 +151,37 @@ def error_in(exc_info: object) -> BaseException | None:
     return exc_info if is_exception(exc_info) else None
 
 
-def is_exception(value: object) -> TypeGuard[BaseException]:
-    """Whether `value` really is an exception. `isinstance` asks the object, which may lie, or raise."""
-    return issubclass(type(value), BaseException)
-
-
 def message_of(record: logging.LogRecord) -> str:
     """The record's message, redacted; exceptions among its arguments are named, not quoted."""
+    return redact_text(_text(record), MESSAGE_CAP)
+
+
+def _text(record: logging.LogRecord) -> str:
     arguments: Any = record.args
+    template = str(printable(record.msg))
+    if not arguments:
+        return template
     if isinstance(arguments, Mapping):
-        arguments = {key: named(value) for key, value in cast("Mapping[str, Any]", arguments).items()}
-    elif arguments:
-        arguments = tuple(named(value) for value in arguments)
-    template = bounded_str(named(record.msg))
-    # An argument's own `__str__` may raise anything, and a log call must not.
-    text = safe_call(_formatted, template, template, arguments) if arguments else template
-    return redact_text(text, MESSAGE_CAP)
+        pairs = islice(items_of(cast("Mapping[Any, Any]", arguments)), _MOST_ARGUMENTS)
+        arguments = {key: printable(value) for key, value in pairs}
+    else:
+        arguments = tuple(printable(value) for value in islice(sequence_of(arguments), _MOST_ARGUMENTS))
+    # An argument's number may raise anything, and a log call must not.
+    return safe_call(_formatted, template, template, arguments)
 
 
-def _must_be_replaced(record: logging.LogRecord, message: str) -> bool:
-    """Whether the record's own message says more than `message`, or cannot be formatted."""
+def _is_as_shown(record: logging.LogRecord, message: str) -> bool:
+    """Whether every formatter prints `message` for the record: only scalars are in it, and no secret."""
     arguments: Any = record.args or ()
-    values = cast("Mapping[str, Any]", arguments).values() if isinstance(arguments, Mapping) else arguments
-    # The text of an exception is never produced, not even to compare it.
-    quotes = any(is_exception(value) or is_large(value) for value in (record.msg, *values))
-    return quotes or message != safe_call(record.getMessage, None)
+    if isinstance(arguments, Mapping):
+        if type(cast("object", arguments)) is not dict:
+            return False
+        arguments = cast("dict[str, Any]", arguments).values()
+    if type(record.msg) is not str or not all(map(is_scalar, arguments)):
+        return False
+    # Nothing foreign is called by this: template and arguments are texts and numbers.
+    return message == safe_call(record.getMessage, None)
 
 
 def _formatted(template: str, arguments: Any) -> str:
     return template % arguments
-
-
-def named(value: object) -> object:
-    """`value`; for an exception its type and kind in place of its text, for a large container its type."""
-    if is_exception(value):
-        report = describe(value)
-        return f"{report.error_type} ({report.kind})"
-    return bounded_str(value) if is_large(value) else value

@@ -16,7 +16,7 @@ from failwell.report.redact import cut
 LINE_CAP = 240
 """Characters of a message when a person is shown one line of it."""
 
-_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, bytes, bytearray})
+_CONTAINERS = (dict, list, tuple, set, frozenset, bytes, bytearray)
 _MOST_ITEMS = 200
 """Items of a container that is still written out."""
 
@@ -33,8 +33,9 @@ _ACTING = re.compile(
 
 def is_large(value: object) -> bool:
     """Whether `value` is a container with so many items that it is not to be written out."""
-    # By exact type: a subclass may misreport its length, or raise.
-    return type(value) in _CONTAINERS and len(cast("Sized", value)) > _MOST_ITEMS
+    # By exact type: a subclass may misreport its length, and a metaclass raise when it is hashed.
+    kind = type(value)
+    return any(kind is each for each in _CONTAINERS) and len(cast("Sized", value)) > _MOST_ITEMS
 
 
 def bounded_str(value: object) -> str:

@@ -10,10 +10,10 @@ Example:
 from collections.abc import MutableMapping
 from typing import Any
 
-from failwell.delivery.logs import MESSAGE_CAP, error_in, is_exception, named
+from failwell.delivery.log_values import is_exception, rendered_member
+from failwell.delivery.logs import error_in
 from failwell.report.describe import describe
 from failwell.report.record import ErrorReport
-from failwell.report.redact import redact_text, redact_value
 
 __all__ = ["report_exception"]
 
@@ -32,19 +32,13 @@ def report_exception(
     rendered = event_dict.pop("exception", None)
     if report is None and is_exception(rendered):
         report = describe(rendered)
-    for key, value in event_dict.items():
-        event_dict[key] = _kept(value)
+    for key, value in list(event_dict.items()):
+        # Names with an underscore in front are structlog's own: the record, the logger.
+        if not key.startswith("_"):
+            event_dict[key] = rendered_member(key, value)
     if report is not None:
         event_dict["error"] = report.view("operator")
     return event_dict
-
-
-def _kept(value: Any) -> Any:
-    if issubclass(type(value), str):
-        return redact_text(value, MESSAGE_CAP)
-    if issubclass(type(value), dict | list | tuple):
-        return redact_value(value)
-    return named(value)
 
 
 def _report(value: object, exc_info: object) -> ErrorReport | None:

@@ -7,7 +7,6 @@ reached: it reads names of types, files and functions, and calls no foreign `__s
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from itertools import groupby, islice
 from json import dumps
 from os.path import exists, getsize, isfile
@@ -15,6 +14,7 @@ from types import CodeType
 from typing import Any, cast
 
 from failwell.adapters.headers import SAFE_HEADERS
+from failwell.adapters.printed import arguments_of, items_of, printed, sequence_of, weighs
 from failwell.adapters.safe_getattr import safe_call, safe_getattr
 from failwell.fault.base import is_fault
 from failwell.fault.links import (
@@ -48,11 +48,8 @@ _JOINS = {
 }
 _PRINTED = 4 * TEXT_CAP
 """A repr that is longer is not produced at all."""
-_ENDLESS = 200_000
 _LARGEST_SOURCE = 4 * 1_048_576
 _LONGEST_NAME = 300
-
-_args: Any = BaseException.__dict__["args"].__get__
 
 
 def message_of(error: BaseException, limit: int = TEXT_CAP) -> str:
@@ -67,15 +64,6 @@ def _message(error: BaseException, limit: int, cut: Callable[[str, int], str] | 
     return redact_words(text, limit, lambda part: without_data(error, part)).strip()
 
 
-def printed(error: BaseException) -> str:
-    """`str(error)`; empty if the text would be endless. Raises what the exception's `__str__` raises."""
-    if _prints_its_arguments(error) and _weighs((_args(error), safe_getattr(error, "filename")), _ENDLESS):
-        return ""
-    text = str(error)
-    # A subclass may say of itself what it likes: its length, and what is in it.
-    return text if type(text) is str else str.__str__(text)
-
-
 def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
     """`repr(error)`, masked; the type's name when it has none or will not say."""
     return safe_call(_repr, f"{type_name(error)}(… [repr failed])", error, limit)
@@ -83,7 +71,7 @@ def repr_of(error: BaseException, limit: int = TEXT_CAP) -> str:
 
 def _repr(error: BaseException, limit: int) -> str:
     name = type_name(error)
-    if _weighs((_args(error), vars(error) if is_fault(error) else None), _PRINTED):
+    if weighs((arguments_of(error), vars(error) if is_fault(error) else None), _PRINTED):
         return f"{name}(… [arguments too large])"
     return redact_words(repr(error), limit, lambda text: without_data(error, text)) or name
 
@@ -241,41 +229,6 @@ def _full_name(cls: type) -> str:
     return str.__str__(name)[:_LONGEST_NAME]
 
 
-def _prints_its_arguments(error: BaseException) -> bool:
-    printer = type(error).__str__
-    arguments = _args(error)
-    if printer is BaseException.__str__ and len(arguments) == 1 and type(arguments[0]) is str:
-        return False
-    # Written in C, as those of all built-in exceptions are: it makes the whole text before it can be cut.
-    return type(printer) is type(BaseException.__str__)
-
-
-def _weighs(value: object, limit: int) -> bool:
-    """Whether printing `value` takes more than `limit` characters: a small object can hold itself often."""
-    room = limit
-    waiting: list[object] = [value]
-    while waiting and room >= 0:
-        item = waiting.pop()
-        room -= 16
-        if isinstance(item, str | bytes | bytearray):
-            room -= len(item)
-        elif isinstance(item, dict):
-            mapping = cast("dict[object, object]", item)
-            room -= 2 * len(mapping)
-            if room >= 0:
-                waiting += [*mapping.keys(), *mapping.values()]
-        elif isinstance(item, list | tuple | set | frozenset):
-            sequence = cast("list[object]", item)
-            room -= 2 * len(sequence)
-            if room >= 0:
-                waiting += sequence
-        elif isinstance(item, BaseException):
-            waiting.append(_args(item))
-        elif is_dataclass(item):
-            waiting += [getattr(item, field.name) for field in fields(item)]
-    return room < 0
-
-
 _ON_EXCEPTIONS = (
     "body", "response", "request", "messages", "prompt", "input", "inputs", "create_kwargs", "completion",
     "last_completion", "output", "stdout", "stderr", "cmd", "doc", "object", "litellm_debug_info", "details",
@@ -331,10 +284,12 @@ def _pieces(value: object, room: list[int], depth: int) -> Iterator[str]:
 
 def _inside(value: object) -> Iterator[object]:
     if isinstance(value, Mapping):
-        members = cast("Mapping[object, object]", value).items()
-        yield from (inner for name, inner in members if str(name).lower() not in SAFE_HEADERS)
+        # Counted before they are chosen: a mapping that never ends may consist of safe headers alone.
+        for name, inner in islice(items_of(cast("Mapping[object, object]", value)), _MOST):
+            if not (type(name) is str and name.lower() in SAFE_HEADERS):
+                yield inner
     elif isinstance(value, list | tuple):
-        yield from cast("list[object]", value)
+        yield from sequence_of(cast("object", value))
     else:
         stored: Mapping[str, Any] = getattr(value, "__dict__", {})
         yield from (stored[name] for name in _ON_OBJECTS if name in stored)

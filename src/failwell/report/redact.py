@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from failwell.adapters.headers import allowed_headers
+from failwell.adapters.printed import items_of, sequence_of
 from failwell.adapters.safe_getattr import safe_call
 from failwell.fault.links import type_name
 from failwell.report.masking.known import SHORTEST, KnownSecrets
@@ -234,8 +235,9 @@ def _mapping(value: Mapping[Any, Any], depth: int, room: list[int]) -> dict[str,
     from failwell.report.masking.members import is_secret_member
 
     members: dict[str, Any] = {}
-    for key, inner in value.items():
-        if room[0] <= 0 or len(members) >= _MOST_MEMBERS:
+    # Counted, because the same key may come again and again from a foreign mapping.
+    for count, (key, inner) in enumerate(items_of(value)):
+        if room[0] <= 0 or count >= _MOST_MEMBERS:
             members["…"] = "[more keys cut]"
             break
         name = _key(key)
@@ -251,16 +253,19 @@ def _key(key: object) -> str:
 
 
 def _items(value: Iterable[Any], depth: int, room: list[int]) -> list[Any]:
-    from failwell.report.masking.members import is_secret_pair
+    from failwell.report.masking.members import is_secret_member, is_secret_pair
 
     if is_secret_pair(value):
-        return [_value(next(iter(value)), depth + 1, room), MARK]
+        return [_value(next(iter(sequence_of(value))), depth + 1, room), MARK]
     items: list[Any] = []
-    for inner in value:
+    flag = ""
+    for inner in sequence_of(value):
         if room[0] <= 0 or len(items) >= _MOST_MEMBERS:
             items.append("… [more items cut]")
             break
-        items.append(_value(inner, depth + 1, room))
+        # `["--password", "…"]`: the name of a command line's option stands before its value.
+        items.append(MARK if flag and is_secret_member(flag, inner) else _value(inner, depth + 1, room))
+        flag = inner.lstrip("-") if type(inner) is str and inner.startswith("-") else ""
     return items
 
 
@@ -271,12 +276,14 @@ def _scalar(value: object, room: list[int]) -> Any:
 
     if isinstance(value, Enum):
         return _value(value.value, 5, room)
-    if isinstance(value, datetime | date):
-        return value.isoformat()
+    if isinstance(value, datetime):
+        return datetime.isoformat(value)
+    if isinstance(value, date):
+        return date.isoformat(value)
     if isinstance(value, str):
         return masked(str.__str__(value))
     if isinstance(value, PurePath):
-        return masked(str(value))
+        return masked(str(value)) if type(value).__str__ is PurePath.__str__ else f"<{type_name(value)}>"
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
     if isinstance(value, int):

@@ -8,6 +8,7 @@ from failwell.report.masking.values import is_secret
 
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 _LARGEST_COUNT = 99_999
+_SEQUENCES = (list, tuple, set, frozenset)
 
 
 def is_secret_member(name: str, value: object) -> bool:
@@ -19,16 +20,16 @@ def is_secret_member(name: str, value: object) -> bool:
         return _is_secret_text(name, str.__str__(cast("str", value)), under)
     if under is NameClass.PLAUSIBLE:
         return _has_secret_item(value)
-    if type(value) in (int, float):
+    kind = type(value)
+    if kind is int or kind is float:
         return under is NameClass.PASSWORD or abs(cast("float", value)) > _LARGEST_COUNT
-    if type(value) in (list, tuple, dict, set, frozenset):
-        return bool(value)
-    return True
+    # An empty container holds nothing; anything else under such a name is taken for a secret.
+    return bool(value) if any(kind is each for each in (*_SEQUENCES, dict)) else True
 
 
 def is_secret_pair(value: object) -> bool:
     """Whether `value` is a header and its value, as in `("authorization", "Bearer …")`, and a secret."""
-    if type(value) not in (list, tuple):
+    if type(value) is not list and type(value) is not tuple:
         return False
     pair = cast("list[object]", value)
     if len(pair) != 2 or type(pair[0]) is not str or not issubclass(type(pair[1]), str):
@@ -41,7 +42,8 @@ def is_secret_pair(value: object) -> bool:
 
 
 def _has_secret_item(value: object) -> bool:
-    if type(value) not in (list, tuple, set, frozenset):
+    kind = type(value)
+    if not any(kind is each for each in _SEQUENCES):
         return False
     # More of them are cut anyway.
     items = islice(cast("list[object]", value), 100)
