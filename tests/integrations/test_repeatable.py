@@ -8,6 +8,7 @@ import failwell
 from failwell import faults
 from failwell.decision.policy import IN_PROCESS_LIMIT
 from failwell.fault.axes import Category
+from failwell.integrations import langgraph, stamina
 from failwell.integrations._repeatable import repeatable
 from failwell.runtime.retry import retry
 from failwell.testing.builders import a_fault
@@ -60,3 +61,16 @@ def test_what_a_loop_below_has_parked_is_left_parked() -> None:
 
     assert isinstance(parked, failwell.Parked)
     assert repeatable(parked) is None
+
+
+def test_what_a_loop_below_has_exhausted_is_repeated_only_on_request() -> None:
+    @failwell.retry(attempts=2, backoff=failwell.Backoff(first=0.0))
+    def ask() -> None:
+        raise failwell.Fault(kind="provider.overloaded")
+
+    with pytest.raises(failwell.Fault) as raised:
+        ask()
+
+    for may_repeat in (stamina.retry_on, langgraph.retry_on):
+        assert may_repeat(raised.value) is False
+        assert may_repeat(raised.value, repeat_exhausted=True) is True

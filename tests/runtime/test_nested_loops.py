@@ -99,9 +99,10 @@ def test_the_report_and_its_text_show_the_layers_and_the_product() -> None:
 
 def test_the_warning_is_shown_once_for_each_pair() -> None:
     with warnings.catch_warnings(record=True) as shown:
-        warnings.simplefilter("default")
+        warnings.simplefilter("always")
         for _ in range(3):
             caught(times(2, "a")(times(2, "b")(failing())))
+        caught(times(2, "a")(times(3, "b")(failing())))
         caught(times(2, "a")(times(2, "c")(failing())))
 
     assert [str(warning.message).split(":")[1] for warning in shown] == [" `a` × `b`", " `a` × `c`"]

@@ -3,11 +3,12 @@
 An `ignore` comment is an expected error: pyright complains where it is not needed.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from functools import partial
 from typing import Any, assert_type
 
 import failwell
-from failwell import Backoff, Chain, Entry, Partial, describe, gather, retry, retrying
+from failwell import Backoff, Budget, Chain, Entry, Partial, describe, gather, observe, retry, retrying
 from failwell.capability import (
     Capability,
     CapabilityInputError,
@@ -17,7 +18,17 @@ from failwell.capability import (
     progress,
 )
 from failwell.http import problem
-from failwell.policies import Decision, Policy, RetryOptions, Tries, decide
+from failwell.policies import (
+    Decision,
+    Policy,
+    RetryOptions,
+    Subscription,
+    Tries,
+    collect_ledgers,
+    decide,
+    watch,
+)
+from failwell.reports import Ledger
 
 failwell.nope()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 failwell.kinds()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
@@ -66,6 +77,50 @@ def retries() -> None:
             assert_type(attempt.number, int)
 
 
+class AsyncClient:
+    async def __call__(self, prompt: str) -> str:
+        return prompt
+
+
+def averages(first: float) -> Generator[float, int, str]:
+    yield first
+    return "done"
+
+
+async def averages_async(first: float) -> AsyncGenerator[float, int]:
+    yield first
+
+
+def names_and_layers() -> None:
+    assert_type(retry(name="ask", repeat_exhausted=True)(ask)("hi"), str)
+    retry(name=3)  # pyright: ignore[reportArgumentType]
+    retry(layer="ask")  # pyright: ignore[reportCallIssue]
+    with collect_ledgers() as ledgers:
+        assert_type(ledgers, list[Ledger])
+    assert_type(ledgers[0].layers[0].calls, int)
+    assert_type(ledgers[0].attempts[0].layer, str | None)
+
+
+def generators() -> None:
+    generator = retry(averages)(1.0)
+    assert_type(generator, Generator[float, int, str])
+    assert_type(generator.send(1), float)
+    assert_type(retry(averages_async)(1.0), AsyncGenerator[float, int])
+
+
+def observers() -> None:
+    assert_type(observe(lambda event: None), Subscription)
+    observe("x")  # pyright: ignore[reportArgumentType]
+    with watch(print) as subscription:
+        subscription.close()
+
+
+def money() -> None:
+    Budget(usd=0.5, unpriced="allow")
+    Budget(usd="0.5")  # pyright: ignore[reportArgumentType]
+    Budget(usd=1, unpriced="maybe")  # pyright: ignore[reportArgumentType]
+
+
 def chains() -> None:
     chain = Chain(Entry(provider="a", model="m", call=ask), Entry(provider="b", model="n", call=ask))
     assert_type(chain, Chain[str])
@@ -77,6 +132,8 @@ def chains() -> None:
 
 async def async_chains() -> None:
     assert_type(await retry(ask_async)("hi"), str)
+    assert_type(await retry(AsyncClient())("hi"), str)
+    assert_type(await retry(partial(ask_async, "hi"))(), str)
     assert_type(await Chain(Entry(provider="a", model="m", call=ask_async)).acall("hi"), str)
     sync = Chain(Entry(provider="a", model="m", call=ask))
     await sync.acall("hi")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

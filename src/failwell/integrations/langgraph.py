@@ -11,7 +11,7 @@ from failwell.integrations._repeatable import repeatable
 __all__ = ["retry_on"]
 
 
-def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:
+def retry_on(error: Exception, *, idempotent: bool | None = None, repeat_exhausted: bool = False) -> bool:
     """Whether the node may run again.
 
     LangGraph counts and waits by its own numbers, so a server-requested delay is not honoured to the second: one that is
@@ -20,5 +20,6 @@ def retry_on(error: Exception, *, idempotent: bool | None = None) -> bool:
     Args:
         error: What the node raised.
         idempotent: Whether a repeat is harmless although the outcome is unknown; bind it with `partial`.
+        repeat_exhausted: Whether to repeat what a failwell loop below has repeated up to its limit.
     """
-    return repeatable(error, idempotent=idempotent) is not None
+    return repeatable(error, idempotent=idempotent, repeat_exhausted=repeat_exhausted) is not None

@@ -13,7 +13,9 @@ from failwell.integrations._repeatable import repeatable
 __all__ = ["retry_on"]
 
 
-def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | float | timedelta:
+def retry_on(
+    error: BaseException, *, idempotent: bool | None = None, repeat_exhausted: bool = False
+) -> bool | float | timedelta:
     """`False` for what must not be repeated, the exact delay where the server requested one, else `True`.
 
     A delay that is too long to sleep is a `False`: put the work aside instead. stamina asks about
@@ -22,8 +24,9 @@ def retry_on(error: BaseException, *, idempotent: bool | None = None) -> bool | 
     Args:
         error: What was raised.
         idempotent: Whether a repeat is harmless although the outcome is unknown; bind it with `partial`.
+        repeat_exhausted: Whether to repeat what a failwell loop below has repeated up to its limit.
     """
-    report = repeatable(error, idempotent=idempotent)
+    report = repeatable(error, idempotent=idempotent, repeat_exhausted=repeat_exhausted)
     if report is None:
         return False
     return True if report.not_before is None else report.not_before.after

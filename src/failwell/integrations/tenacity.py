@@ -24,20 +24,21 @@ from failwell.runtime.clock import random_jitter
 __all__ = ["retry_if_failwell", "wait_failwell"]
 
 
-def retry_if_failwell(*, idempotent: bool | None = None) -> Any:
+def retry_if_failwell(*, idempotent: bool | None = None, repeat_exhausted: bool = False) -> Any:
     """A tenacity predicate: true for failures that may be repeated, never for a cancel or an interrupt.
 
     It combines with tenacity's others by `&` and `|`.
 
     Args:
         idempotent: Whether a repeat is harmless although the outcome is unknown.
+        repeat_exhausted: Whether to repeat what a failwell loop below has repeated up to its limit.
 
     Raises:
         MissingExtra: tenacity is not installed.
     """
 
     def may(error: BaseException) -> bool:
-        return repeatable(error, idempotent=idempotent) is not None
+        return repeatable(error, idempotent=idempotent, repeat_exhausted=repeat_exhausted) is not None
 
     return need("tenacity").retry_if_exception(may)
 

@@ -4,13 +4,13 @@ It performs no I/O and reads no clock. The drivers (`failwell.runtime.retry`, `f
 and every layer above) pass it failures, carry out its decisions and record how those went.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import prod
 from typing import NamedTuple, TypeAlias
-from warnings import warn
 
 from failwell.decision.budget import Budget, Spent
 from failwell.decision.policy import Policy, PredicateFailed, Tries, decide_by, first_rule, schedule_of
@@ -241,8 +241,28 @@ class NestedRetries(UserWarning):
     """Two loops repeat the same call, so their calls multiply."""
 
 
+_MOST_PAIRS = 1_000
+_pairs: set[tuple[str, str]] = set()
+"""The loops that were warned about under the filters in force."""
+_pairs_filters: list[object] = [None]
+
+
+def _is_news(outer: str, inner: str) -> bool:
+    # `warnings.catch_warnings`, and with it every test of pytest, begins anew, as Python's own register does.
+    if _pairs_filters[0] is not warnings.filters:
+        _pairs_filters[0] = warnings.filters
+        _pairs.clear()
+    if (outer, inner) in _pairs:
+        return False
+    if len(_pairs) < _MOST_PAIRS:
+        _pairs.add((outer, inner))
+    return True
+
+
 def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool) -> None:
-    """Warn that `outer` is around `inner`. The warnings machinery shows each text once."""
+    """Warn that `outer` is around `inner`, once for each pair of names."""
+    if not _is_news(outer.name, inner[0].name):
+        return
     if inner[0].is_sdk:
         advice = "Switch the client's own retries off with `failwell.without_sdk_retries`."
     elif repeats:
@@ -254,7 +274,9 @@ def warn_about_nesting(outer: Layer, inner: tuple[Layer, ...], *, repeats: bool)
         )
     text = f"retries inside retries: {product((outer, *inner))}. {advice}"
     # An error that a filter makes of the warning must not replace the failure at hand.
-    call_hook(partial(warn, text, NestedRetries, stacklevel=2), reason="a warning was turned into an error")
+    call_hook(
+        partial(warnings.warn, text, NestedRetries, stacklevel=2), reason="a warning was turned into an error"
+    )
 
 
 class Parked(Fault):
