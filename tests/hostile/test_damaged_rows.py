@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -74,7 +74,7 @@ def damages(kind: str) -> tuple[object, ...]:
 
 def ids(done: Done) -> set[str]:
     rows: Any = done.data
-    return {str(row["id"]) for row in rows} if type(rows) is list else set()
+    return {str(row["id"]) for row in cast("list[Any]", rows)} if isinstance(rows, list) else set()
 
 
 @pytest.mark.timeout(180)
