@@ -159,6 +159,7 @@ def test_verbose_shows_operators_what_was_called_and_its_kind() -> None:
     assert document["causes"][0]["kind"] == "provider.auth"
 
 
+@pytest.mark.acceptance("pipelex 65")
 def test_a_gateway_answers_with_the_kind_itself() -> None:
     fault = Fault(kind="provider.rate_limited", not_before=NotBefore(after=3.2))
 

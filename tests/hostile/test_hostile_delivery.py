@@ -2,14 +2,17 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from failwell.delivery.border import Border
 from failwell.delivery.caller_report import report_for_caller
 from failwell.delivery.logs import JsonFormatter, ReportFilter
+from failwell.delivery.wsgi import FailwellWSGIMiddleware
 from failwell.integrations.structlog import report_exception
+from failwell.report.record import ErrorReport
 from failwell.sentry import before_send
 from fuzz.oracle import check_report
 from fuzz.zoo import specimens
@@ -69,6 +72,48 @@ def is_answered(name: str) -> None:
     check_report(report_for_caller(ZOO[name]()), with_panel=False)
 
 
-@pytest.mark.parametrize("check", [is_logged, goes_through_structlog, goes_to_sentry, is_answered])
+def passes_the_border(name: str) -> None:
+    reports: list[ErrorReport] = []
+    border = Border(on_report=reports.append)
+    exchange = border.open("/work")
+    error = raised(ZOO[name]())
+
+    reply = border.reply(exchange, border.report(exchange, error))
+    border.report(exchange, error)
+    event = border.last_event(exchange, reports[0], b"data: 1")
+
+    assert json.loads(reply.body)["status"] == reply.status >= 400
+    assert json.loads(event.partition(b"data: ")[2])["id"] == reports[0].id
+    assert len(reports) == 1
+    assert str(border.interrupt(exchange)).endswith(f"[{reports[0].id}]")
+
+
+def ends_a_stream(name: str) -> None:
+    error = raised(ZOO[name]())
+
+    def app(environ: Any, start_response: Any) -> Iterator[bytes]:
+        start_response("200 OK", [("content-type", "text/event-stream")])
+        yield b"data: 1\n\n"
+        raise error
+
+    middleware = FailwellWSGIMiddleware(app, on_report=lambda report: None)
+    pieces = iter(middleware({"PATH_INFO": "/"}, lambda *_: lambda _: None))
+    assert next(pieces) == b"data: 1\n\n"
+    if issubclass(type(error), Exception):
+        assert next(pieces).startswith(b"event: error\ndata: {")
+
+
+def raised(error: BaseException) -> BaseException:
+    """The exception with a traceback, as far as it lets itself be raised."""
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+@pytest.mark.parametrize(
+    "check",
+    [is_logged, goes_through_structlog, goes_to_sentry, is_answered, passes_the_border, ends_a_stream],
+)
 def test_it_leaves_by_every_door(check: Callable[[str], None]) -> None:
     assert failures(ZOO, check) == []

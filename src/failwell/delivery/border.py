@@ -133,9 +133,7 @@ class Border:
         failure = behind(error)
         known = exchange.report
         # After an interruption, layers in between raise what they like; it all follows from the first failure.
-        follows = (
-            exchange.is_interrupted or failure is exchange.failure or isinstance(failure, ResponseInterrupted)
-        )
+        follows = exchange.is_interrupted or failure is exchange.failure or _is_interruption(failure)
         if known is not None and follows:
             return known
         exchange.failure = failure
@@ -244,13 +242,18 @@ def ends_with_event(status: int, headers: Iterable[tuple[str, str]]) -> bool:
     return 200 <= status < 300 and media == _EVENT_STREAM and plain and "content-length" not in found
 
 
+def _is_interruption(error: BaseException) -> bool:
+    # `isinstance` asks the object, which may lie, or raise.
+    return issubclass(type(error), ResponseInterrupted)
+
+
 class _NotRepeated(logging.Filter):
     """Drops a server's record about a failure that the border has reported."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            return not isinstance(behind(error), ResponseInterrupted)
+            return not _is_interruption(behind(error))
         # Werkzeug puts the printed exception into its message.
         return not (
             isinstance(record.msg, str) and f"{ResponseInterrupted.__name__}: {_CUT_SHORT}" in record.msg

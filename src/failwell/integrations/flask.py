@@ -58,8 +58,9 @@ def install(
 
     def any_failure(error: Exception) -> "Response":
         exchange = exchange_of(request.environ, border)
-        if not isinstance(error, HTTPException):
+        if not issubclass(type(error), HTTPException):
             return _response(border.reply(exchange, border.report(exchange, error)))
+        assert isinstance(error, HTTPException)
         own = error.get_response(request.environ)
         if error.response is not None or (error.code or 500) < 400:
             # A redirect, or a whole answer that the application made.
