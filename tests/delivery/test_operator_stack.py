@@ -5,6 +5,8 @@ import json
 import logging
 from collections.abc import Callable
 from io import StringIO
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -99,6 +101,28 @@ def reported(error: Exception) -> str:
     return out.getvalue()
 
 
+def reported_through_the_filter(error: Exception) -> str:
+    out = StringIO()
+    log_report(handler_for(out, logging.Formatter("%(message)s"), ReportFilter()), describe(error))
+    return out.getvalue()
+
+
+def through_a_queue(error: Exception) -> str:
+    out = StringIO()
+    logger = handler_for(out, logging.Formatter("%(message)s"))
+    queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    sender = QueueHandler(queue)
+    sender.addFilter(ReportFilter())
+    sent = logging.Logger("sent")  # noqa: LOG001  (one that nobody else can hear)
+    sent.addHandler(sender)
+    sent.error("failed", exc_info=error)
+    log_report(sent, describe(error))
+    first, second = queue.get(), queue.get()
+    logger.handle(first)
+    assert "Traceback (most recent call last):" in second.getMessage()
+    return out.getvalue()
+
+
 def reported_as_json(error: Exception) -> str:
     out = StringIO()
     log_report(handler_for(out, JsonFormatter()), describe(error))
@@ -186,6 +210,8 @@ PATHS: dict[str, Callable[[Exception], str]] = {
     "plain logging with ReportFilter": plain_logging,
     "JsonFormatter": json_logging,
     "log_report, plain formatter": reported,
+    "log_report, ReportFilter, plain formatter": reported_through_the_filter,
+    "QueueHandler with ReportFilter": through_a_queue,
     "log_report, JsonFormatter": reported_as_json,
     "structlog": through_structlog,
     "OTel log record": otel_record,

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 import httpx
@@ -252,9 +253,20 @@ def test_the_base_of_the_problem_type_can_be_chosen_and_must_be_an_address() -> 
             install(FastAPI(), type_base=wrong)
 
 
-def test_an_option_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="use 'neutral' or 'transparent'"):
-        install(FastAPI(), upstream="show")  # pyright: ignore[reportArgumentType]
+def test_options_that_cannot_work_are_refused_at_once() -> None:
+    async def later(report: ErrorReport) -> None: ...
+
+    wrong: dict[str, dict[str, Any]] = {
+        "`upstream` is 'show'; use 'neutral' or 'transparent'": {"upstream": "show"},
+        "`disclosure` is 'open'; use 'strict' or 'verbose'": {"disclosure": "open"},
+        "`request_id_header` is 'x request', which is not the name of a header": {
+            "request_id_header": "x request"
+        },
+        "`on_report` must be a function that is not async": {"on_report": later},
+    }
+    for message, options in wrong.items():
+        with pytest.raises(ValueError, match=re.escape(message)):
+            install(FastAPI(), **options)
 
 
 def test_an_answer_of_the_service_that_is_not_valid_is_the_services_bug() -> None:
@@ -271,3 +283,22 @@ def test_an_answer_of_the_service_that_is_not_valid_is_the_services_bug() -> Non
     assert "errors" not in reply.json()
     assert [report.error_type for report in reports] == ["ResponseValidationError"]
     assert "canary" not in reply.text
+
+
+def test_a_mounted_application_of_its_own_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    for is_installed in (True, False):
+        app, inner = FastAPI(), an_app(KeyError("secret words")) if is_installed else FastAPI()
+        install(app)
+        app.mount("/inner", inner)
+        if not is_installed:
+
+            @inner.get("/fail")
+            async def fail() -> None:
+                raise KeyError("secret words")
+
+        caplog.clear()
+        reply = call(app, path="/inner/fail")
+
+        assert (reply.status_code, "secret words" in reply.text) == (500, False)
+        assert (reply.headers["content-type"] == "application/problem+json") == is_installed
+        assert [record.name for record in caplog.records] == ["failwell.http"]

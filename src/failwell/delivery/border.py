@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Literal
 from urllib.parse import quote
 from uuid import uuid4
@@ -41,6 +42,7 @@ Upstream = Literal["neutral", "transparent"]
 REQUEST_ID_HEADER = "x-request-id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _TYPE_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LONGEST_INSTANCE = 500
 _SERVER_LOGS = (
     "uvicorn.error",
@@ -114,6 +116,16 @@ class Border:
         if not _TYPE_BASE.fullmatch(self.type_base):
             raise ValueError(
                 f"`type_base` is {self.type_base!r}, which is not the beginning of a URI such as {KINDS_URI!r}"
+            )
+        if not _HEADER_NAME.fullmatch(self.request_id_header):
+            raise ValueError(
+                f"`request_id_header` is {self.request_id_header!r}, which is not the name of a header"
+            )
+        if self.on_report is not None and (
+            not callable(self.on_report) or iscoroutinefunction(self.on_report)
+        ):
+            raise ValueError(
+                "`on_report` must be a function that is not async: it is called while the answer waits"
             )
         for name, value, valid in (
             ("disclosure", self.disclosure, ("strict", "verbose")),
